@@ -1,0 +1,1 @@
+"""Differentially private clustering as a library: no web, no database."""

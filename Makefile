@@ -1,0 +1,70 @@
+# Cairn: every chore has a target here, and `make help` lists them.
+# A fresh machine needs Python 3.11 or newer and nothing else: targets make `.venv` and install into it.
+
+PYTHON ?= python3
+# More or fewer test processes, extra options for pytest, and the benchmark to run: `make test WORKERS=1`.
+WORKERS ?= 2
+PYTEST_ARGS ?=
+BENCH ?= sampler
+
+VENV := .venv
+BIN := $(VENV)/bin
+SERVER_READY := $(VENV)/.server-ready
+TEST_READY := $(VENV)/.test-ready
+
+# One BLAS thread per test process: two processes on two cores should not become four threads.
+ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install run test lint format check audit chaos bench clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(TEST_READY) ## Make .venv and install Cairn with everything that tests and benchmarks need
+
+run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and print its address and keys
+	$(BIN)/cairn-server demo
+
+test: lint check ## Set up, then run everything that must pass: style, types, import contracts, tests
+
+lint: $(TEST_READY) ## Check style (ruff), types (mypy --strict) and import contracts (import-linter)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(TEST_READY) ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+check: $(TEST_READY) ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
+	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
+	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadgroup -m "audit or hypothesis" $(PYTEST_ARGS)
+
+chaos: $(TEST_READY) ## Run the long fault-injection tests against real worker processes
+	$(PYTEST) -m chaos $(PYTEST_ARGS)
+
+bench: $(TEST_READY) ## Run a benchmark; BENCH="NAME --options" chooses it, BENCH=--help lists them
+	$(BIN)/python -m benchmarks $(BENCH)
+
+clean: ## Remove .venv and every cache and build product
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Cairn needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(SERVER_READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
+	@touch $@
+
+$(TEST_READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@ $(SERVER_READY)
