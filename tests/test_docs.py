@@ -1,0 +1,182 @@
+"""The documents stay true: links resolve, examples run, every target, command and setting is described."""
+
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from tests.markdown import ROOT, Fence, anchors, commands, fences, links, pages
+
+MAKEFILE = (ROOT / "Makefile").read_text()
+# The documents for users; the changelog is history, and arguments beside the code are for reviewers.
+GUIDES = ["README.md", *(page for page in pages() if page.startswith("docs/"))]
+COMMAND_LINES = {"cairn": "cairn_client.cli", "cairn-server": "service.cli"}
+
+
+def documented() -> str:
+    return "\n".join((ROOT / page).read_text() for page in GUIDES)
+
+
+# --- make -------------------------------------------------------------------------------------------------
+
+
+def make_targets() -> list[str]:
+    phony = re.search(r"(?m)^\.PHONY:(.*)$", MAKEFILE)
+    assert phony, "the Makefile should declare its targets .PHONY"
+    return phony[1].split()
+
+
+def test_every_make_target_describes_itself_in_help() -> None:
+    help_text = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    described = set(re.findall(r"(?m)^\s+make (\S+)\s+\S", help_text))
+    assert set(make_targets()) == described
+
+
+def test_every_make_target_is_in_the_documents() -> None:
+    assert [t for t in make_targets() if not re.search(rf"\bmake {t}\b", documented())] == []
+
+
+def test_continuous_integration_runs_the_test_command_of_the_readme() -> None:
+    readme = [words for f in fences("README.md") if f.language == "sh" for words in commands(f.code)]
+    assert ["make", "test"] in readme
+    assert (ROOT / ".ci/run").read_text().splitlines()[-1] == "make test"
+
+
+# --- links and code ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages())
+def test_relative_links_resolve(page: str) -> None:
+    def resolves(link: str) -> bool:
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        if not target.exists():
+            return False
+        return not anchor or anchor in anchors(target.relative_to(ROOT).as_posix())
+
+    relative = [link for link in links(page) if not re.match(r"[a-z]+:", link)]
+    assert [link for link in relative if not resolves(link)] == []
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_fence_names_its_language(page: str) -> None:
+    assert [fence.place for fence in fences(page) if not fence.language] == []
+
+
+def python_blocks(page: str) -> list[Fence]:
+    return [fence for fence in fences(page) if fence.language == "python" and not fence.exempt]
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDES if python_blocks(page)] or ["README.md"])
+def test_python_in_the_guides_runs(page: str, tmp_path: Path) -> None:
+    """A page's blocks in order, in one namespace, in an empty directory, with warnings as errors."""
+    # Blank lines keep the line numbers of a traceback those of the page.
+    script = ""
+    for block in python_blocks(page):
+        script += "\n" * (block.line - script.count("\n")) + block.code
+    (tmp_path / "page.py").write_text(script)
+    command = [sys.executable, "-W", "error", "page.py"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, f"{page}:\n{run.stderr}"
+
+
+# --- shell blocks: what a line may start with, and how the rest of it is checked ----------------------------
+
+
+def command_tree(command: Any) -> dict[str, Any]:
+    """Sub-commands by name, nested; a command without any is an empty tree."""
+    inner = getattr(command, "commands", {})
+    return {name: command_tree(below) for name, below in inner.items() if not below.hidden}
+
+
+def command_line(name: str) -> dict[str, Any] | None:
+    """What the command of that name offers, or None while its module does not exist."""
+    module = COMMAND_LINES[name]
+    if importlib.util.find_spec(module) is None:
+        return None
+    app = importlib.import_module(module).app
+    return command_tree(typer.main.get_command(app))
+
+
+def is_make_target(words: list[str]) -> bool:
+    return all(word in make_targets() for word in words[1:] if "=" not in word)
+
+
+def is_own_command(words: list[str]) -> bool:
+    offered = command_line(words[0])
+    for word in words[1:]:
+        if not offered or word.startswith("-"):
+            break
+        offered = offered.get(word)
+    return offered is not None
+
+
+def is_benchmark(words: list[str]) -> bool:
+    if words[1:3] != ["-m", "benchmarks"]:
+        return False
+    return words[3:4] in ([], ["--help"]) or (ROOT / "benchmarks" / f"{words[3]}.py").exists()
+
+
+SHELL: dict[str, Callable[[list[str]], bool]] = {
+    "make": is_make_target,
+    "cairn": is_own_command,
+    "cairn-server": is_own_command,
+    "python": is_benchmark,
+    "git": lambda words: words[1] == "clone",
+    "cd": lambda words: len(words) == 2,
+    "docker": lambda words: words[1] == "compose" and (ROOT / "docker-compose.yml").exists(),
+}
+
+
+def unknown_commands(fence: Fence) -> Iterator[str]:
+    for words in commands(fence.code):
+        check = SHELL.get(words[0].removeprefix(".venv/bin/"))
+        if check is None or not check([words[0].removeprefix(".venv/bin/"), *words[1:]]):
+            yield f"{fence.place}: {' '.join(words)}"
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_shell_blocks_name_only_what_exists(page: str) -> None:
+    shell = [f for f in fences(page) if f.language in {"sh", "bash", "shell", "console"} and not f.exempt]
+    assert [line for fence in shell for line in unknown_commands(fence)] == []
+
+
+# --- commands and settings --------------------------------------------------------------------------------
+
+
+def leaves(offered: dict[str, Any], path: str) -> Iterator[str]:
+    for name, below in offered.items():
+        yield from leaves(below, f"{path} {name}") if below else [f"{path} {name}"]
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_every_command_is_in_the_documents(name: str) -> None:
+    found = leaves(command_line(name) or {}, name)
+    assert [path for path in found if not re.search(rf"{re.escape(path)}\b", documented())] == []
+
+
+def setting_names() -> list[str]:
+    """The environment variables that the service reads, none while it has no settings."""
+    if importlib.util.find_spec("service.settings") is None:
+        return []
+    from pydantic_settings import BaseSettings
+
+    module = importlib.import_module("service.settings")
+    own = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, BaseSettings)]
+    return [
+        f"{settings.model_config.get('env_prefix', '')}{field}".upper()
+        for settings in own
+        if settings is not BaseSettings
+        for field in settings.model_fields
+    ]
+
+
+def test_every_setting_is_in_the_documents() -> None:
+    assert [name for name in setting_names() if not re.search(rf"\b{name}\b", documented())] == []

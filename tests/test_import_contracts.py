@@ -1,0 +1,75 @@
+"""The import contracts bite: each is shown a tree of empty modules with one forbidden import in it."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.markdown import ROOT
+
+CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+
+
+def modules_of_the_contracts() -> set[str]:
+    """Every module that a contract names, whether it exists yet or not."""
+    named = {"core", "service", "cairn_client", "cairn_client.client"}
+    for contract in CONFIGURATION["contracts"]:
+        for container in contract.get("containers", []):
+            tails = re.findall(r"\w+", " ".join(contract["layers"]))
+            named |= {f"{container}.{tail}" for tail in tails}
+    return named
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """The real contracts over packages in which nothing imports anything."""
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    for name in sorted(modules_of_the_contracts()):
+        package = tmp_path / name.replace(".", "/")
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+    return tmp_path
+
+
+def verdict(toy: Path) -> str:
+    command = [
+        sys.executable,
+        "-c",
+        "from importlinter.cli import lint_imports_command as c; c()",
+        "--no-cache",
+    ]
+    return subprocess.run(command, cwd=toy, capture_output=True, text=True).stdout
+
+
+def test_modules_that_import_nothing_keep_every_contract(toy: Path) -> None:
+    assert f"{len(CONFIGURATION['contracts'])} kept, 0 broken" in verdict(toy)
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [
+        ("core.domain", "service.settings"),
+        ("core.estimators", "pydantic"),
+        ("core.views", "core.statistics"),
+        ("core.mechanisms", "core.statistics"),
+        ("service.api", "service.rows"),
+        ("service.jobs", "service.execution"),
+        ("service.ledger", "service.queue"),
+        ("service.worker", "benchmarks"),
+        ("cairn_client.client", "core.plan"),
+        ("cairn_client.client", "scipy"),
+    ],
+)
+def test_a_forbidden_import_is_found(toy: Path, importer: str, imported: str) -> None:
+    (toy / importer.replace(".", "/") / "__init__.py").write_text(f"import {imported}\n")
+    answer = verdict(toy)
+    assert "0 broken" not in answer
+    assert f"{importer} -> {imported}" in answer
+
+
+def test_a_module_without_a_layer_is_found(toy: Path) -> None:
+    (toy / "core" / "surprise.py").touch()
+    assert "- core.surprise" in verdict(toy)
