@@ -4,6 +4,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.support.databases"]
+
 # `make test` must give the same answer twice, so its examples are fixed; `make audit` looks for new ones.
 # No deadlines: the machine may be busy, and a slow example is no wrong example.
 settings.register_profile("test", deadline=None, derandomize=True, database=None, max_examples=100)

@@ -1,0 +1,56 @@
+"""The database's history as Alembic revisions, and the functions that apply it.
+
+Developers make a revision with `alembic revision --autogenerate` (alembic.ini, script.py.mako).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, MetaData
+
+__all__ = ["drift", "head", "is_current", "upgrade"]
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Bring the database to `revision`, in one transaction."""
+    with engine.begin() as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Take the database back to `revision`, in one transaction."""
+    with engine.begin() as connection:
+        command.downgrade(_config(connection), revision)
+
+
+def head() -> str:
+    """The newest revision."""
+    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    assert newest is not None
+    return newest
+
+
+def is_current(connection: Connection) -> bool:
+    """True when the database stands at the newest revision."""
+    return MigrationContext.configure(connection).get_current_revision() == head()
+
+
+def drift(connection: Connection, metadata: MetaData) -> list[object]:
+    """Differences between the database and the tables in code; empty when there are none."""
+    context = MigrationContext.configure(
+        connection, opts={"compare_type": True, "compare_server_default": True}
+    )
+    return list(compare_metadata(context, metadata))

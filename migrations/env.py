@@ -1,0 +1,21 @@
+"""What Alembic calls to run revisions on the connection it was handed, or on that of CAIRN_DATABASE_URL."""
+
+from alembic import context
+
+from service.db import Database
+from service.settings import Settings
+from service.tables import Base
+
+
+def run(connection) -> None:
+    context.configure(connection=connection, target_metadata=Base.metadata, compare_type=True)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+handed = context.config.attributes.get("connection")
+if handed is not None:
+    run(handed)
+else:
+    with Database(Settings().database_address()).engine.begin() as opened:
+        run(opened)

@@ -1,0 +1,84 @@
+"""The database behind one engine: short read and write sessions, the same rules on SQLite and PostgreSQL.
+
+A write session on SQLite begins with BEGIN IMMEDIATE, so it holds the write lock before it reads and
+never has to upgrade; on PostgreSQL the functions that need it lock rows with SELECT ... FOR UPDATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.orm import Session
+
+__all__ = ["Database"]
+
+_WRITE = "cairn_write"
+_SQLITE_BUSY_MILLISECONDS = 30_000
+
+
+class Database:
+    """Connections to one database."""
+
+    def __init__(self, url: str, *, pool: int = 10):
+        address = make_url(url)
+        self.url = url
+        self.is_sqlite = address.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            self.engine = _sqlite_engine(url, pool)
+        else:
+            self.engine = create_engine(url, pool_size=pool, max_overflow=0, pool_pre_ping=True)
+        self._write_engine = self.engine.execution_options(**{_WRITE: True})
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session for reading; whatever it changed is rolled back."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+            session.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A session for one transaction: committed at the end, rolled back by an exception."""
+        with Session(self._write_engine, expire_on_commit=False) as session, session.begin():
+            if self.is_sqlite:
+                session.connection()  # takes the write lock now, before anything is read
+            yield session
+
+    def dispose(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def _sqlite_engine(url: str, pool: int) -> Engine:
+    path = make_url(url).database
+    if not path or path == ":memory:":
+        raise ValueError(
+            "an in-memory SQLite database cannot be shared by processes; name a file: sqlite:///path"
+        )
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url, pool_size=pool, max_overflow=0, connect_args={"timeout": _SQLITE_BUSY_MILLISECONDS / 1000}
+    )
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions by itself
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_MILLISECONDS}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        # FULL: a charge must survive a power cut before the first row is read.
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get(_WRITE, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine

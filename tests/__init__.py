@@ -1,0 +1,1 @@
+"""Tests of everything, beside the packages they mirror."""

@@ -1,0 +1,1 @@
+"""Stories told with real processes, as a user would start them."""

