@@ -1,0 +1,1 @@
+"""The clustering algorithms and the registry of their names."""

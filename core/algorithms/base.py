@@ -1,0 +1,136 @@
+"""What every algorithm is: a plan made from public numbers, and a run that sees rows through a probe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from core.domain import Domain
+from core.errors import InvalidRequest
+from core.plan import Plan, Request
+from core.probe import Probe
+
+__all__ = ["Algorithm", "Clustering", "Option", "options_schema", "read_options"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """What a run releases: centres in the data's units, noisy sizes where they were released, the plan."""
+
+    centres: Floats
+    sizes: Floats | None
+    plan: Plan
+    #: Seeds of the data-independent randomness that was used, by name.
+    draws: Mapping[str, str] = field(default_factory=dict)
+    #: Further released numbers worth showing (JSON), such as a clipping radius or a number of axes.
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """An entry of the registry."""
+
+    name: str
+    summary: str
+    #: Which of "means" and "medians" it serves.
+    objectives: tuple[str, ...]
+    #: "pure", "approximate" (needs a delta above zero) or "either".
+    guarantee: str
+    #: Kinds of domain it reads: "dense", "sparse", "ids".
+    domains: tuple[str, ...]
+    options: tuple[Option, ...]
+
+    def plan(self, domain: Domain, request: Request) -> Plan:
+        """A pure function of public numbers."""
+
+    def run(self, plan: Plan, probe: Probe) -> Clustering:
+        """Carries the plan out; k centres for any data."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of an algorithm: a number within limits, a boolean or one of some words.
+
+    A default of None means that the algorithm derives it from public numbers.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    description: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] | None = None
+
+    def read(self, value: Any) -> Any:
+        """The value, if it is one this option takes."""
+        wrong = InvalidRequest(f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}")
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise wrong
+            return value
+        if self.kind is str:
+            if not isinstance(value, str) or (self.choices is not None and value not in self.choices):
+                raise wrong
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise wrong
+        if self.kind is int and not isinstance(value, int):
+            raise wrong
+        if not math.isfinite(value) or (self.least is not None and value < self.least):
+            raise wrong
+        if self.most is not None and value > self.most:
+            raise wrong
+        return self.kind(value)
+
+    def _wanted(self) -> str:
+        if self.kind is bool:
+            return "true or false"
+        if self.choices is not None:
+            return "one of " + ", ".join(self.choices)
+        noun = {int: "a whole number", float: "a number", str: "a string"}[self.kind]
+        if self.least is not None and self.most is not None:
+            return f"{noun} between {self.least:g} and {self.most:g}"
+        return noun if self.least is None else f"{noun} of at least {self.least:g}"
+
+    def schema(self) -> dict[str, Any]:
+        names = {int: "integer", float: "number", bool: "boolean", str: "string"}
+        schema: dict[str, Any] = {"type": names[self.kind], "description": self.description}
+        if self.default is not None:
+            schema["default"] = self.default
+        if self.least is not None:
+            schema["minimum"] = self.least
+        if self.most is not None:
+            schema["maximum"] = self.most
+        if self.choices is not None:
+            schema["enum"] = list(self.choices)
+        return schema
+
+
+def options_schema(options: tuple[Option, ...]) -> dict[str, Any]:
+    """JSON Schema of an algorithm's options."""
+    return {
+        "type": "object",
+        "properties": {option.name: option.schema() for option in options},
+        "additionalProperties": False,
+    }
+
+
+def read_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option with its given or default value; refuses unknown names and wrong values."""
+    known = {option.name: option for option in options}
+    for name in given:
+        if name not in known:
+            offered = ", ".join(known) or "none"
+            raise InvalidRequest(f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}")
+    return {
+        name: option.read(given[name]) if given.get(name) is not None else option.default
+        for name, option in known.items()
+    }

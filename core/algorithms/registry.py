@@ -1,0 +1,57 @@
+"""The algorithms by name, and the two verbs on them: plan and run."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import replace
+
+from core.algorithms.base import Algorithm, Clustering
+from core.algorithms.sulq import Sulq
+from core.domain import Domain
+from core.errors import InvalidRequest, UnknownAlgorithm
+from core.plan import Plan, Request
+from core.probe import Listener, Probe
+from core.source import DataSource
+
+__all__ = ["get", "names", "plan", "run"]
+
+_ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Sulq(),)}
+
+
+def names() -> tuple[str, ...]:
+    """Every name but "auto"."""
+    return tuple(_ALGORITHMS)
+
+
+def get(name: str) -> Algorithm:
+    if name not in _ALGORITHMS:
+        raise UnknownAlgorithm(
+            f"there is no algorithm {name!r}; choose one of auto, {', '.join(_ALGORITHMS)}", parameter="algorithm"
+        )
+    return _ALGORITHMS[name]
+
+
+def plan(domain: Domain, request: Request) -> Plan:
+    """The plan of the request's algorithm, after the checks that are the same for all of them."""
+    if request.algorithm == "auto":
+        request = replace(request, algorithm="sulq")
+    algorithm = get(request.algorithm)
+    if request.objective not in algorithm.objectives:
+        raise UnknownAlgorithm(
+            f"{algorithm.name} serves {' and '.join(algorithm.objectives)}, not {request.objective}",
+            parameter="objective",
+        )
+    if domain.kind not in algorithm.domains:
+        raise UnknownAlgorithm(
+            f"{algorithm.name} reads {' and '.join(algorithm.domains)} data, not {domain.kind}", parameter="algorithm"
+        )
+    if algorithm.guarantee == "approximate" and request.budget.is_pure:
+        raise InvalidRequest(f"{algorithm.name} needs a delta above zero", parameter="delta")
+    return algorithm.plan(domain, request)
+
+
+def run(
+    plan: Plan, source: DataSource, executor: Executor | None = None, listener: Listener | None = None
+) -> Clustering:
+    """Carry a plan out on a source of rows."""
+    return get(plan.algorithm).run(plan, Probe(plan, source, executor, listener))

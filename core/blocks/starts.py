@@ -1,0 +1,42 @@
+"""Starting centres that owe nothing to the rows: well spread inside the public bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from core.domain import UNITS, Dense, Domain
+
+__all__ = ["clip_into", "spread_centres"]
+
+Floats = npt.NDArray[np.float64]
+_CANDIDATES_PER_CENTRE = 20
+
+
+def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
+    """k points inside the bounds, each chosen from some random ones as the farthest from those before."""
+    candidates = _inside(domain, max(50, _CANDIDATES_PER_CENTRE * k), draw)
+    chosen = [candidates[0]]
+    distance = ((candidates - chosen[0]) ** 2).sum(axis=1)
+    for _ in range(k - 1):
+        chosen.append(candidates[int(distance.argmax())])
+        np.minimum(distance, ((candidates - chosen[-1]) ** 2).sum(axis=1), out=distance)
+    return np.array(chosen)
+
+
+def _inside(domain: Domain, count: int, draw: np.random.Generator) -> Floats:
+    """Random points, uniform in the box or in the ball."""
+    if isinstance(domain, Dense) and domain.bounds_units is not None:
+        low, high = domain.bounds_units
+        return draw.uniform(low, high, size=(count, domain.dimension))
+    points = draw.normal(size=(count, domain.dimension))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points * (UNITS * draw.uniform(size=(count, 1)) ** (1 / domain.dimension))
+
+
+def clip_into(domain: Domain, points: Floats) -> Floats:
+    """Points in encoded units moved into the domain's box and ball."""
+    if isinstance(domain, Dense) and domain.bounds_units is not None:
+        points = np.clip(points, *domain.bounds_units)
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    return points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))

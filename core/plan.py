@@ -1,0 +1,220 @@
+"""What will be measured, how often and at what loss: written before a row is read, charged whole.
+
+A plan is a pure function of public numbers. It refuses to exist when its steps compose to more than the
+budget it was made for, serialises to JSON as a receipt, and re-computes to the same loss from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from core.domain import Domain, domain_from_json
+from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
+from core.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
+from core.privacy import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    Budget,
+    Composition,
+    Loss,
+    compose,
+    units_text,
+    units_up,
+)
+
+__all__ = ["MAX_CLUSTERS", "OBJECTIVES", "Plan", "Request", "Step", "Work"]
+
+OBJECTIVES = ("means", "medians")
+MAX_CLUSTERS = 10_000
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an analyst asks for; everything in it is public."""
+
+    k: int
+    budget: Budget
+    objective: str = "means"
+    algorithm: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, int):
+            raise InvalidRequest("k must be a whole number", parameter="k")
+        if not 1 <= self.k <= MAX_CLUSTERS:
+            raise InvalidRequest(f"k must be between 1 and {MAX_CLUSTERS}", parameter="k")
+        if self.objective not in OBJECTIVES:
+            raise InvalidRequest(f"objective must be one of {', '.join(OBJECTIVES)}", parameter="objective")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kind of measurement under one mechanism, at most `repeats` times."""
+
+    name: str
+    mechanism: Mechanism
+    statistic: str
+    repeats: int = 1
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError("a step is measured at least once")
+
+    @property
+    def uses(self) -> int:
+        """How often the mechanism's loss is incurred: once where it covers all repeats together."""
+        return 1 if getattr(self.mechanism, "covers_all_repeats", False) else self.repeats
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "statistic": self.statistic,
+            "mechanism": mechanism_to_json(self.mechanism),
+            "repeats": self.repeats,
+            "purpose": self.purpose,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Step:
+        mechanism = mechanism_from_json(data["mechanism"])
+        return cls(data["name"], mechanism, data["statistic"], data["repeats"], data["purpose"])
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run is expected to take, from public numbers: multiply-adds and bytes beside the rows."""
+
+    operations: float
+    memory_bytes: float
+
+    def require_within(self, limit: Work) -> None:
+        """Refuse work beyond the limit, naming both numbers."""
+        for name, asked, most in (
+            ("operations", self.operations, limit.operations),
+            ("bytes of memory", self.memory_bytes, limit.memory_bytes),
+        ):
+            if not asked <= most:
+                raise WorkLimitExceeded(
+                    f"this would take about {asked:.1e} {name}; the limit is {most:.1e}: "
+                    "ask for fewer clusters, or smaller options",
+                    parameter="k",
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps whose composed loss keeps the budget, with what an algorithm needs to carry them out."""
+
+    algorithm: str
+    objective: str
+    k: int
+    domain: Domain
+    budget: Budget
+    steps: tuple[Step, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    forecast: Mapping[str, Any] = field(default_factory=dict)
+    work: Work = Work(0.0, 0.0)
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if len({step.name for step in self.steps}) != len(self.steps):
+            raise PlanViolation("two steps of the plan have the same name")
+        if not self.composition.within(self.budget):
+            raise PlanViolation("the steps of the plan compose to more than its budget")
+        json.dumps([self.parameters, self.forecast], allow_nan=False)
+
+    @cached_property
+    def losses(self) -> tuple[tuple[Loss, int], ...]:
+        """Each step's loss to a person (who may own several rows), and how often it is incurred."""
+        rows = self.domain.rows_per_person
+        return tuple((step.mechanism.loss.for_group(rows), step.uses) for step in self.steps)
+
+    @cached_property
+    def composition(self) -> Composition:
+        return compose(self.losses)
+
+    @property
+    def epsilon_units(self) -> int:
+        return self.budget.epsilon_units
+
+    @property
+    def delta_units(self) -> int:
+        return self.budget.delta_units
+
+    @property
+    def rho_units(self) -> int:
+        """The zCDP cost, rounded up."""
+        return units_up(self.composition.rho, RHO_UNIT)
+
+    @property
+    def approximate_delta_units(self) -> int:
+        """The delta that approximate parts spend beside rho, rounded up."""
+        return math.ceil(self.composition.approximate_delta * DELTA_UNIT)
+
+    @property
+    def measurements(self) -> int:
+        """How many measurements are planned in all: the length of a progress bar."""
+        return sum(step.repeats for step in self.steps)
+
+    def step(self, name: str) -> Step:
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise PlanViolation(f"the plan has no step named {name!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The receipt: everything that was promised, and nothing about rows."""
+        rows = self.domain.rows_per_person
+        return {
+            "format": FORMAT,
+            "algorithm": self.algorithm,
+            "objective": self.objective,
+            "k": self.k,
+            "reason": self.reason,
+            "domain": self.domain.to_json(),
+            "privacy": {
+                "epsilon": self.budget.epsilon_text,
+                "delta": self.budget.delta_text,
+                "rho": units_text(self.rho_units, RHO_UNIT),
+                "approximate_delta": units_text(self.approximate_delta_units, DELTA_UNIT),
+                "neighbours": "add or remove one record",
+                "unit": "row" if rows == 1 else "person",
+                "rows_per_person": rows,
+            },
+            "steps": [step.to_json() for step in self.steps],
+            "parameters": dict(self.parameters),
+            "forecast": dict(self.forecast),
+            "work": {"operations": self.work.operations, "memory_bytes": self.work.memory_bytes},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        if data["format"] != FORMAT:
+            raise PlanViolation(f"this version reads plans of format {FORMAT} only")
+        privacy, work = data["privacy"], data["work"]
+        return cls(
+            algorithm=data["algorithm"],
+            objective=data["objective"],
+            k=data["k"],
+            domain=domain_from_json(data["domain"]),
+            budget=Budget.of(privacy["epsilon"], privacy["delta"]),
+            steps=tuple(Step.from_json(step) for step in data["steps"]),
+            parameters=data["parameters"],
+            forecast=data["forecast"],
+            work=Work(work["operations"], work["memory_bytes"]),
+            reason=data["reason"],
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Names the plan; covers every number in it."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,110 @@
+"""The only window onto rows: measures what was planned, as often as planned, and nothing else."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import PlanViolation
+from core.plan import Plan
+from core.sampling import random_bytes
+from core.source import ChunkLoader, DataSource
+from core.statistics import Statistic
+
+__all__ = ["Probe", "Release"]
+
+Integers = npt.NDArray[np.int64]
+
+#: Told after every measurement: the step's name, how many measurements are done, how many were planned.
+Listener = Callable[[str, int, int], None]
+
+#: Chunk tasks under way at once on an executor; bounds what waits in memory.
+_IN_FLIGHT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """One released value: part of what the outside may see."""
+
+    step: str
+    values: Integers
+
+
+def evaluate(statistic: Statistic, loader: ChunkLoader) -> Integers:
+    """A chunk task: pure, and safe to repeat."""
+    return statistic.of(loader())
+
+
+class Probe:
+    """Holds a source of rows and a plan; `measure` is its only verb on rows.
+
+    Everything is checked, and the repetition taken off, before a row is read: a measurement that fails
+    half-way is spent.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: DataSource,
+        executor: Executor | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        if source.domain.fingerprint != plan.domain.fingerprint:
+            raise PlanViolation("the plan was made for another domain than the source's")
+        self.plan = plan
+        self.transcript: list[Release] = []
+        self.draws: dict[str, str] = {}
+        self._source = source
+        self._executor = executor
+        self._listener = listener
+        self._left = {step.name: step.repeats for step in plan.steps}
+        self._measured = 0
+
+    def measure(self, step_name: str, statistic: Statistic) -> Integers:
+        """The statistic's total over all records, released under the step's mechanism."""
+        step = self.plan.step(step_name)
+        if statistic.kind != step.statistic:
+            raise PlanViolation(f"step {step_name!r} measures {step.statistic}, not {statistic.kind}")
+        if statistic.domain != self.plan.domain.fingerprint:
+            raise PlanViolation("the statistic is for another domain than the plan's")
+        if self._left[step_name] == 0:
+            raise PlanViolation(f"step {step_name!r} was planned {step.repeats} times and is used up")
+        self._left[step_name] -= 1
+        released = step.mechanism.release(self._total(statistic), statistic.sensitivity)
+        self.transcript.append(Release(step_name, released))
+        self._measured += 1
+        if self._listener is not None:
+            self._listener(step_name, self._measured, self.plan.measurements)
+        return released
+
+    def draw(self, name: str) -> np.random.Generator:
+        """Data-independent randomness under a name; its seed is recorded and published with the release.
+
+        For projections, shifts, hash functions and the seeding of non-private solvers on released values.
+        It never decides noise, so a generator expanded from a public seed is enough.
+        """
+        if name in self.draws:
+            raise PlanViolation(f"randomness named {name!r} was drawn already")
+        seed = random_bytes(16)
+        self.draws[name] = seed.hex()
+        return np.random.default_rng(int.from_bytes(seed, "big"))
+
+    def _total(self, statistic: Statistic) -> Integers:
+        total = np.zeros(statistic.shape, dtype=np.int64)
+        if self._executor is None:
+            for loader in self._source.loaders():
+                total += evaluate(statistic, loader)
+            return total
+        pending: deque[Future[Integers]] = deque()
+        for loader in self._source.loaders():
+            pending.append(self._executor.submit(evaluate, statistic, loader))
+            if len(pending) >= _IN_FLIGHT:
+                total += pending.popleft().result()
+        while pending:
+            total += pending.popleft().result()
+        return total

@@ -1,0 +1,282 @@
+"""What may be measured: additive functions of records that declare how much one record can change them.
+
+A statistic is a sum over records of integers. Its sensitivity is declared relative to `scales`, positive
+numbers that broadcast to its shape: adding or removing one record changes `value / scales` by at most `l1`
+and `l2` in those norms and by at most `linf` in any entry. The proof of each is in `statistics.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arithmetic import (
+    WEIGHT_ONE,
+    Integers,
+    clip_weights,
+    second_moments,
+    weighted_sums,
+)
+from core.domain import UNITS
+from core.source import Chunk
+from core.views import Assigned, PathCodes, RowView
+
+__all__ = [
+    "ClusterCounts",
+    "Count",
+    "NormHistogram",
+    "PrefixCounts",
+    "ResidualSums",
+    "SecondMoments",
+    "Sensitivity",
+    "Statistic",
+    "Sums",
+]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """How far one record can move a statistic, relative to `scales`."""
+
+    scales: Floats = field(default_factory=lambda: np.ones(1))
+    l1: float = 1.0
+    l2: float = 1.0
+    linf: float = 1.0
+    #: One record touches at most one row of the statistic (its first axis).
+    one_block: bool = True
+    #: Adding a record moves every entry the same way (an exponential mechanism then pays half).
+    monotone: bool = False
+    #: Entries are multiples of 1/grid of what they stand for; noise may be rounded to the grid.
+    grid: int = 1
+
+
+@runtime_checkable
+class Statistic(Protocol):
+    """An additive, integer-valued function of records."""
+
+    kind: ClassVar[str]
+
+    @property
+    def domain(self) -> str:
+        """Fingerprint of the domain it is for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def sensitivity(self) -> Sensitivity: ...
+
+    def of(self, chunk: Chunk) -> Integers:
+        """The sum over one chunk."""
+
+
+@dataclass(frozen=True, eq=False)
+class Count:
+    """The number of records."""
+
+    kind: ClassVar[str] = "count"
+    domain: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1,)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        return np.array([len(chunk)], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sum of a view's rows, as one block."""
+
+    kind: ClassVar[str] = "sums"
+    view: RowView
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1, self.view.width)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(np.array([float(self.view.radius)]), l1=math.sqrt(self.view.width))
+
+    def of(self, chunk: Chunk) -> Integers:
+        rows = self.view.rows(chunk)
+        ones = np.full(len(chunk), 1, dtype=np.int64)
+        return weighted_sums(rows, np.zeros(len(chunk), dtype=np.int32), ones, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterCounts:
+    """How many records have each centre as their nearest."""
+
+    kind: ClassVar[str] = "cluster-counts"
+    view: Assigned
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.centres),)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        return np.bincount(self.view.assignment(chunk).labels, minlength=self.shape[0]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class NormHistogram:
+    """For each centre a histogram of the distances of its records: bin b holds those up to edges[b]."""
+
+    kind: ClassVar[str] = "norm-histogram"
+    view: Assigned
+    edges: Integers
+
+    def __post_init__(self) -> None:
+        if self.edges.dtype.kind != "i" or self.edges.min() < 0 or np.any(np.diff(self.edges) <= 0):
+            raise ValueError("edges are increasing integers of at least zero")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.centres), len(self.edges))
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        found = self.view.assignment(chunk)
+        bins = np.searchsorted(self.edges.astype(np.int64) ** 2, found.squared, side="left")
+        cells = found.labels.astype(np.int64) * len(self.edges) + np.minimum(bins, len(self.edges) - 1)
+        return np.bincount(cells, minlength=math.prod(self.shape)).reshape(self.shape).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums:
+    """For each centre the sum of its records' residuals, each clipped to the centre's radius.
+
+    Entries are in units of 2^-15 (`WEIGHT_ONE` per encoded unit): clipping multiplies a residual by an
+    integer weight, and no coordinate is truncated.
+    """
+
+    kind: ClassVar[str] = "residual-sums"
+    view: Assigned
+    radii: Integers
+
+    def __post_init__(self) -> None:
+        if self.radii.shape != (len(self.view.centres),) or self.radii.dtype.kind != "i":
+            raise ValueError("one integer radius for each centre")
+        if self.radii.min() < 1 or self.radii.max() > 2 * UNITS:
+            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.centres), self.view.base.width)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        scales = self.radii.astype(np.float64)[:, None] * WEIGHT_ONE
+        return Sensitivity(scales, l1=math.sqrt(self.view.base.width), grid=WEIGHT_ONE)
+
+    def of(self, chunk: Chunk) -> Integers:
+        found = self.view.assignment(chunk)
+        weights = clip_weights(found.squared, self.radii[found.labels])
+        centres = len(self.view.centres)
+        sums = weighted_sums(self.view.base.rows(chunk), found.labels, weights, centres)
+        mass = np.bincount(found.labels, weights, minlength=centres).astype(np.int64)
+        return sums - mass[:, None] * self.view.centres
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments:
+    """The sum of z z^T, z = row - centre clipped to `radius`, as its packed upper triangle.
+
+    A record's vector of diagonal entries and sqrt(2) times the others has norm |z|^2 <= radius^2.
+    """
+
+    kind: ClassVar[str] = "second-moments"
+    view: RowView
+    centre: Integers
+    radius: int
+
+    def __post_init__(self) -> None:
+        if self.centre.shape != (self.view.width,) or self.centre.dtype.kind != "i":
+            raise ValueError("the centre of second moments is one integer row")
+        if not 1 <= self.radius <= 2 * UNITS:
+            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1, self.view.width * (self.view.width + 1) // 2)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        width = self.view.width
+        rows, columns = np.triu_indices(width)
+        scales = np.where(rows == columns, 1.0, math.sqrt(0.5)) * float(self.radius) ** 2
+        return Sensitivity(scales[None, :], l1=float(width))
+
+    def of(self, chunk: Chunk) -> Integers:
+        return second_moments(self.view.rows(chunk), self.centre, self.radius)[None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixCounts:
+    """How many records' paths begin with each of the listed prefixes (path >> shift); others are not counted."""
+
+    kind: ClassVar[str] = "prefix-counts"
+    view: PathCodes
+    shift: int
+    prefixes: Integers
+
+    def __post_init__(self) -> None:
+        if np.any(np.diff(self.prefixes) <= 0) or self.prefixes.dtype.kind != "i":
+            raise ValueError("prefixes are increasing integers")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.prefixes),)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        found = self.view.codes(chunk) >> self.shift
+        places = np.minimum(np.searchsorted(self.prefixes, found), len(self.prefixes) - 1)
+        return np.bincount(places[self.prefixes[places] == found], minlength=len(self.prefixes)).astype(np.int64)
