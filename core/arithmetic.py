@@ -66,7 +66,8 @@ def squared_norms(rows: Rows) -> Integers:
 def _block_norms(block: Floats | sp.csr_array) -> Integers:
     if isinstance(block, sp.csr_array):
         return np.asarray(block.power(2).sum(axis=1)).ravel().astype(np.int64)
-    return np.einsum("ij,ij->i", block, block).astype(np.int64)
+    squared: Integers = np.einsum("ij,ij->i", block, block).astype(np.int64)
+    return squared
 
 
 def clip_weights(squared: Integers, radius: Integers | int) -> Integers:

@@ -108,7 +108,7 @@ class Dense(_Public):
         """Every column between its `low` and its `high`."""
         if low is None or high is None:
             raise InvalidDomain(
-                "bounds are missing: give a low and a high for every column, known without looking at the rows",
+                "bounds are missing: give a low and a high for every column, without looking at the rows",
                 parameter="bounds",
             )
         dimension = _dimension(dimension, columns, low, high)
@@ -140,7 +140,8 @@ class Dense(_Public):
         """Every row within `radius` of `centre` (default: the origin)."""
         if radius is None:
             raise InvalidDomain(
-                "bounds are missing: give a radius that is known without looking at the rows", parameter="bounds"
+                "bounds are missing: give a radius that is known without looking at the rows",
+                parameter="bounds",
             )
         dimension = _dimension(dimension, columns, centre, centre)
         (bound,) = _numbers([radius], 1, "radius")
@@ -186,7 +187,9 @@ class Dense(_Public):
         """The box in encoded units; None for a ball."""
         if self.low is None or self.high is None:
             return None
-        return (np.array(self.low) - self._offset) / self._stretch, (np.array(self.high) - self._offset) / self._stretch
+        return (np.array(self.low) - self._offset) / self._stretch, (
+            np.array(self.high) - self._offset
+        ) / self._stretch
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -198,8 +201,8 @@ class Dense(_Public):
             return ()
         more = "" if len(coarse) <= 5 else f" and {len(coarse) - 5} more"
         return (
-            f"columns {', '.join(coarse[:5])}{more} keep fewer than {COARSE_STEPS} distinct values beside the "
-            "widest column: use scaling='unit', or narrower bounds for the widest columns",
+            f"columns {', '.join(coarse[:5])}{more} keep fewer than {COARSE_STEPS} distinct values beside "
+            "the widest column: use scaling='unit', or narrower bounds for the widest columns",
         )
 
     def encode(self, rows: npt.ArrayLike) -> npt.NDArray[np.int16]:
@@ -252,7 +255,8 @@ class Dense(_Public):
         assert self.radius is not None
         away = points - self._offset
         norms = np.linalg.norm(away, axis=-1, keepdims=True)
-        return self._offset + away * np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))
+        inside: Floats = away * np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))
+        return self._offset + inside
 
     def encode_points(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Public points (sites, starting centres) in encoded units, rounded to the nearest integer."""
@@ -319,7 +323,8 @@ class Sparse(_Public):
     def decode(self, units: npt.ArrayLike) -> Floats:
         points = np.asarray(units, dtype=np.float64) * (self.radius / UNITS)
         norms = np.linalg.norm(points, axis=-1, keepdims=True)
-        return points * np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))
+        inside: Floats = points * np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))
+        return inside
 
     def unit_lengths(self) -> Floats:
         return np.full(self.dimension, self.radius / UNITS)
@@ -356,7 +361,12 @@ class Ids(_Public):
             raise InvalidData("rows must be one column of site numbers")
         if not np.isfinite(array).all() or np.any(array != np.floor(array)):
             raise InvalidData("site numbers must be whole numbers")
-        return np.clip(array, 0, self.count - 1).astype(np.int32)
+        sites: npt.NDArray[np.int32] = np.clip(array, 0, self.count - 1).astype(np.int32)
+        return sites
+
+    def decode(self, units: npt.ArrayLike) -> Floats:
+        """Centres among sites are the numbers of those sites."""
+        return np.clip(np.asarray(units, dtype=np.float64), 0, self.count - 1)
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "count": self.count}

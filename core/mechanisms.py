@@ -1,4 +1,4 @@
-"""How a statistic is released: mechanisms that know their loss and add exact noise relative to declared scales.
+"""How a statistic is released: mechanisms that know their loss and add exact noise to declared scales.
 
 A mechanism is fixed by the plan and knows no data. At a measurement it receives the exact integer total and
 the statistic's declared sensitivity, and returns the only thing that leaves. The loss is the same for every
@@ -16,9 +16,17 @@ import numpy.typing as npt
 
 from core import sampling
 from core.privacy import Gaussian, Loss, Pure
-from core.statistics import Sensitivity
+from core.sensitivity import Sensitivity
 
-__all__ = ["Choice", "GaussianNoise", "L2Noise", "LaplaceNoise", "Mechanism", "additive_noise", "vector_noise"]
+__all__ = [
+    "Choice",
+    "GaussianNoise",
+    "L2Noise",
+    "LaplaceNoise",
+    "Mechanism",
+    "additive_noise",
+    "vector_noise",
+]
 
 Integers = npt.NDArray[np.int64]
 

@@ -24,6 +24,7 @@ __all__ = [
     "DELTA_UNIT",
     "EPSILON_UNIT",
     "RHO_UNIT",
+    "ZCDP",
     "Approximate",
     "Budget",
     "Composition",
@@ -31,7 +32,6 @@ __all__ = [
     "Loss",
     "Pure",
     "Shares",
-    "ZCDP",
     "compose",
     "default_delta",
     "gaussian_delta",
@@ -76,7 +76,8 @@ def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = Fals
     whole = scaled.to_integral_value(ROUND_FLOOR)
     if whole != scaled and not rounding_down:
         raise InvalidBudget(
-            f"{name} must be a whole number of units of {Decimal(1) / unit}: use fewer decimals", parameter=name
+            f"{name} must be a whole number of units of {Decimal(1) / unit}: use fewer decimals",
+            parameter=name,
         )
     return int(whole)
 
@@ -358,7 +359,9 @@ def _minimum(function: Callable[[float], float]) -> float:
     """The least value over log orders: a coarse grid, then a bounded search about its best point."""
     grid = [-12 + 0.25 * i for i in range(130)]
     best = min(grid, key=function)
-    result = minimize_scalar(function, bounds=(best - 0.25, best + 0.25), method="bounded", options={"xatol": 1e-12})
+    result = minimize_scalar(
+        function, bounds=(best - 0.25, best + 0.25), method="bounded", options={"xatol": 1e-12}
+    )
     return min(function(best), float(result.fun))
 
 

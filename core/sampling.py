@@ -136,7 +136,9 @@ def _exponential_ends(words: npt.NDArray[np.uint64], bits: int) -> tuple[Floats,
             -np.log(value * (unit * (1 - 4 * EPS))),
         )
         least = np.where(
-            upper_half, -np.log1p(-rest * (unit * (1 - 4 * EPS))), -np.log(np.minimum((value + 1) * (unit * (1 + 4 * EPS)), 1.0))
+            upper_half,
+            -np.log1p(-rest * (unit * (1 - 4 * EPS))),
+            -np.log(np.minimum((value + 1) * (unit * (1 + 4 * EPS)), 1.0)),
         )
     return _grown(least, up=False), _grown(largest, up=True)
 
@@ -220,10 +222,12 @@ def l2_vectors(totals: Integers, scales: Floats, grid: int = 1) -> Integers:
     below, above = np.rint((low + rest - slip) / grid), np.rint((high + rest + slip) / grid)
     certain = ((below == above) & (np.maximum(np.abs(below), np.abs(above)) < 2.0**51)).all(axis=1)
     below[~certain] = 0
-    released = (quotient + below.astype(np.int64)) * grid
+    released: Integers = (quotient + below.astype(np.int64)) * grid
     for j in np.flatnonzero(~certain):
         row = slice(j * width, (j + 1) * width)
-        released[j] = _l2_vector_slowly(totals[j], float(scales[j]), grid, signs[row], lengths[row] >> np.uint64(1))
+        released[j] = _l2_vector_slowly(
+            totals[j], float(scales[j]), grid, signs[row], lengths[row] >> np.uint64(1)
+        )
     return released
 
 
@@ -246,8 +250,16 @@ def _l2_vector_slowly(
         ends = [uniform.ends() for uniform in uniforms]
         if any(low == 0 for low, _ in ends):
             return None
-        short = scale * mpmath.fsum(-mpmath.log(h) for _, h in ends) / mpmath.sqrt(mpmath.fsum(x * x for x in far))
-        long = scale * mpmath.fsum(-mpmath.log(l) for l, _ in ends) / mpmath.sqrt(mpmath.fsum(x * x for x in near))
+        short = (
+            scale
+            * mpmath.fsum(-mpmath.log(h) for _, h in ends)
+            / mpmath.sqrt(mpmath.fsum(x * x for x in far))
+        )
+        long = (
+            scale
+            * mpmath.fsum(-mpmath.log(low) for low, _ in ends)
+            / mpmath.sqrt(mpmath.fsum(x * x for x in near))
+        )
         rounded.clear()
         for start, minus, least, most in zip(total.tolist(), negative, near, far, strict=True):
             low, high = least * short, most * long

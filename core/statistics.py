@@ -1,18 +1,16 @@
 """What may be measured: additive functions of records that declare how much one record can change them.
 
-A statistic is a sum over records of integers. Its sensitivity is declared relative to `scales`, positive
-numbers that broadcast to its shape: adding or removing one record changes `value / scales` by at most `l1`
-and `l2` in those norms and by at most `linf` in any entry. The proof of each is in `statistics.md`.
+A statistic is a sum over records of integers. The proof that its declared sensitivity holds is in
+`statistics.md`, under its name.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from core.arithmetic import (
     WEIGHT_ONE,
@@ -22,6 +20,7 @@ from core.arithmetic import (
     weighted_sums,
 )
 from core.domain import UNITS
+from core.sensitivity import Sensitivity
 from core.source import Chunk
 from core.views import Assigned, PathCodes, RowView
 
@@ -32,28 +31,9 @@ __all__ = [
     "PrefixCounts",
     "ResidualSums",
     "SecondMoments",
-    "Sensitivity",
     "Statistic",
     "Sums",
 ]
-
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
-    """How far one record can move a statistic, relative to `scales`."""
-
-    scales: Floats = field(default_factory=lambda: np.ones(1))
-    l1: float = 1.0
-    l2: float = 1.0
-    linf: float = 1.0
-    #: One record touches at most one row of the statistic (its first axis).
-    one_block: bool = True
-    #: Adding a record moves every entry the same way (an exponential mechanism then pays half).
-    monotone: bool = False
-    #: Entries are multiples of 1/grid of what they stand for; noise may be rounded to the grid.
-    grid: int = 1
 
 
 @runtime_checkable
@@ -253,7 +233,7 @@ class SecondMoments:
 
 @dataclass(frozen=True, eq=False)
 class PrefixCounts:
-    """How many records' paths begin with each of the listed prefixes (path >> shift); others are not counted."""
+    """How many records' paths begin with each of the listed prefixes (path >> shift), and no others."""
 
     kind: ClassVar[str] = "prefix-counts"
     view: PathCodes
@@ -279,4 +259,6 @@ class PrefixCounts:
     def of(self, chunk: Chunk) -> Integers:
         found = self.view.codes(chunk) >> self.shift
         places = np.minimum(np.searchsorted(self.prefixes, found), len(self.prefixes) - 1)
-        return np.bincount(places[self.prefixes[places] == found], minlength=len(self.prefixes)).astype(np.int64)
+        return np.bincount(places[self.prefixes[places] == found], minlength=len(self.prefixes)).astype(
+            np.int64
+        )

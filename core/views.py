@@ -1,4 +1,4 @@
-"""Derived rows: pure functions of a chunk and of released parameters, cached per process.
+"""Rows derived by pure functions of a chunk and of released parameters, cached per process.
 
 A view knows the norm its rows cannot exceed (`radius`) and how wide they are, which is all a
 statistic needs to declare its sensitivity. Parameters are released or public; a view never looks at

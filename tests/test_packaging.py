@@ -18,7 +18,8 @@ WITH_THESE = {"core", "numpy", "scipy", "sklearn", "mpmath", "joblib", "threadpo
 
 class NothingElse:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in WITH_THESE | set(sys.stdlib_module_names):
+        top = name.partition(".")[0]
+        if top not in WITH_THESE | set(sys.stdlib_module_names) and not top.startswith("_sysconfigdata"):
             raise ModuleNotFoundError(f"{name} is not installed here", name=name)
 
 sys.meta_path.insert(0, NothingElse())

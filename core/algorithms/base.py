@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +34,7 @@ class Clustering:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@runtime_checkable
-class Algorithm(Protocol):
+class Algorithm(ABC):
     """An entry of the registry."""
 
     name: str
@@ -47,9 +47,15 @@ class Algorithm(Protocol):
     domains: tuple[str, ...]
     options: tuple[Option, ...]
 
+    def example_options(self, domain: Domain) -> dict[str, Any]:
+        """Options for a small example on this domain; for those that cannot do without any."""
+        return {}
+
+    @abstractmethod
     def plan(self, domain: Domain, request: Request) -> Plan:
         """A pure function of public numbers."""
 
+    @abstractmethod
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carries the plan out; k centres for any data."""
 
@@ -71,7 +77,9 @@ class Option:
 
     def read(self, value: Any) -> Any:
         """The value, if it is one this option takes."""
-        wrong = InvalidRequest(f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}")
+        wrong = InvalidRequest(
+            f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}"
+        )
         if self.kind is bool:
             if not isinstance(value, bool):
                 raise wrong
@@ -129,7 +137,9 @@ def read_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[
     for name in given:
         if name not in known:
             offered = ", ".join(known) or "none"
-            raise InvalidRequest(f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}")
+            raise InvalidRequest(
+                f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}"
+            )
     return {
         name: option.read(given[name]) if given.get(name) is not None else option.default
         for name, option in known.items()

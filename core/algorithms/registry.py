@@ -26,7 +26,8 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Algorithm:
     if name not in _ALGORITHMS:
         raise UnknownAlgorithm(
-            f"there is no algorithm {name!r}; choose one of auto, {', '.join(_ALGORITHMS)}", parameter="algorithm"
+            f"there is no algorithm {name!r}; choose one of auto, {', '.join(_ALGORITHMS)}",
+            parameter="algorithm",
         )
     return _ALGORITHMS[name]
 
@@ -43,7 +44,8 @@ def plan(domain: Domain, request: Request) -> Plan:
         )
     if domain.kind not in algorithm.domains:
         raise UnknownAlgorithm(
-            f"{algorithm.name} reads {' and '.join(algorithm.domains)} data, not {domain.kind}", parameter="algorithm"
+            f"{algorithm.name} reads {' and '.join(algorithm.domains)} data, not {domain.kind}",
+            parameter="algorithm",
         )
     if algorithm.guarantee == "approximate" and request.budget.is_pure:
         raise InvalidRequest(f"{algorithm.name} needs a delta above zero", parameter="delta")

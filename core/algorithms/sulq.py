@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from core.algorithms.base import Clustering, Option, read_options
+from core.algorithms.base import Algorithm, Clustering, Option, read_options
 from core.arithmetic import WEIGHT_ONE
 from core.blocks.starts import clip_into, spread_centres
 from core.domain import UNITS, Domain
@@ -20,7 +20,7 @@ from core.views import Assigned, Encoded
 __all__ = ["Sulq"]
 
 
-class Sulq:
+class Sulq(Algorithm):
     """The classic baseline; its privacy argument is in `sulq.md`."""
 
     name = "sulq"
@@ -46,7 +46,13 @@ class Sulq:
             budget=request.budget,
             steps=(
                 Step("counts", additive_noise(counts), ClusterCounts.kind, rounds, "size of each cluster"),
-                Step("sums", vector_noise(sums), ResidualSums.kind, rounds, "where the mean of each cluster lies"),
+                Step(
+                    "sums",
+                    vector_noise(sums),
+                    ResidualSums.kind,
+                    rounds,
+                    "where the mean of each cluster lies",
+                ),
             ),
             parameters=chosen,
             work=Work(

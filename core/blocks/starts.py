@@ -39,4 +39,5 @@ def clip_into(domain: Domain, points: Floats) -> Floats:
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         points = np.clip(points, *domain.bounds_units)
     norms = np.linalg.norm(points, axis=1, keepdims=True)
-    return points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
+    inside: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
+    return inside
