@@ -102,6 +102,22 @@ def test_what_touches_privacy_has_its_argument_beside_it() -> None:
     assert [name for name in wanting if argument(name) not in files()] == []
 
 
+def measured_things(name: str) -> list[str]:
+    """The mechanisms, statistics or views of a module: its public dataclasses."""
+    classes = [node for node in tree(name).body if isinstance(node, ast.ClassDef)]
+    return [c.name for c in classes if c.decorator_list and not c.name.startswith("_") and fields(c)]
+
+
+def test_an_argument_names_every_mechanism_statistic_and_view_of_its_module() -> None:
+    argued = [n for n in modules("core") if needs_argument(n) and not n.startswith("core/algorithms/")]
+    assert [
+        f"{argument(name)} says nothing of {thing}"
+        for name in argued
+        for thing in measured_things(name)
+        if argument(name) in files() and not re.search(rf"\b{thing}\b", text(argument(name)))
+    ] == []
+
+
 def test_an_argument_is_more_than_a_title() -> None:
     arguments = [f for f in files() if f.startswith("core/") and f.endswith(".md")]
     assert [name for name in arguments if len(text(name).split()) < 60] == []
