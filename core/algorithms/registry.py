@@ -5,8 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import replace
 
+from core.algorithms.auto import choose
 from core.algorithms.base import Algorithm, Clustering
 from core.algorithms.sulq import Sulq
+from core.algorithms.summit import Summit
 from core.domain import Domain
 from core.errors import InvalidRequest, UnknownAlgorithm
 from core.plan import Plan, Request
@@ -15,7 +17,7 @@ from core.source import DataSource
 
 __all__ = ["get", "names", "plan", "run"]
 
-_ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Sulq(),)}
+_ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Summit(), Sulq())}
 
 
 def names() -> tuple[str, ...]:
@@ -35,7 +37,8 @@ def get(name: str) -> Algorithm:
 def plan(domain: Domain, request: Request) -> Plan:
     """The plan of the request's algorithm, after the checks that are the same for all of them."""
     if request.algorithm == "auto":
-        request = replace(request, algorithm="sulq")
+        name, reason = choose(domain, request)
+        return replace(plan(domain, replace(request, algorithm=name)), reason=reason)
     algorithm = get(request.algorithm)
     if request.objective not in algorithm.objectives:
         raise UnknownAlgorithm(
