@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 
 from core import sampling
 from core.privacy import Gaussian, Loss, Pure
 from core.sensitivity import Sensitivity
+from core.totals import SparseCounts
 
 __all__ = [
     "Choice",
@@ -24,7 +26,10 @@ __all__ = [
     "L2Noise",
     "LaplaceNoise",
     "Mechanism",
+    "Threshold",
+    "TopChoice",
     "additive_noise",
+    "threshold",
     "vector_noise",
 ]
 
@@ -44,7 +49,8 @@ class Mechanism(Protocol):
     def loss(self) -> Loss:
         """What one use costs one record."""
 
-    def release(self, total: Integers, sensitivity: Sensitivity) -> Integers: ...
+    def release(self, total: Any, sensitivity: Sensitivity) -> Integers:
+        """What leaves; `total` is an array, or for some mechanisms `SparseCounts`."""
 
 
 def _scales(sensitivity: Sensitivity, shape: tuple[int, ...], factor: float) -> npt.NDArray[np.float64]:
@@ -125,10 +131,12 @@ class Choice:
     """Picks an index with weight exp(eta * score): epsilon-DP and of bounded range.
 
     eta = epsilon / (scale * linf) where the scores are monotone in the data, half of it where not.
+    `in_each_row`: one index for each row of scores, where one record touches one row only.
     """
 
     kind: ClassVar[str] = "choice"
     epsilon: float
+    in_each_row: bool = False
 
     @property
     def loss(self) -> Pure:
@@ -137,12 +145,107 @@ class Choice:
     def release(self, total: Integers, sensitivity: Sensitivity) -> Integers:
         if sensitivity.scales.size != 1:
             raise ValueError("scores are compared with each other and need one scale")
+        if self.in_each_row and (not sensitivity.one_block or total.ndim != 2):
+            raise ValueError("a choice in each row needs a statistic of which one record touches one row")
         reach = float(sensitivity.scales.reshape(())) * sensitivity.linf * (1 if sensitivity.monotone else 2)
-        picked = sampling.choice(total.reshape(-1), self.epsilon / (reach * _OUTWARDS))
-        return np.array([picked], dtype=np.int64)
+        rate = self.epsilon / (reach * _OUTWARDS)
+        rows = total if self.in_each_row else total.reshape(1, -1)
+        return np.array([sampling.choice(scores, rate) for scores in rows], dtype=np.int64)
 
 
-_KINDS: dict[str, type[Any]] = {m.kind: m for m in (GaussianNoise, LaplaceNoise, L2Noise, Choice)}
+@dataclass(frozen=True)
+class TopChoice:
+    """Picks in each row `picks` different entries, one after the other, with weight exp(eta * magnitude).
+
+    One record touches one row, at most `touched` of its entries: epsilon-DP with
+    eta = epsilon / (scale * linf * (picks + min(touched, picks))).
+    """
+
+    kind: ClassVar[str] = "top-choice"
+    epsilon: float
+    picks: int
+
+    def __post_init__(self) -> None:
+        if self.picks < 1:
+            raise ValueError("at least one entry is picked")
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(self.epsilon)
+
+    def release(self, total: Integers, sensitivity: Sensitivity) -> Integers:
+        if sensitivity.scales.size != 1:
+            raise ValueError("magnitudes are compared with each other and need one scale")
+        if not sensitivity.one_block or total.ndim != 2 or total.shape[1] < self.picks:
+            raise ValueError("picks come from rows of enough entries, of which one record touches one row")
+        touched = self.picks if sensitivity.touched is None else min(sensitivity.touched, self.picks)
+        reach = float(sensitivity.scales.reshape(())) * sensitivity.linf * (self.picks + touched)
+        rate = self.epsilon / (reach * _OUTWARDS)
+        return np.array([sampling.choices(np.abs(row), rate, self.picks) for row in total], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Names the cells of a family whose count plus rounded noise exceeds `limit`, the empty ones included.
+
+    `noise` is "laplace" (epsilon-DP for `amount` epsilon) or "gaussian" (mu-Gaussian DP for `amount` mu).
+    Occupied cells are tried one by one; over empty ones the sampler skips, by the same law.
+    """
+
+    kind: ClassVar[str] = "threshold"
+    noise: str
+    amount: float
+    limit: int
+
+    def __post_init__(self) -> None:
+        if self.noise not in ("laplace", "gaussian"):
+            raise ValueError("the noise of a threshold is laplace or gaussian")
+        # Beyond these the chance of an empty cell would leave the range of doubles.
+        farthest = 600 if self.noise == "laplace" else 35
+        if self.limit < 0 or self.amount * (self.limit + 0.5) > farthest:
+            raise ValueError("the limit of a threshold is at least zero and within reach of its noise")
+
+    @property
+    def loss(self) -> Gaussian | Pure:
+        return Gaussian(self.amount) if self.noise == "gaussian" else Pure(self.amount)
+
+    def tail(self, scale: float) -> mpmath.mpf:
+        """P[rounded noise > limit], at mpmath's working precision."""
+        beyond = (mpmath.mpf(self.limit) + mpmath.mpf(0.5)) / mpmath.mpf(scale)
+        if self.noise == "laplace":
+            return mpmath.exp(-beyond) / 2
+        return mpmath.erfc(beyond / mpmath.sqrt(2)) / 2
+
+    def release(self, total: SparseCounts, sensitivity: Sensitivity) -> Integers:
+        if sensitivity.scales.size != 1 or sensitivity.l1 != 1 or sensitivity.l2 != 1:
+            raise ValueError("a threshold needs counts of which one record touches one")
+        scale = float(sensitivity.scales.reshape(())) / self.amount * _OUTWARDS
+        draw = sampling.gaussian if self.noise == "gaussian" else sampling.laplace
+        occupied = total.cells[total.counts + draw(scale, len(total.cells)) > self.limit]
+        return np.sort(np.concatenate([occupied, self._empty_ones(total, scale)]))
+
+    def _empty_ones(self, total: SparseCounts, scale: float) -> Integers:
+        """Empty cells whose noise alone exceeds the limit: a success each with probability `tail`."""
+
+        def exact() -> mpmath.mpf:
+            return -mpmath.log1p(-self.tail(scale))
+
+        with mpmath.workprec(200):
+            rate = float(exact())
+        empty = total.family - len(total.cells)
+        place, found = 0, []
+        while (skip := sampling.geometric_skip(rate, exact, empty - place)) < empty - place:
+            found.append(place + skip)
+            place += skip + 1
+        # The j-th empty cell comes after as many occupied ones as have at most j empty cells before them.
+        ranks = np.array(found, dtype=np.int64)
+        before = total.cells - np.arange(len(total.cells))
+        return ranks + np.searchsorted(before, ranks, side="right")
+
+
+_KINDS: dict[str, type[Any]] = {
+    m.kind: m for m in (GaussianNoise, LaplaceNoise, L2Noise, Choice, TopChoice, Threshold)
+}
 
 
 def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
@@ -153,6 +256,13 @@ def mechanism_from_json(data: Mapping[str, Any]) -> Mechanism:
     parameters = {name: value for name, value in data.items() if name != "kind"}
     mechanism: Mechanism = _KINDS[data["kind"]](**parameters)
     return mechanism
+
+
+def threshold(loss: Gaussian | Pure, limit: int) -> Threshold:
+    """The mechanism that names cells above a limit and spends this loss."""
+    if isinstance(loss, Gaussian):
+        return Threshold("gaussian", loss.mu, limit)
+    return Threshold("laplace", loss.epsilon, limit)
 
 
 def additive_noise(loss: Gaussian | Pure) -> GaussianNoise | LaplaceNoise:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from core.errors import PlanViolation
 from core.plan import Plan
 from core.sampling import random_bytes
 from core.source import ChunkLoader, DataSource
-from core.statistics import Statistic
+from core.statistics import SparseStatistic, Statistic
+from core.totals import SparseCounts, Total
 
 __all__ = ["Probe", "Release"]
 
@@ -35,7 +37,7 @@ class Release:
     values: Integers
 
 
-def evaluate(statistic: Statistic, loader: ChunkLoader) -> Integers:
+def evaluate(statistic: Statistic | SparseStatistic, loader: ChunkLoader) -> Total:
     """A chunk task: pure, and safe to repeat."""
     return statistic.of(loader())
 
@@ -65,7 +67,7 @@ class Probe:
         self._left = {step.name: step.repeats for step in plan.steps}
         self._measured = 0
 
-    def measure(self, step_name: str, statistic: Statistic) -> Integers:
+    def measure(self, step_name: str, statistic: Statistic | SparseStatistic) -> Integers:
         """The statistic's total over all records, released under the step's mechanism."""
         step = self.plan.step(step_name)
         if statistic.kind != step.statistic:
@@ -94,17 +96,24 @@ class Probe:
         self.draws[name] = seed.hex()
         return np.random.default_rng(int.from_bytes(seed, "big"))
 
-    def _total(self, statistic: Statistic) -> Integers:
-        total = np.zeros(statistic.shape, dtype=np.int64)
+    def _total(self, statistic: Statistic | SparseStatistic) -> Total:
+        total: Any = _nothing(statistic)  # both kinds of total add up
         if self._executor is None:
             for loader in self._source.loaders():
                 total += evaluate(statistic, loader)
-            return total
-        pending: deque[Future[Integers]] = deque()
+            return cast(Total, total)
+        pending: deque[Future[Total]] = deque()
         for loader in self._source.loaders():
             pending.append(self._executor.submit(evaluate, statistic, loader))
             if len(pending) >= _IN_FLIGHT:
                 total += pending.popleft().result()
         while pending:
             total += pending.popleft().result()
-        return total
+        return cast(Total, total)
+
+
+def _nothing(statistic: Statistic | SparseStatistic) -> Total:
+    """The statistic of no records."""
+    if isinstance(statistic, SparseStatistic):
+        return SparseCounts.none(statistic.family)
+    return np.zeros(statistic.shape, dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-__all__ = ["categorical", "choice", "gaussian", "geometric_skip", "l2_vectors", "laplace", "random_bytes"]
+__all__ = ["categorical", "choice", "choices", "gaussian", "geometric_skip", "l2_vectors", "laplace", "random_bytes"]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -282,6 +282,26 @@ def choice(scores: Integers, eta: float) -> int:
     best = int(scores.max())
     gaps = (scores - best).astype(np.float64)
     return categorical(eta * gaps, lambda i: mpmath.mpf(eta) * (int(scores[i]) - best))
+
+
+def choices(scores: Integers, eta: float, picks: int) -> Integers:
+    """`picks` different indices, one after the other, each with probability proportional to exp(eta * score).
+
+    What was picked leaves the race; the rest is weighed against its own best.
+    """
+    left = scores.astype(np.int64).copy()
+    picked = np.zeros(len(left), dtype=bool)
+    order = np.empty(picks, dtype=np.int64)
+    for place in range(picks):
+        best = int(left[~picked].max())
+        gaps = np.where(picked, -np.inf, eta * (left - best))
+
+        def exact(i: int, best: int = best) -> mpmath.mpf:
+            return mpmath.mpf("-inf") if picked[i] else mpmath.mpf(eta) * (int(left[i]) - best)
+
+        order[place] = categorical(gaps, exact)
+        picked[order[place]] = True
+    return order
 
 
 def categorical(log_weights: Floats, exact: Callable[[int], mpmath.mpf]) -> int:

@@ -31,3 +31,5 @@ class Sensitivity:
     monotone: bool = False
     #: Entries are multiples of 1/grid of what they stand for; noise may be rounded to the grid.
     grid: int = 1
+    #: How many entries one record can change at most; None where only the norms are known.
+    touched: int | None = None

@@ -22,6 +22,7 @@ from core.arithmetic import (
 from core.domain import UNITS
 from core.sensitivity import Sensitivity
 from core.source import Chunk
+from core.totals import SparseCounts
 from core.views import Assigned, PathCodes, RowView
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "PrefixCounts",
     "ResidualSums",
     "SecondMoments",
+    "SparseStatistic",
     "Statistic",
     "Sums",
 ]
@@ -54,6 +56,27 @@ class Statistic(Protocol):
 
     def of(self, chunk: Chunk) -> Integers:
         """The sum over one chunk."""
+
+
+@runtime_checkable
+class SparseStatistic(Protocol):
+    """How many records lie in each cell of a family too large to list."""
+
+    kind: ClassVar[str]
+
+    @property
+    def domain(self) -> str:
+        """Fingerprint of the domain it is for."""
+
+    @property
+    def family(self) -> int:
+        """How many cells there are, occupied or not."""
+
+    @property
+    def sensitivity(self) -> Sensitivity: ...
+
+    def of(self, chunk: Chunk) -> SparseCounts:
+        """The counts over one chunk."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,11 +60,15 @@ class Algorithm(ABC):
         """Carries the plan out; k centres for any data."""
 
 
+_NOUNS = {int: "a whole number", float: "a number", str: "a string", dict: "an object"}
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option of an algorithm: a number within limits, a boolean or one of some words.
+    """One option of an algorithm: a number within limits, a boolean, one of some words or an object.
 
-    A default of None means that the algorithm derives it from public numbers.
+    A default of None means that the algorithm derives it from public numbers; an object (`dict`) is read
+    further by whoever takes it.
     """
 
     name: str
@@ -88,6 +92,10 @@ class Option:
             if not isinstance(value, str) or (self.choices is not None and value not in self.choices):
                 raise wrong
             return value
+        if self.kind is dict:
+            if not isinstance(value, Mapping):
+                raise wrong
+            return dict(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise wrong
         if self.kind is int and not isinstance(value, int):
@@ -103,13 +111,13 @@ class Option:
             return "true or false"
         if self.choices is not None:
             return "one of " + ", ".join(self.choices)
-        noun = {int: "a whole number", float: "a number", str: "a string"}[self.kind]
+        noun = _NOUNS[self.kind]
         if self.least is not None and self.most is not None:
             return f"{noun} between {self.least:g} and {self.most:g}"
         return noun if self.least is None else f"{noun} of at least {self.least:g}"
 
     def schema(self) -> dict[str, Any]:
-        names = {int: "integer", float: "number", bool: "boolean", str: "string"}
+        names = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object"}
         schema: dict[str, Any] = {"type": names[self.kind], "description": self.description}
         if self.default is not None:
             schema["default"] = self.default
