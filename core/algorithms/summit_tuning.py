@@ -1,0 +1,159 @@
+"""Every tuned number of the house algorithm, and how public numbers turn into shares, rounds and levels.
+
+Nothing here knows a row. Constants were chosen on public and synthetic data; each says what it trades.
+`summit_tuning.md` says why none of them can cost privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.blocks.tree import level_bits
+from core.domain import Domain
+from core.errors import EpsilonTooSmall
+from core.plan import Request
+from core.privacy import Shares
+
+__all__ = ["Schedule", "schedule_for"]
+
+# --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
+#: Centre and radius only set the scene: their errors enter everything else in second order.
+CENTRE, RADIUS = 0.03, 0.02
+#: What the centre spends on its sum; the rest goes to the count.
+CENTRE_SUM = 0.9
+#: The others divide what is left in these proportions.
+SUBSPACE, TREE, EXPLORE, REFINE = 0.2, 0.2, 0.2, 0.3
+#: Within a round: the histogram of distances, then sums against sizes in few and in all coordinates.
+ROUND_SPREAD = 0.07
+EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
+#: Each refining round gets this many times the budget of the one before: the last one is what is seen.
+REFINE_GROWTH = 1.5
+
+# --- radius -------------------------------------------------------------------------------------------------
+#: Bins of the histogram of distances to the centre; with the factor they reach down to 0.1% of the bounds.
+RADIUS_BINS, RADIUS_FACTOR = 56, 1.15
+#: Rows are clipped at `DATA_LEVEL` of that histogram, second moments at `SHAPE_LEVEL`: a tight clip keeps
+#: directions and shrinks the noise with the square of the radius.
+DATA_LEVEL, SHAPE_LEVEL = 0.98, 0.2
+
+# --- subspace -----------------------------------------------------------------------------------------------
+LEAST_AXES, MOST_AXES = 6, 64
+#: Under pure DP second moments are of use only where their noise is below this share of the signal.
+PURE_MOMENTS_NOISE = 0.05
+#: Axes drawn at random where second moments are of no use.
+RANDOM_AXES = 12
+
+# --- tree ---------------------------------------------------------------------------------------------------
+TREE_AXES = 8
+HALVINGS_PER_AXIS = 2.5
+#: The box of the tree, in standard deviations along each axis.
+BOX_DEVIATIONS = 2.5
+#: A cell stays active while its count is this many standard deviations of the noise.
+KEEP = 2.75
+#: Cells of the first level should hold this many standard deviations on average.
+HEAD = 8.0
+LATER_BITS = (1, 1, 2, 2, 3, 3, 3, 3, 3)
+MOST_FIRST_BITS = 14
+
+# --- rounds -------------------------------------------------------------------------------------------------
+#: With `N * mu / k` of at least this, three rounds of each kind pay; below it two.
+PLENTY = 30.0
+#: Seeds per centre asked for, and how many standard deviations of a size each seed must be able to hold.
+OVERSEED, SEED_NOISES = 2.0, 3.0
+ROUND_BINS, ROUND_FACTOR = 31, 1.2
+#: Laplace noise of a pure epsilon acts like Gaussian noise of about a third of it as mu.
+PURE_AS_MU = 1 / 3
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a plan fixes before a row is read."""
+
+    moments: bool
+    subspace_share: float
+    tree_share: float
+    explore_share: float
+    refine_shares: tuple[float, ...]
+    tree_axes: int
+    tree_depth: int
+    tree_levels: int
+    explore_rounds: int
+    seeds: int
+
+    @property
+    def refine_rounds(self) -> int:
+        return len(self.refine_shares)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "refine_shares": list(self.refine_shares)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Schedule:
+        return cls(**{**data, "refine_shares": tuple(data["refine_shares"])})
+
+
+def schedule_for(domain: Domain, request: Request) -> Schedule:
+    """Shares, rounds and levels for these public numbers."""
+    shares = Shares(request.budget, domain.rows_per_person)
+    size, width, k, pure = domain.size, domain.dimension, request.k, request.budget.is_pure
+    strength = shares.total * (PURE_AS_MU if pure else 1.0)
+    _require_enough(size, shares)
+    moments = width > 1 and (
+        not pure or width**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE
+    )
+    subspace = (0.15 if pure else SUBSPACE) if moments else 0.0
+    whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - RADIUS)
+    plenty = size * strength / k >= PLENTY
+    explore_rounds = 1 if pure else 3 if plenty else 2
+    refine_rounds = (2 if plenty else 1) if pure else 3 if plenty else 2
+    weights = [REFINE_GROWTH**i for i in range(refine_rounds)]
+    axes = min(TREE_AXES, width)
+    depth = max(4, round(HALVINGS_PER_AXIS * axes))
+    return Schedule(
+        moments=moments,
+        subspace_share=subspace / whole,
+        tree_share=TREE / whole,
+        explore_share=EXPLORE / whole,
+        refine_shares=tuple(REFINE / whole * w / sum(weights) for w in weights),
+        tree_axes=axes,
+        tree_depth=depth,
+        tree_levels=_tree_levels(size, depth, shares, TREE / whole),
+        explore_rounds=explore_rounds,
+        seeds=max(2, round(OVERSEED * k)),
+    )
+
+
+def _require_enough(size: int, shares: Shares) -> None:
+    """Refuse a budget under which not even the number of records would be known to its order."""
+    spread = 1 / shares.total * (math.sqrt(2) if shares.budget.is_pure else 1.0)
+    least = 4.0 * spread
+    if size < least:
+        raise EpsilonTooSmall(
+            f"with this budget nothing can be told from fewer than about {math.ceil(least)} records, and the "
+            f"dataset is declared to have {size}: ask for a larger epsilon",
+            parameter="epsilon",
+        )
+
+
+def count_deviation(shares: Shares, fraction: float) -> float:
+    """Standard deviation of a noisy count that spends this fraction of the budget."""
+    loss = shares.of(fraction)
+    return math.sqrt(2) / loss.epsilon if hasattr(loss, "epsilon") else 1 / loss.mu
+
+
+def first_bits(size: float, noise: float, depth: int) -> int:
+    """Halvings of the first level: as many as leave `HEAD` standard deviations in an average cell."""
+    room = math.log2(max(size / (HEAD * noise), 2.0))
+    return int(min(max(math.floor(room), 1), depth, MOST_FIRST_BITS))
+
+
+def _tree_levels(size: int, depth: int, shares: Shares, share: float) -> int:
+    """How many levels reach the planned depth, given that each gets an equal share."""
+    levels = 1
+    for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
+        noise = count_deviation(shares, share / levels)
+        levels = len(level_bits(first_bits(size, noise, depth), LATER_BITS, depth, depth))
+    return levels

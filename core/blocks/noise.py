@@ -1,0 +1,16 @@
+"""How large the noise of a planned step is: what post-processing needs to weigh released values."""
+
+from __future__ import annotations
+
+from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise
+from core.plan import Plan
+
+__all__ = ["deviation"]
+
+
+def deviation(plan: Plan, step: str, width: int = 1) -> float:
+    """Standard deviation of the noise in an entry of scale one; `width` matters to vectors under pure DP."""
+    mechanism = plan.step(step).mechanism
+    if not isinstance(mechanism, (GaussianNoise, LaplaceNoise, L2Noise)):
+        raise ValueError(f"step {step!r} adds no noise: it chooses")
+    return mechanism.deviation(width)
