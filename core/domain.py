@@ -255,7 +255,7 @@ class Dense(_Public):
         assert self.radius is not None
         away = points - self._offset
         norms = np.linalg.norm(away, axis=-1, keepdims=True)
-        inside: Floats = away * np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))
+        inside: Floats = away * (self.radius / np.maximum(norms, self.radius))
         return self._offset + inside
 
     def encode_points(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -308,10 +308,10 @@ class Sparse(_Public):
         for _ in range(2):  # a first pass by the largest entry keeps the squares finite
             largest = np.zeros(matrix.shape[0])
             np.maximum.at(largest, owner, np.abs(values))
-            shrink = np.minimum(1.0, self.radius / np.maximum(largest, np.finfo(float).tiny))
+            shrink = self.radius / np.maximum(largest, self.radius)
             values = values * shrink[owner]
             norms = np.sqrt(np.bincount(owner, values * values, minlength=matrix.shape[0]))
-            values *= np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))[owner]
+            values *= (self.radius / np.maximum(norms, self.radius))[owner]
         values = np.trunc(values * (UNITS / self.radius))
         squared = np.bincount(owner, values * values, minlength=matrix.shape[0]).astype(np.int64)
         weights = clip_weights(squared, UNITS)
@@ -323,7 +323,7 @@ class Sparse(_Public):
     def decode(self, units: npt.ArrayLike) -> Floats:
         points = np.asarray(units, dtype=np.float64) * (self.radius / UNITS)
         norms = np.linalg.norm(points, axis=-1, keepdims=True)
-        inside: Floats = points * np.minimum(1.0, self.radius / np.maximum(norms, np.finfo(float).tiny))
+        inside: Floats = points * (self.radius / np.maximum(norms, self.radius))
         return inside
 
     def unit_lengths(self) -> Floats:

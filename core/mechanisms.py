@@ -99,10 +99,9 @@ class LaplaceNoise:
 
 @dataclass(frozen=True)
 class L2Noise:
-    """Adds to each row noise of density proportional to exp(-epsilon |x| / (scale * l2)): epsilon-DP.
+    """Adds to each row noise of density proportional to exp(-epsilon |x / scales| / l2): epsilon-DP.
 
-    One record must touch one row only. The scales of a row may differ by entry: the density is that of the
-    rescaled row.
+    One record must touch one row only.
     """
 
     kind: ClassVar[str] = "l2"
@@ -119,11 +118,8 @@ class L2Noise:
     def release(self, total: Integers, sensitivity: Sensitivity) -> Integers:
         if not sensitivity.one_block or total.ndim != 2:
             raise ValueError("the L2-norm mechanism needs a statistic of which one record touches one row")
-        scales = np.broadcast_to(sensitivity.scales, total.shape)
-        if np.any(scales != scales[:, :1]):
-            raise ValueError("the L2-norm mechanism needs one scale for each row")
-        widths = scales[:, 0] * (sensitivity.l2 / self.epsilon * _OUTWARDS)
-        return sampling.l2_vectors(total, widths, sensitivity.grid)
+        scales = _scales(sensitivity, total.shape, sensitivity.l2 / self.epsilon).reshape(total.shape)
+        return sampling.l2_vectors(total, scales, sensitivity.grid)
 
 
 @dataclass(frozen=True)

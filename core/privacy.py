@@ -51,6 +51,8 @@ DELTA_UNIT = 10**18
 
 #: Relative error allowed to sums and transcendental functions; losses are enlarged by it.
 ROUNDING = 1e-12
+#: A delta that doubles cannot hold is not zero: noise without bounds never makes a pure guarantee.
+LEAST_DELTA = 1e-300
 #: What a calibrated loss leaves unused, so that its parts still fit after rounding.
 MARGIN = 1e-9
 
@@ -321,7 +323,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         return 0.0
     likely = math.exp(log_ndtr(mu / 2 - epsilon / mu))
     difference = likely - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))
-    return max(difference, 0.0) + 1e-13 * likely * (1 + epsilon)
+    return max(difference, 0.0) + 1e-13 * likely * (1 + epsilon) + LEAST_DELTA
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -339,7 +341,7 @@ def rho_to_delta(rho: float, epsilon: float) -> float:
         order = 1 + over
         return over * (order * rho - epsilon) - order * math.log1p(1 / over) - math.log(over)
 
-    return min(1.0, math.exp(_minimum(log_delta)) * (1 + 1e-9))
+    return min(1.0, math.exp(_minimum(log_delta)) * (1 + 1e-9) + LEAST_DELTA)
 
 
 def rho_to_epsilon(rho: float, delta: float) -> float:

@@ -200,39 +200,42 @@ def _signed(
 
 
 def l2_vectors(totals: Integers, scales: Floats, grid: int = 1) -> Integers:
-    """Each row of `totals` plus scale * Gamma(d) * a uniform direction, rounded to multiples of `grid`.
+    """Each row of `totals` plus scales * Gamma(d) * a uniform direction, rounded to multiples of `grid`.
 
-    The noise has density proportional to exp(-|x| / scale). A coarse grid keeps the slow path rare.
+    The noise has density proportional to exp(-|x / scales|). A coarse grid keeps the slow path rare.
+    Scales have the shape of the totals.
     """
     blocks, width = totals.shape
     signs, lengths = _words(blocks * width), _words(blocks * width)
-    tails = (signs & np.uint64(2**63 - 1)).astype(np.float64).reshape(blocks, width)
-    far = _grown(np.negative(ndtri(tails * (2.0**-64 * (1 - 4 * EPS)))), up=True)
-    near = _grown(np.negative(ndtri(np.minimum((tails + 1) * (2.0**-64 * (1 + 4 * EPS)), 0.5))), up=False)
-    least, most = _exponential_ends(lengths >> np.uint64(1), 63)
-    error = (width + 64) * EPS
-    short = least.reshape(blocks, width).sum(axis=1) / np.sqrt((far * far).sum(axis=1)) * scales * (1 - error)
-    long = most.reshape(blocks, width).sum(axis=1) / np.sqrt((near * near).sum(axis=1)) * scales * (1 + error)
-    sign = np.where(signs >= np.uint64(2**63), -1.0, 1.0).reshape(blocks, width)
-    one, other = sign * near * short[:, None], sign * far * long[:, None]
-    quotient, rest = np.divmod(totals, grid)
-    # rest < grid and the noise are added in doubles: their rounding is within one part in 2^51 of the sum.
-    low, high = np.minimum(one, other), np.maximum(one, other)
-    slip = (np.abs(low) + np.abs(high) + grid) * (4 * EPS)
-    below, above = np.rint((low + rest - slip) / grid), np.rint((high + rest + slip) / grid)
-    certain = ((below == above) & (np.maximum(np.abs(below), np.abs(above)) < 2.0**51)).all(axis=1)
+    # A tail at the very end of its range gives an infinite end: then the row is uncertain, no more.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        tails = (signs & np.uint64(2**63 - 1)).astype(np.float64).reshape(blocks, width)
+        far = _grown(np.negative(ndtri(tails * (2.0**-64 * (1 - 4 * EPS)))), up=True)
+        near = _grown(np.negative(ndtri(np.minimum((tails + 1) * (2.0**-64 * (1 + 4 * EPS)), 0.5))), up=False)
+        least, most = _exponential_ends(lengths >> np.uint64(1), 63)
+        error = (width + 64) * EPS
+        short = least.reshape(blocks, width).sum(axis=1) / np.sqrt((far * far).sum(axis=1)) * (1 - error)
+        long = most.reshape(blocks, width).sum(axis=1) / np.sqrt((near * near).sum(axis=1)) * (1 + error)
+        sign = np.where(signs >= np.uint64(2**63), -1.0, 1.0).reshape(blocks, width)
+        one, other = sign * near * short[:, None] * scales, sign * far * long[:, None] * scales
+        quotient, rest = np.divmod(totals, grid)
+        # rest < grid and the noise are added in doubles, which rounds by less than one part in 2^51.
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        slip = (np.abs(low) + np.abs(high) + grid) * (4 * EPS)
+        below, above = np.rint((low + rest - slip) / grid), np.rint((high + rest + slip) / grid)
+        certain = ((below == above) & (np.maximum(np.abs(below), np.abs(above)) < 2.0**51)).all(axis=1)
     below[~certain] = 0
     released: Integers = (quotient + below.astype(np.int64)) * grid
     for j in np.flatnonzero(~certain):
         row = slice(j * width, (j + 1) * width)
         released[j] = _l2_vector_slowly(
-            totals[j], float(scales[j]), grid, signs[row], lengths[row] >> np.uint64(1)
+            totals[j], scales[j], grid, signs[row], lengths[row] >> np.uint64(1)
         )
     return released
 
 
 def _l2_vector_slowly(
-    total: Integers, scale: float, grid: int, signs: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64]
+    total: Integers, scales: Floats, grid: int, signs: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64]
 ) -> Integers:
     tails = [_Uniform(int(word) & (2**63 - 1)) for word in signs]
     uniforms = [_Uniform(int(word) << 1 | (random_bytes(1)[0] & 1)) for word in lengths]
@@ -250,19 +253,12 @@ def _l2_vector_slowly(
         ends = [uniform.ends() for uniform in uniforms]
         if any(low == 0 for low, _ in ends):
             return None
-        short = (
-            scale
-            * mpmath.fsum(-mpmath.log(h) for _, h in ends)
-            / mpmath.sqrt(mpmath.fsum(x * x for x in far))
-        )
-        long = (
-            scale
-            * mpmath.fsum(-mpmath.log(low) for low, _ in ends)
-            / mpmath.sqrt(mpmath.fsum(x * x for x in near))
-        )
+        short = -mpmath.fsum(mpmath.log(h) for _, h in ends) / mpmath.sqrt(mpmath.fsum(x * x for x in far))
+        long = -mpmath.fsum(mpmath.log(low) for low, _ in ends) / mpmath.sqrt(mpmath.fsum(x * x for x in near))
         rounded.clear()
-        for start, minus, least, most in zip(total.tolist(), negative, near, far, strict=True):
-            low, high = least * short, most * long
+        each = zip(total.tolist(), scales.tolist(), negative, near, far, strict=True)
+        for start, scale, minus, least, most in each:
+            low, high = scale * least * short, scale * most * long
             low, high = (-high, -low) if minus else (low, high)
             nearest = _nearest((start + low) / grid, (start + high) / grid)
             if nearest is None:
@@ -319,7 +315,8 @@ def categorical(log_weights: Floats, exact: Callable[[int], mpmath.mpf]) -> int:
     low, high = word * 2.0**-64 * total, (word + 1) * 2.0**-64 * total
     first = int(np.searchsorted(cumulated, low * (1 - 4 * error), side="right"))
     last = int(np.searchsorted(cumulated, high * (1 + 4 * error), side="left"))
-    if first == last < len(weights):
+    # Weights that vanish in doubles at the very start can only be meant by a word of zero.
+    if first == last < len(weights) and word > 0:
         return first
     uniform = _Uniform(word)
 
@@ -331,9 +328,11 @@ def categorical(log_weights: Floats, exact: Callable[[int], mpmath.mpf]) -> int:
         running = mpmath.mpf(0)
         for i, weight in enumerate(exact_weights):
             running += weight
-            if low + slip < running or i == len(exact_weights) - 1:
-                return i if high + slip < running or i == len(exact_weights) - 1 else None
-        return None
+            if high + slip < running:
+                return i
+            if low - slip < running and i < len(exact_weights) - 1:
+                return None
+        return len(exact_weights) - 1
 
     return _refine([uniform], decide)
 
