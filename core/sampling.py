@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-__all__ = ["categorical", "choice", "choices", "gaussian", "geometric_skip", "l2_vectors", "laplace", "random_bytes"]
+__all__ = [
+    "categorical",
+    "choice",
+    "choices",
+    "gaussian",
+    "geometric_skip",
+    "l2_vectors",
+    "laplace",
+    "random_bytes",
+]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -228,9 +237,7 @@ def l2_vectors(totals: Integers, scales: Floats, grid: int = 1) -> Integers:
     released: Integers = (quotient + below.astype(np.int64)) * grid
     for j in np.flatnonzero(~certain):
         row = slice(j * width, (j + 1) * width)
-        released[j] = _l2_vector_slowly(
-            totals[j], scales[j], grid, signs[row], lengths[row] >> np.uint64(1)
-        )
+        released[j] = _l2_vector_slowly(totals[j], scales[j], grid, signs[row], lengths[row] >> np.uint64(1))
     return released
 
 
@@ -254,7 +261,9 @@ def _l2_vector_slowly(
         if any(low == 0 for low, _ in ends):
             return None
         short = -mpmath.fsum(mpmath.log(h) for _, h in ends) / mpmath.sqrt(mpmath.fsum(x * x for x in far))
-        long = -mpmath.fsum(mpmath.log(low) for low, _ in ends) / mpmath.sqrt(mpmath.fsum(x * x for x in near))
+        long = -mpmath.fsum(mpmath.log(low) for low, _ in ends) / mpmath.sqrt(
+            mpmath.fsum(x * x for x in near)
+        )
         rounded.clear()
         each = zip(total.tolist(), scales.tolist(), negative, near, far, strict=True)
         for start, scale, minus, least, most in each:
