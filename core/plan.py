@@ -16,7 +16,7 @@ from typing import Any
 
 from core.domain import Domain, domain_from_json
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
-from core.mechanisms import Mechanism, mechanism_from_json, mechanism_to_json
+from core.mechanisms import Coverage, Mechanism, mechanism_from_json, mechanism_to_json
 from core.privacy import (
     DELTA_UNIT,
     RHO_UNIT,
@@ -67,6 +67,8 @@ class Step:
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise ValueError("a step is measured at least once")
+        if isinstance(self.mechanism, Coverage) != (self.statistic == "coverage"):
+            raise PlanViolation("coverage is measured by its own mechanism, and by no other")
 
     @property
     def uses(self) -> int:

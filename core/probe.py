@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,7 +11,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from core.coverage import Coins, Cover, CoverageRound
 from core.errors import PlanViolation
+from core.mechanisms import Coverage
 from core.plan import Plan
 from core.sampling import random_bytes
 from core.source import ChunkLoader, DataSource
@@ -37,7 +39,7 @@ class Release:
     values: Integers
 
 
-def evaluate(statistic: Statistic | SparseStatistic, loader: ChunkLoader) -> Total:
+def evaluate(statistic: Statistic | SparseStatistic | CoverageRound, loader: ChunkLoader) -> Total:
     """A chunk task: pure, and safe to repeat."""
     return statistic.of(loader())
 
@@ -67,8 +69,11 @@ class Probe:
         self._left = {step.name: step.repeats for step in plan.steps}
         self._measured = 0
 
-    def measure(self, step_name: str, statistic: Statistic | SparseStatistic) -> Integers:
-        """The statistic's total over all records, released under the step's mechanism."""
+    def measure(self, step_name: str, statistic: Statistic | SparseStatistic | Cover) -> Integers:
+        """The statistic's total over all records, released under the step's mechanism.
+
+        A `Cover` is measured whole: the indices that were picked, one for each planned round.
+        """
         step = self.plan.step(step_name)
         if statistic.kind != step.statistic:
             raise PlanViolation(f"step {step_name!r} measures {step.statistic}, not {statistic.kind}")
@@ -76,13 +81,37 @@ class Probe:
             raise PlanViolation("the statistic is for another domain than the plan's")
         if self._left[step_name] == 0:
             raise PlanViolation(f"step {step_name!r} was planned {step.repeats} times and is used up")
+        if isinstance(step.mechanism, Coverage):
+            if not isinstance(statistic, Cover) or len(statistic.schedule) != step.repeats:
+                raise PlanViolation(f"step {step_name!r} needs a cover of {step.repeats} rounds")
+            self._left[step_name] = 0  # opened once, and one cost for all rounds
+            return self._cover(step_name, step.mechanism, statistic)
+        if isinstance(statistic, Cover):
+            raise PlanViolation("a cover is measured by a coverage step only")
         self._left[step_name] -= 1
         released = step.mechanism.release(self._total(statistic), statistic.sensitivity)
+        self._publish(step_name, released)
+        return released
+
+    def _cover(self, step_name: str, mechanism: Coverage, cover: Cover) -> Integers:
+        """All rounds of a coverage step; what the proof needs (`coverage.md`) is enforced here."""
+        coins = Coins(random_bytes(32), mechanism.keep)
+        picks: list[int] = []
+        for level in cover.schedule:
+            before = CoverageRound(cover, coins, tuple(picks))
+            if before.opens_level:
+                tally = cover.family.tally(level)
+            for parts in self._evaluate(before):
+                tally.change(parts, 1 if before.opens_level else -1)
+            picks.append(mechanism.pick(*tally.held(), cover.family.size(level)))
+            self._publish(step_name, np.array(picks[-1:], dtype=np.int64))
+        return np.array(picks, dtype=np.int64)
+
+    def _publish(self, step_name: str, released: Integers) -> None:
         self.transcript.append(Release(step_name, released))
         self._measured += 1
         if self._listener is not None:
             self._listener(step_name, self._measured, self.plan.measurements)
-        return released
 
     def draw(self, name: str) -> np.random.Generator:
         """Data-independent randomness under a name; its seed is recorded and published with the release.
@@ -98,18 +127,23 @@ class Probe:
 
     def _total(self, statistic: Statistic | SparseStatistic) -> Total:
         total: Any = _nothing(statistic)  # both kinds of total add up
+        for part in self._evaluate(statistic):
+            total += part
+        return cast(Total, total)
+
+    def _evaluate(self, statistic: Statistic | SparseStatistic | CoverageRound) -> Iterator[Total]:
+        """The statistic of each chunk."""
         if self._executor is None:
             for loader in self._source.loaders():
-                total += evaluate(statistic, loader)
-            return cast(Total, total)
+                yield evaluate(statistic, loader)
+            return
         pending: deque[Future[Total]] = deque()
         for loader in self._source.loaders():
             pending.append(self._executor.submit(evaluate, statistic, loader))
             if len(pending) >= _IN_FLIGHT:
-                total += pending.popleft().result()
+                yield pending.popleft().result()
         while pending:
-            total += pending.popleft().result()
-        return cast(Total, total)
+            yield pending.popleft().result()
 
 
 def _nothing(statistic: Statistic | SparseStatistic) -> Total:

@@ -25,6 +25,7 @@ __all__ = [
     "l2_vectors",
     "laplace",
     "random_bytes",
+    "uniform_below",
 ]
 
 Integers = npt.NDArray[np.int64]
@@ -312,8 +313,8 @@ def choices(scores: Integers, eta: float, picks: int) -> Integers:
 def categorical(log_weights: Floats, exact: Callable[[int], mpmath.mpf]) -> int:
     """An index with probability proportional to exp(log_weight).
 
-    `log_weights` are doubles within four units in the last place of the real numbers that `exact`
-    gives at any working precision; their maximum should be about zero.
+    `log_weights` are doubles near the real numbers that `exact` gives at any working precision: within four
+    units in the last place of the larger of 745 and themselves. Their maximum should be about zero.
     """
     weights = np.exp(log_weights)
     # exp carries the absolute error of its argument (at most 745 counts) into a relative one.
@@ -344,6 +345,15 @@ def categorical(log_weights: Floats, exact: Callable[[int], mpmath.mpf]) -> int:
         return len(exact_weights) - 1
 
     return _refine([uniform], decide)
+
+
+def uniform_below(limit: int) -> int:
+    """A whole number from 0 to limit - 1, each as likely: bits are drawn again where they reach the limit."""
+    width = (limit - 1).bit_length()
+    while True:
+        number = int.from_bytes(random_bytes((width + 7) // 8), "little") & ((1 << width) - 1)
+        if number < limit:
+            return number
 
 
 def geometric_skip(rate: float, exact: Callable[[], mpmath.mpf], limit: int) -> int:

@@ -149,7 +149,9 @@ def _require_degrees(domain: Dense) -> None:
     if domain.dimension != 2 or domain.low is None or domain.high is None:
         raise _refuse("great-circle distances need a box of two columns: latitude and longitude in degrees")
     if domain.low[0] < -90 or domain.high[0] > 90 or domain.high[1] - domain.low[1] > 360:
-        raise _refuse("great-circle distances need latitudes within -90..90 and longitudes within 360 degrees")
+        raise _refuse(
+            "great-circle distances need latitudes within -90..90 and longitudes within 360 degrees"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +197,18 @@ class SiteDistances(View):
             return _arc_steps(_chords(self._vectors(rows), self.sites))
         return np.minimum(integer_sqrt(_chords(rows, self.sites)), self.reach)
 
+    def positions(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Integer vectors of encoded records, in the space of `sites`; not for a matrix."""
+        return self._vectors(rows) if self.metric == "great-circle" else rows
+
+    def squared_limit(self, steps: int) -> int:
+        """The largest squared length, in that space, of a distance of at most this many steps."""
+        if steps >= self.reach:
+            return 1 << 52  # beyond every squared length there is
+        if self.metric == "great-circle":
+            return int(_EDGES[steps + 1]) - 1
+        return (steps + 1) ** 2 - 1
+
     def weighted(self, chunk: Chunk) -> tuple[npt.NDArray[Any], Integers]:
         """Encoded records to ask distances of, and how many records of the chunk each stands for."""
         rows = np.asarray(chunk.rows)
@@ -204,9 +218,7 @@ class SiteDistances(View):
 
     def _vectors(self, rows: npt.NDArray[Any]) -> Integers:
         assert self.tables is not None
-        latitude, longitude = (
-            np.clip(rows[:, j].astype(np.int64) + UNITS, 0, 2 * UNITS) for j in range(2)
-        )
+        latitude, longitude = (np.clip(rows[:, j].astype(np.int64) + UNITS, 0, 2 * UNITS) for j in range(2))
         return _unit_vectors(
             self.tables[0][latitude],
             self.tables[1][latitude],
