@@ -67,7 +67,7 @@ def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = Fals
     if isinstance(amount, bool):
         raise InvalidBudget(f"{name} must be a number, not a boolean", parameter=name)
     try:
-        value = Decimal(repr(amount) if isinstance(amount, float) else amount)
+        value = Decimal(repr(float(amount)) if isinstance(amount, float) else amount)
     except (InvalidOperation, TypeError, ValueError):
         raise InvalidBudget(f"{name} must be a number", parameter=name) from None
     if not value.is_finite():

@@ -1,0 +1,284 @@
+"""Private k-means and k-medians as scikit-learn estimators, for rows that the caller holds.
+
+    from core.estimators import PrivateKMeans
+
+    model = PrivateKMeans(n_clusters=10, epsilon=1.0, bounds=(0, 1)).fit(X)
+    model.cluster_centers_, model.cluster_sizes_
+    print(model.privacy_)
+
+Parameters are checked in `fit`, before a row is measured. What `fit` keeps is what the plan released: there
+is no `labels_`, no `inertia_` and no `fit_predict`, because exact labels and losses of private rows are not
+private; and there is no `random_state`, because a known seed would take the noise away again.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from core.algorithms import registry
+from core.arithmetic import nearest
+from core.domain import MAX_RECORDS, Dense, Domain, Ids, Sparse
+from core.errors import InvalidDomain, InvalidRequest
+from core.plan import Plan, Request
+from core.privacy import RHO_UNIT, Budget, default_delta
+from core.source import ArraySource, DataSource, SparseSource
+
+__all__ = ["Guarantee", "PrivateKMeans", "PrivateKMedians"]
+
+#: The number of rows that is assumed where no order of magnitude is given.
+ASSUMED_SIZE = 100_000
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a fit promises to everyone in the data."""
+
+    epsilon: float
+    delta: float
+    rho: float
+    rows_per_person: int
+
+    @property
+    def unit(self) -> str:
+        """Whose presence is hidden: one row's, or one person's with all their rows."""
+        return "row" if self.rows_per_person == 1 else "person"
+
+    @classmethod
+    def of(cls, plan: Plan) -> Guarantee:
+        rows = plan.domain.rows_per_person
+        return cls(plan.budget.epsilon, plan.budget.delta, plan.rho_units / RHO_UNIT, rows)
+
+    def __str__(self) -> str:
+        whom = "row" if self.rows_per_person == 1 else f"person with up to {self.rows_per_person} rows"
+        promise = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else " (pure)")
+        return f"differential privacy for each {whom}, added or removed: {promise}; rho = {self.rho:.4g}"
+
+
+class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type information
+    """What both estimators share."""
+
+    _objective: ClassVar[str]
+
+    cluster_centers_: npt.NDArray[np.float64]
+    cluster_sizes_: npt.NDArray[np.float64] | None
+    plan_: Plan
+    privacy_: Guarantee
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        bounds: tuple[Any, Any] | None = None,
+        radius: float | None = None,
+        center: npt.ArrayLike | None = None,
+        size_bound: int | None = None,
+        scaling: str = "unit",
+        algorithm: str = "auto",
+        executor: Executor | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.radius = radius
+        self.center = center
+        self.size_bound = size_bound
+        self.scaling = scaling
+        self.algorithm = algorithm
+        self.executor = executor
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Find private centres of the rows of `X`: an array, a memory map, scipy.sparse or a `DataSource`.
+
+        Values outside the bounds are clipped to them. `y` is ignored and there for pipelines.
+        """
+        if isinstance(X, DataSource):
+            self._refuse_own_limits()
+            rows, domain = X, X.domain
+        else:
+            rows = self._readable(X, fitting=True)
+            domain = self._domain(rows)
+        plan = registry.plan(domain, self._request(domain.size))
+        for text in domain.warnings:  # they speak of bounds alone
+            warnings.warn(text, UserWarning, stacklevel=2)
+        found = registry.run(plan, _source(domain, rows), self.executor)
+        self.cluster_centers_ = found.centres
+        self.cluster_sizes_ = found.sizes
+        self.plan_ = plan
+        self.privacy_ = Guarantee.of(plan)
+        self.n_features_in_ = domain.dimension
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+        """The index of the centre nearest to each row of `X`, in the geometry of the fit.
+
+        Reads the released centres and the given rows only: labels of the caller's own rows are the caller's,
+        and publishing those of private rows is not private.
+        """
+        check_is_fitted(self)
+        domain = self.plan_.domain
+        if isinstance(domain, Ids):
+            raise InvalidRequest("site numbers have no nearest centre without the distances between sites")
+        rows = self._readable(X, fitting=False)
+        if isinstance(domain, Dense):
+            rows = _dense(rows)
+            centres = domain.encode_points(self.cluster_centers_)
+        else:
+            centres = np.rint(self.cluster_centers_ / domain.unit_lengths()).astype(np.int64)
+        return nearest(domain.encode(rows), centres)[0]
+
+    def _readable(self, X: Any, *, fitting: bool) -> Any:
+        """Rows as a numeric array or a CSR matrix without missing values; any number of them, or none."""
+        return validate_data(self, X, accept_sparse="csr", reset=fitting, ensure_min_samples=0)
+
+    def _size(self) -> int:
+        if self.size_bound is None:
+            return ASSUMED_SIZE
+        whole = isinstance(self.size_bound, (int, np.integer)) and not isinstance(self.size_bound, bool)
+        if not whole or not 1 <= self.size_bound <= MAX_RECORDS:
+            raise InvalidDomain(
+                f"size_bound must be a whole number between 1 and {MAX_RECORDS}: the order of magnitude of "
+                "the number of rows, as it is publicly known",
+                parameter="size_bound",
+            )
+        return int(self.size_bound)
+
+    def _refuse_own_limits(self) -> None:
+        given = [
+            name for name in ("bounds", "radius", "center", "size_bound") if getattr(self, name) is not None
+        ]
+        if given:
+            raise InvalidDomain(
+                f"a DataSource brings its own limits and size: leave out {', '.join(given)}",
+                parameter=given[0],
+            )
+
+    def _domain(self, rows: Any) -> Domain:
+        """What is public about the rows; of the rows themselves only the columns count."""
+        dimension, size = rows.shape[1], self._size()
+        if self.bounds is None and self.radius is None:
+            raise InvalidDomain(
+                f"{type(self).__name__} needs limits of the rows: bounds=(low, high), each one number or one "
+                "per column, or radius (and center). Give what is known without looking at the rows: limits "
+                "taken from the data would reveal its outermost rows and void the guarantee",
+                parameter="bounds",
+            )
+        if self.bounds is not None and (self.radius is not None or self.center is not None):
+            raise InvalidDomain("give bounds, or radius and center, but not both", parameter="bounds")
+        if sp.issparse(rows):
+            return Sparse(dimension=dimension, radius=self._radius_about_origin(dimension), size=size)
+        columns = self._columns()
+        if self.bounds is None:
+            centre: Any = self.center
+            return Dense.ball(self.radius, centre, dimension=dimension, columns=columns, size=size)
+        low, high = self._low_and_high()
+        return Dense.box(low, high, columns, dimension=dimension, scaling=self.scaling, size=size)
+
+    def _low_and_high(self) -> tuple[Any, Any]:
+        try:
+            low, high = self.bounds  # type: ignore[misc]  # whatever does not unpack is refused
+        except (TypeError, ValueError):
+            raise InvalidDomain(
+                "bounds must be a pair (low, high), each one number or one per column", parameter="bounds"
+            ) from None
+        return low, high
+
+    def _radius_about_origin(self, dimension: int) -> float:
+        """Sparse rows lie in a ball about the origin: the given one, or the one around the given box."""
+        if self.bounds is None:
+            if self.center is not None and np.any(np.asarray(self.center) != 0):
+                raise InvalidDomain("sparse rows lie about the origin: leave center out", parameter="center")
+            return self.radius  # type: ignore[return-value]  # the domain checks it
+        low, high = self._low_and_high()
+        box = Dense.box(low, high, dimension=dimension, size=1)
+        reach = np.maximum(np.abs(np.array(box.low)), np.abs(np.array(box.high)))
+        return math.sqrt(dimension) * float(reach.max()) if np.ptp(reach) == 0 else math.hypot(*reach)
+
+    def _columns(self) -> list[str] | None:
+        """Names of columns for the receipt, where the rows have distinct ones."""
+        names = list(getattr(self, "feature_names_in_", ()))
+        return names if names and len(set(names)) == len(names) else None
+
+    def _request(self, size: int) -> Request:
+        delta = default_delta(size) if self.delta is None else self.delta
+        budget = Budget.at_most(_plain(self.epsilon), _plain(delta))
+        return Request(_plain(self.n_clusters), budget, self._objective, self.algorithm)
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; an executor is a resource of the process and is shared, not copied."""
+        parameters = {name: clone(value, safe=False) for name, value in self._others().items()}
+        return type(self)(**parameters, executor=self.executor)
+
+    def _others(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params(deep=False).items() if name != "executor"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._objective == "means"  # "auto" has no k-medians for sparse rows
+        tags.non_deterministic = True
+        return tags
+
+
+class PrivateKMeans(_PrivateClustering):
+    """Differentially private k-means: centres that minimise the sum of squared distances.
+
+    Parameters
+    ----------
+    n_clusters : how many centres.
+    epsilon, delta : the privacy to spend on this fit, for each row. `delta=None` takes
+        min(1e-6, 1 / (10 * size_bound)); `delta=0` asks for pure differential privacy.
+    bounds : (low, high), numbers or one per column; or
+    radius, center : a ball (center: the origin). Either must be known without looking at the rows.
+    size_bound : public order of magnitude of the number of rows (None: 100,000). A wrong one costs accuracy,
+        never privacy.
+    scaling : "unit" brings every column of a box to the same range, "none" keeps the columns' own units.
+    algorithm : a name in `core.algorithms.registry`, or "auto".
+    executor : a `concurrent.futures.Executor` for chunks of rows; None works in this process.
+
+    Attributes
+    ----------
+    cluster_centers_ : (n_clusters, n_features), inside the bounds.
+    cluster_sizes_ : noisy sizes of the clusters, or None where the algorithm releases none.
+    plan_ : every measurement that was made, and its noise.
+    privacy_ : what the fit promises, in numbers and, printed, in words.
+    n_features_in_ : number of columns.
+    """
+
+    _objective = "means"
+
+
+class PrivateKMedians(_PrivateClustering):
+    """Differentially private k-medians: centres that minimise the sum of distances.
+
+    Parameters and attributes are those of `PrivateKMeans`.
+    """
+
+    _objective = "medians"
+
+
+def _source(domain: Domain, rows: Any) -> DataSource:
+    if isinstance(rows, DataSource):
+        return rows
+    return SparseSource(domain, rows) if isinstance(domain, Sparse) else ArraySource(domain, rows)
+
+
+def _dense(rows: Any) -> Any:
+    return rows.toarray() if isinstance(rows, sp.csr_array | sp.csr_matrix) else rows
+
+
+def _plain(number: Any) -> Any:
+    """A number of numpy's as one of Python's."""
+    return number.item() if isinstance(number, np.generic) else number
