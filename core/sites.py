@@ -197,6 +197,14 @@ class SiteDistances(View):
             return _arc_steps(_chords(self._vectors(rows), self.sites))
         return np.minimum(integer_sqrt(_chords(rows, self.sites)), self.reach)
 
+    def between(self, some: Integers) -> Integers:
+        """Distances of some of the sites to every site, in steps."""
+        if self.metric == "matrix":
+            found: Integers = self.sites[some]
+            return found
+        squared = _chords(self.sites[some], self.sites)
+        return _arc_steps(squared) if self.metric == "great-circle" else integer_sqrt(squared)
+
     def positions(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Integer vectors of encoded records, in the space of `sites`; not for a matrix."""
         return self._vectors(rows) if self.metric == "great-circle" else rows

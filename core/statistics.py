@@ -16,11 +16,13 @@ from core.arithmetic import (
     WEIGHT_ONE,
     Integers,
     clip_weights,
+    nearest,
     second_moments,
     weighted_sums,
 )
 from core.domain import UNITS
 from core.sensitivity import Sensitivity
+from core.sites import SiteDistances
 from core.source import Chunk
 from core.totals import SparseCounts
 from core.views import Assigned, PathCodes, RowView
@@ -32,6 +34,7 @@ __all__ = [
     "PrefixCounts",
     "ResidualSums",
     "SecondMoments",
+    "SiteCounts",
     "SparseStatistic",
     "Statistic",
     "Sums",
@@ -285,3 +288,33 @@ class PrefixCounts:
         return np.bincount(places[self.prefixes[places] == found], minlength=len(self.prefixes)).astype(
             np.int64
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SiteCounts:
+    """How many records have each of some public sites as their nearest; ties go to the one listed first."""
+
+    kind: ClassVar[str] = "site-counts"
+    sites: SiteDistances
+    listed: Integers
+
+    @property
+    def domain(self) -> str:
+        return self.sites.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.listed),)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        rows = np.asarray(chunk.rows)
+        if self.sites.metric == "matrix":
+            labels = self.sites.sites[:, self.listed].argmin(axis=1)[rows]
+        else:
+            # Squared lengths of at most 2^52: what is nearest by them is nearest in whole steps too.
+            labels = nearest(self.sites.positions(rows), self.sites.sites[self.listed])[0]
+        return np.bincount(labels, minlength=len(self.listed)).astype(np.int64)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from core.algorithms.auto import choose
 from core.algorithms.base import Algorithm, Clustering
+from core.algorithms.jones import Jones
 from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.domain import Domain
@@ -17,7 +18,7 @@ from core.source import DataSource
 
 __all__ = ["get", "names", "plan", "run"]
 
-_ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Summit(), Sulq())}
+_ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Summit(), Sulq(), Jones())}
 
 
 def names() -> tuple[str, ...]:

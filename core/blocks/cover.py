@@ -1,0 +1,51 @@
+"""Maximum coverage over growing radii: the radii, what the loop may spend, and its picks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from core.coverage import Cover
+from core.families import Family
+from core.mechanisms import Coverage
+from core.privacy import MARGIN, Budget
+from core.probe import Probe
+
+__all__ = ["cover", "coverage_for", "growing_radii", "rest_of"]
+
+Integers = npt.NDArray[np.int64]
+
+
+def growing_radii(largest: float, span: float, growth: float) -> tuple[int, ...]:
+    """Whole radii from largest / span up to the largest, each about `growth` times the one before."""
+    levels = max(1, math.ceil(math.log(span) / math.log(growth)) + 1)
+    radii = {max(1, round(largest / growth**level)) for level in range(levels)}
+    return tuple(sorted(radii))
+
+
+def coverage_for(budget: Budget, accounting: str, share: float, rows_per_person: int) -> Coverage:
+    """The loop that spends this share of epsilon on a person with that many rows.
+
+    An accounting other than pure spends half of delta as well.
+    """
+    epsilon = budget.epsilon * share * (1 - MARGIN)
+    if accounting == "pure":
+        return Coverage(epsilon / rows_per_person)
+    delta = budget.delta / 2 * (1 - MARGIN)
+    # A group of m pays m epsilon, and delta times m e^((m-1) epsilon): below what is divided by here.
+    alone = delta if rows_per_person == 1 else delta / (rows_per_person * math.exp(epsilon))
+    return Coverage(epsilon / rows_per_person, alone, accounting)
+
+
+def rest_of(budget: Budget, accounting: str, share: float) -> Budget:
+    """What a coverage loop with this share leaves of the budget."""
+    left = budget.delta if accounting == "pure" else budget.delta / 2
+    return Budget.at_most(budget.epsilon * (1 - share), left)
+
+
+def cover(probe: Probe, step: str, family: Family, rounds: int) -> list[Integers]:
+    """The indices that were picked at each level, in `rounds` rounds each."""
+    picks = probe.measure(step, Cover(family, (rounds,) * family.levels))
+    return [picks[level * rounds : (level + 1) * rounds] for level in range(family.levels)]
