@@ -1,0 +1,163 @@
+"""Rows to measure on, by name: MNIST, synthetic data that stress one thing each, or a `.npy` file.
+
+Every maker is deterministic. Bounds are round numbers that hold the rows, never the rows' own extremes, and
+rows are clipped to them, as `core` would: the non-private baseline and the private run see the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from core.domain import Dense
+
+__all__ = ["DATASETS", "Dataset", "load"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Where MNIST lies unless told otherwise: beside the repository.
+MNIST_VARIABLE = "CAIRN_MNIST"
+MNIST_DEFAULT = Path(__file__).parent.parent.parent / "shared" / "data" / "mnist-train.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows with what is public about them, and numbers of clusters that make sense for them."""
+
+    name: str
+    rows: Floats
+    domain: Dense
+    clusters: tuple[int, ...]
+
+
+def _box(name: str, rows: Floats, low: float, high: float, *clusters: int) -> Dataset:
+    domain = Dense.box(low, high, dimension=rows.shape[1], scaling="none", size=len(rows))
+    return Dataset(name, np.clip(rows, low, high), domain, clusters)
+
+
+def _ball(name: str, rows: Floats, radius: float, *clusters: int) -> Dataset:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    domain = Dense.ball(radius, dimension=rows.shape[1], size=len(rows))
+    return Dataset(name, rows * np.minimum(1.0, radius / norms), domain, clusters)
+
+
+def gaussians(
+    draw: np.random.Generator, count: int, centres: Floats, spread: float, shares: Floats | None = None
+) -> Floats:
+    """Rows about centres, in equal or given shares, with a spherical normal spread."""
+    equal = np.full(len(centres), 1 / len(centres))
+    labels = draw.choice(len(centres), size=count, p=equal if shares is None else shares)
+    rows: Floats = centres[labels] + draw.normal(scale=spread, size=(count, centres.shape[1]))
+    return rows
+
+
+def mnist(path: Path | None = None) -> Dataset:
+    """60,000 handwritten digits, 784 pixels in [0, 1]."""
+    found = path or Path(os.environ.get(MNIST_VARIABLE, MNIST_DEFAULT))
+    if not found.exists():
+        raise FileNotFoundError(
+            f"{found} is not there: give --mnist, or set {MNIST_VARIABLE}, to an .npz file with `pixels`"
+        )
+    return _box("mnist", np.load(found)["pixels"].astype(np.float64) / 255, 0, 1, 10, 64)
+
+
+def mixture(count: int = 100_000) -> Dataset:
+    """64 unit Gaussians in 100 dimensions whose centres are N(0, 25^2), in a ball of radius 300."""
+    draw = np.random.default_rng(64)
+    rows = gaussians(draw, count, draw.normal(scale=25, size=(64, 100)), 1.0)
+    return _ball("mixture", rows, 300, 4, 16, 64)
+
+
+def blobs3() -> Dataset:
+    """Three tight blobs in 3 dimensions, 10,000 rows; the ball is twice as wide as the data."""
+    draw = np.random.default_rng(3)
+    rows = gaussians(draw, 10_000, np.eye(3), 0.05)
+    return _ball("blobs3", rows, 2 * 1.2, 3)
+
+
+def unequal() -> Dataset:
+    """20 clusters in 10 dimensions, 50,000 rows: the largest holds a third of them, the smallest 0.5%."""
+    draw = np.random.default_rng(20)
+    shares = np.arange(1.0, 21.0) ** -1.4
+    rows = gaussians(draw, 50_000, draw.uniform(-80, 80, size=(20, 10)), 5.0, shares / shares.sum())
+    return _box("unequal", rows, -100, 100, 10, 20)
+
+
+def heavy() -> Dataset:
+    """10 clusters in 8 dimensions, 50,000 rows with the tails of Student's t of 2 degrees of freedom."""
+    draw = np.random.default_rng(2)
+    centres = draw.uniform(-60, 60, size=(10, 8))
+    rows = centres[draw.integers(10, size=50_000)] + 4 * draw.standard_t(2, size=(50_000, 8))
+    return _box("heavy", rows, -200, 200, 10)
+
+
+def many() -> Dataset:
+    """200 clusters in 4 dimensions, 200,000 rows."""
+    draw = np.random.default_rng(200)
+    rows = gaussians(draw, 200_000, draw.uniform(-90, 90, size=(200, 4)), 3.0)
+    return _box("many", rows, -100, 100, 50, 200)
+
+
+def wide() -> Dataset:
+    """Few rows of many columns: 5 clusters in 500 dimensions, 5,000 rows, differing in 20 columns each."""
+    draw = np.random.default_rng(500)
+    centres = np.zeros((5, 500))
+    for j in range(5):
+        centres[j, draw.choice(500, size=20, replace=False)] = draw.choice([-6.0, 6.0], size=20)
+    return _box("wide", gaussians(draw, 5_000, centres, 1.0), -12, 12, 5)
+
+
+def small() -> Dataset:
+    """As few rows as are of use: 4 clusters in 5 dimensions, 2,000 rows."""
+    draw = np.random.default_rng(5)
+    return _box("small", gaussians(draw, 2_000, draw.uniform(-6, 6, size=(4, 5)), 0.7), -10, 10, 4)
+
+
+def uniform() -> Dataset:
+    """No clusters at all: 30,000 rows uniform in a cube of 6 dimensions."""
+    return _box("uniform", np.random.default_rng(6).uniform(0, 1, size=(30_000, 6)), 0, 1, 8)
+
+
+def city() -> Dataset:
+    """Places of a town in two dimensions: dense quarters, straight roads, farms, and a lake without any."""
+    draw = np.random.default_rng(1200)
+    places = []
+    for _ in range(60):  # quarters, the denser the closer to the middle
+        middle, spread = draw.normal(50, 14, size=2), draw.uniform(0.4, 2.5)
+        places.append(middle + draw.normal(scale=spread, size=(int(draw.pareto(1.5) * 800 + 800), 2)))
+    for _ in range(12):  # roads
+        start, end = draw.uniform(0, 100, size=(2, 2))
+        along = draw.uniform(size=(2_500, 1))
+        places.append(start + along * (end - start) + draw.normal(scale=0.15, size=(2_500, 2)))
+    places.append(draw.uniform(0, 100, size=(15_000, 2)))
+    rows = np.concatenate(places)
+    rows = rows[np.hypot(rows[:, 0] - 63, rows[:, 1] - 41) > 7]  # the lake
+    rows = rows[draw.permutation(len(rows))[:200_000]]
+    return _box("city", rows, 0, 100, 8, 32)
+
+
+DATASETS: dict[str, Callable[[], Dataset]] = {
+    maker.__name__: maker
+    for maker in (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city)
+}
+
+
+def load(name: str, bounds: tuple[float, float] | None = None, mnist_path: Path | None = None) -> Dataset:
+    """The dataset of that name, or the rows of a `.npy` file inside the given bounds."""
+    if name == "mnist":
+        return mnist(mnist_path)
+    if name in DATASETS:
+        return DATASETS[name]()
+    if not name.endswith(".npy"):
+        raise ValueError(f"there is no dataset {name!r}: choose one of {', '.join(DATASETS)}, or a .npy file")
+    if bounds is None:
+        raise ValueError(f"{name} needs --bounds LOW HIGH, numbers known without looking at its rows")
+    rows = np.asarray(np.load(name, mmap_mode="r"), dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"{name} must hold a two-dimensional array")
+    return _box(Path(name).stem, rows, *bounds, 8)
