@@ -36,10 +36,9 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for reading; whatever it changed is rolled back."""
+        """A session for reading; whatever it changed is rolled back when it closes."""
         with Session(self.engine, expire_on_commit=False) as session:
             yield session
-            session.rollback()
 
     @contextmanager
     def write(self) -> Iterator[Session]:

@@ -23,102 +23,115 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CAIRN_", extra="ignore", frozen=True)
 
     mode: Literal["development", "production"] = Field(
-        "development", description="`production` refuses placeholder secrets."
+        default="development", description="`production` refuses placeholder secrets."
     )
     database_url: str = Field(
-        "sqlite:///var/cairn.sqlite3",
+        default="sqlite:///var/cairn.sqlite3",
         description="Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`.",
     )
     database_password_file: Path | None = Field(
-        None,
+        default=None,
         description="File that holds the database password, so that it need not stand in the environment.",
     )
     database_pool: int = Field(
-        10, ge=1, le=200, description="Database connections one process keeps open at most."
+        default=10, ge=1, le=200, description="Database connections one process keeps open at most."
     )
-    host: str = Field("127.0.0.1", description="Address the API listens on.")
-    port: int = Field(8000, ge=0, le=65535, description="Port the API listens on.")
+    host: str = Field(default="127.0.0.1", description="Address the API listens on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port the API listens on.")
     public_url: str = Field(
-        "",
+        default="",
         description="Address under which people reach the service, for printed commands; default http://host:port.",
     )
     forwarded_allow_ips: str = Field(
-        "127.0.0.1", description="Proxies whose X-Forwarded-* headers are believed, comma separated."
+        default="127.0.0.1", description="Proxies whose X-Forwarded-* headers are believed, comma separated."
     )
-    api_processes: int = Field(1, ge=1, le=64, description="API processes that `serve` starts.")
+    api_processes: int = Field(default=1, ge=1, le=64, description="API processes that `serve` starts.")
     worker_processes: int = Field(
-        1,
+        default=1,
         ge=0,
         le=256,
         description="Worker processes that `serve` and `worker` start; 0 with `serve` means none.",
     )
     metrics_token: SecretStr = Field(
-        SecretStr(""),
+        default=SecretStr(""),
         description="Bearer token a Prometheus scraper may use for /metrics; empty: curators only.",
     )
-    metrics_token_file: Path | None = Field(None, description="File that holds the scrape token.")
+    metrics_token_file: Path | None = Field(default=None, description="File that holds the scrape token.")
     spool_directory: Path | None = Field(
-        None,
+        default=None,
         description="Where uploads are spooled (nameless files); default: the system's temporary directory.",
     )
     cache_directory: Path = Field(
-        Path("var/cache"),
+        default=Path("var/cache"),
         description="Where workers keep encoded chunks between passes, readable by them alone.",
     )
     cache_bytes: int = Field(
-        4 * GIB, ge=0, description="Most the chunk cache of one machine holds, in bytes; 0 switches it off."
+        default=4 * GIB,
+        ge=0,
+        description="Most the chunk cache of one machine holds, in bytes; 0 switches it off.",
     )
     chunk_bytes: int = Field(
-        4 * MIB, ge=4096, le=256 * MIB, description="Encoded size one stored chunk aims at, in bytes."
+        default=16 * MIB,
+        ge=4096,
+        le=256 * MIB,
+        description="Encoded size one stored chunk aims at, in bytes.",
     )
-    max_body_bytes: int = Field(MIB, ge=1024, description="Largest JSON body, in bytes; more answers 413.")
+    max_body_bytes: int = Field(
+        default=MIB, ge=1024, description="Largest JSON body, in bytes; more answers 413."
+    )
     max_upload_bytes: int = Field(
-        16 * GIB, ge=1024, description="Largest upload, in bytes; more answers 413."
+        default=16 * GIB, ge=1024, description="Largest upload, in bytes; more answers 413."
     )
     max_sites_bytes: int = Field(
-        64 * MIB, ge=1024, description="Largest site set, in bytes; more answers 413."
+        default=64 * MIB, ge=1024, description="Largest site set, in bytes; more answers 413."
     )
     body_idle_seconds: float = Field(
-        30.0, gt=0, description="Longest pause in a request's body before it is given up."
+        default=30.0, gt=0, description="Longest pause in a request's body before it is given up."
     )
-    max_queued_jobs: int = Field(20, ge=1, description="Jobs one analyst may have queued or running.")
+    max_queued_jobs: int = Field(default=20, ge=1, description="Jobs one analyst may have queued or running.")
     plans_per_minute: int = Field(
-        240, ge=1, description="Plans one analyst may ask for in a minute, per API process."
+        default=240, ge=1, description="Plans one analyst may ask for in a minute, per API process."
     )
-    rehearsals_per_minute: int = Field(10, ge=1, description="Rehearsals one analyst may submit in a minute.")
-    rehearsal_rows: int = Field(20_000, ge=1, description="Most synthetic rows a rehearsal draws.")
+    rehearsals_per_minute: int = Field(
+        default=10, ge=1, description="Rehearsals one analyst may submit in a minute."
+    )
+    rehearsal_rows: int = Field(default=20_000, ge=1, description="Most synthetic rows a rehearsal draws.")
     max_operations: float = Field(
-        1e14, gt=0, description="Most arithmetic operations a plan may need; more is refused as `work-limit`."
+        default=1e14,
+        gt=0,
+        description="Most arithmetic operations a plan may need; more is refused as `work-limit`.",
     )
     max_memory_bytes: int = Field(
-        4 * GIB,
+        default=4 * GIB,
         gt=0,
         description="Most memory a plan may need and a worker may hold before its job is ended, in bytes.",
     )
     job_seconds: float = Field(
-        3600.0, gt=0, description="Longest a job may run before it is ended as failed."
+        default=3600.0, gt=0, description="Longest a job may run before it is ended as failed."
     )
     lease_seconds: float = Field(
-        30.0, gt=0, description="A worker that has not been heard of for this long is taken for dead."
+        default=30.0, gt=0, description="A worker that has not been heard of for this long is taken for dead."
     )
-    poll_seconds: float = Field(0.2, gt=0, description="Shortest pause between looks into an empty queue.")
+    poll_seconds: float = Field(
+        default=0.2, gt=0, description="Shortest pause between looks into an empty queue."
+    )
     poll_most_seconds: float = Field(
-        2.0, gt=0, description="Longest pause between looks into an empty queue."
+        default=2.0, gt=0, description="Longest pause between looks into an empty queue."
     )
     stop_seconds: float = Field(
-        20.0,
+        default=20.0,
         ge=0,
         description="After SIGTERM, how long a worker may go on with its job before it gives the lease back.",
     )
     default_page: int = Field(
-        50, ge=1, description="Entries on a page of a list when the request names no limit."
+        default=50, ge=1, description="Entries on a page of a list when the request names no limit."
     )
-    log_format: Literal["json", "text"] = Field("text", description="Form of log lines.")
+    log_format: Literal["json", "text"] = Field(default="text", description="Form of log lines.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe log line that is written."
+        default="info", description="Least severe log line that is written."
     )
     cluster: str = Field(
-        "",
+        default="",
         description="Address of a Dask scheduler (`tcp://host:8786`); empty: chunk tasks run in the worker.",
     )
 

@@ -78,7 +78,7 @@ class Base(DeclarativeBase):
     )
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         datetime: Moment,
-        dict[str, Any]: JSON,
+        dict[str, Any]: JSON(none_as_null=True),
         list[Any]: JSON,
         bytes: LargeBinary,
         bool: Boolean,
@@ -116,7 +116,7 @@ class ApiKey(Base):
 
 
 class Dataset(Base):
-    """What is public about a dataset, and what its owner alone may see (rows, clipped_rows)."""
+    """What is public about a dataset, and what its owner alone may see (upload)."""
 
     __tablename__ = "datasets"
 
@@ -134,8 +134,7 @@ class Dataset(Base):
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
-    rows: Mapped[int | None] = mapped_column(BigInteger)
-    clipped_rows: Mapped[int | None] = mapped_column(BigInteger)
+    upload: Mapped[dict[str, Any] | None]
 
     __table_args__ = (
         CheckConstraint("state IN ('draft', 'sealed', 'retired')", name="state"),
@@ -285,6 +284,7 @@ class Job(Base):
     rehearsal: Mapped[bool]
     request: Mapped[dict[str, Any]]
     plan: Mapped[dict[str, Any]]
+    plan_digest: Mapped[str] = mapped_column(String(64))
     loss_units: Mapped[int] = mapped_column(BigInteger)
     delta_units: Mapped[int] = mapped_column(BigInteger)
     state: Mapped[str] = mapped_column(String(16))

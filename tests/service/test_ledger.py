@@ -8,8 +8,9 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import text
 
+from core.privacy import DELTA_UNIT, EPSILON_UNIT, to_units
 from service import ledger
-from service.amounts import DELTA_PLACES, LOSS_PLACES, Cost, parse_units
+from service.amounts import Cost
 from service.db import Database
 from service.tables import Dataset, Grant, Principal
 
@@ -17,7 +18,7 @@ AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def cost(epsilon: str, delta: str = "0") -> Cost:
-    return Cost(parse_units(epsilon, LOSS_PLACES), parse_units(delta, DELTA_PLACES))
+    return Cost(to_units(epsilon, EPSILON_UNIT, "epsilon"), to_units(delta, DELTA_UNIT, "delta"))
 
 
 @pytest.fixture

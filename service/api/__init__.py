@@ -1,0 +1,1 @@
+"""The HTTP interface: routes, problems, limits; it plans and enqueues, and never reads rows."""

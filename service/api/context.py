@@ -1,0 +1,62 @@
+"""What every request needs: settings, database, clock and limits, wired once per process."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+
+from core.plan import Work
+from service.clock import Clock, SystemClock
+from service.db import Database
+from service.errors import RateLimited
+from service.jobs import Limits
+from service.settings import Settings
+
+__all__ = ["Context", "PlanLimiter"]
+
+_MINUTE = timedelta(minutes=1)
+
+
+class PlanLimiter:
+    """So many plans a minute for each analyst, counted in this process."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._recent: dict[int, deque[datetime]] = {}
+        self._lock = Lock()
+
+    def admit(self, principal_id: int, now: datetime) -> None:
+        """Count one plan; RateLimited when it is one too many."""
+        with self._lock:
+            recent = self._recent.setdefault(principal_id, deque())
+            while recent and recent[0] <= now - _MINUTE:
+                recent.popleft()
+            if len(recent) >= self._most:
+                wait = int((recent[0] + _MINUTE - now).total_seconds()) + 1
+                raise RateLimited(
+                    f"at most {self._most} plans a minute; wait {wait} seconds",
+                    headers={"Retry-After": str(wait)},
+                    limit=self._most,
+                )
+            recent.append(now)
+
+
+@dataclass
+class Context:
+    """The parts of a running API process."""
+
+    settings: Settings
+    database: Database
+    clock: Clock = field(default_factory=SystemClock)
+    plans: PlanLimiter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plans = PlanLimiter(self.settings.plans_per_minute)
+
+    @property
+    def limits(self) -> Limits:
+        """What one analyst may ask for."""
+        work = Work(self.settings.max_operations, float(self.settings.max_memory_bytes))
+        return Limits(work, self.settings.max_queued_jobs, self.settings.rehearsals_per_minute)

@@ -1,0 +1,98 @@
+"""Routes of site sets."""
+
+from __future__ import annotations
+
+import io
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request
+from starlette.concurrency import run_in_threadpool
+
+from service import datasets, sites
+from service.api.context import Context
+from service.api.datasets import DatasetName
+from service.api.deps import Anyone, Curator, Services
+from service.api.problems import answers
+from service.auth import Caller
+from service.clock import rfc3339
+from service.errors import BadFormat
+from service.schemas.common import NAME_PATTERN
+from service.schemas.data import SiteSetFacts, SiteSetList
+from service.tables import SiteSet
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/datasets/{name}/sites", tags=["sites"])
+_DOCUMENTATION: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "text/csv": {"schema": {"type": "string"}, "example": "0.5,0.5\n3.5,1.5\n"},
+            "application/x-npy": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+Kind = Literal["coordinates", "distances"]
+
+
+@router.put("/{sites_name}", responses=answers("bad-format", "retired"), openapi_extra=_DOCUMENTATION)
+async def put_sites(
+    request: Request,
+    name: DatasetName,
+    sites_name: Annotated[str, Path(pattern=NAME_PATTERN, description="name of the site set")],
+    caller: Curator,
+    context: Services,
+    kind: Annotated[Kind, Query(description="what the numbers are")] = "coordinates",
+) -> SiteSetFacts:
+    """Store public sites, one per line (CSV without header, or NPY)."""
+    body = await request.body()
+    return await run_in_threadpool(_put, context, caller, name, sites_name, kind, body)
+
+
+@router.get("", responses=answers())
+def list_sites(name: DatasetName, caller: Anyone, context: Services) -> SiteSetList:
+    """The site sets of a dataset."""
+    with context.database.read() as session:
+        dataset, _ = datasets.find(session, name, caller)
+        items = [_facts(each) for each in sites.sets_of(session, dataset)]
+    return SiteSetList(items=items)
+
+
+def _put(
+    context: Context, caller: Caller, name: str, sites_name: str, kind: Kind, body: bytes
+) -> SiteSetFacts:
+    values = _parse(body)
+    with context.database.write() as session:
+        dataset, _ = datasets.find(session, name, caller)
+        made = sites.put(
+            session, dataset, sites_name, kind, values, actor=caller.name, at=context.clock.now()
+        )
+        return _facts(made)
+
+
+def _facts(row: SiteSet) -> SiteSetFacts:
+    return SiteSetFacts.model_validate(
+        {
+            "name": row.name,
+            "kind": row.kind,
+            "count": row.count,
+            "width": row.width,
+            "created_at": rfc3339(row.created_at),
+        }
+    )
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        if body.startswith(b"\x93NUMPY"):
+            values = np.load(io.BytesIO(body), allow_pickle=False)
+        else:
+            text = body.decode("utf-8-sig").strip()
+            values = np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
+        array = np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError, EOFError, OSError, MemoryError) as error:
+        raise BadFormat("sites must be lines of numbers separated by commas, or an NPY array") from error
+    if array.ndim != 2 or not array.size:
+        raise BadFormat("sites must be a table: one site per line, the same number of values on each")
+    return array

@@ -1,0 +1,178 @@
+"""The command `cairn-server`: serve, worker, migrate, bootstrap, demo."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from fastapi import FastAPI
+
+from service.settings import Settings
+
+__all__ = ["app", "application"]
+
+app = typer.Typer(
+    help="Run Cairn, a differentially private clustering service. Settings are CAIRN_... variables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def application() -> FastAPI:
+    """The web application with settings from the environment, for uvicorn."""
+    from service.api.app import create_app
+    from service.logs import configure
+
+    settings = Settings()
+    configure(settings.log_format, settings.log_level)
+    return create_app(settings)
+
+
+@app.command()
+def serve(
+    workers: Annotated[
+        int | None, typer.Option(help="Worker processes to start too; default CAIRN_WORKER_PROCESSES.")
+    ] = None,
+    migrate_first: Annotated[
+        bool, typer.Option("--migrate/--no-migrate", help="Bring the database up to date first.")
+    ] = True,
+) -> None:
+    """Start the API and, unless --workers is 0, worker processes: one command for one machine."""
+    settings = Settings()
+    if migrate_first:
+        migrate()
+    _first_key(settings, announce=True)
+    serve_with_workers(settings, settings.worker_processes if workers is None else workers)
+
+
+def serve_with_workers(settings: Settings, workers: int) -> None:
+    """Run the API in this process until it is told to stop, with workers beside it."""
+    import uvicorn
+
+    beside = None
+    if workers:
+        command = [
+            sys.executable,
+            "-m",
+            "service.cli",
+            "worker",
+            "--processes",
+            str(workers),
+            "--stop-with-parent",
+        ]
+        beside = subprocess.Popen(command, env=settings.as_environment(), start_new_session=True)
+    os.environ.update(settings.as_environment())
+    try:
+        uvicorn.run(
+            "service.cli:application",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.api_processes if settings.api_processes > 1 else None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=True,
+            forwarded_allow_ips=settings.forwarded_allow_ips,
+            timeout_graceful_shutdown=10,
+            timeout_keep_alive=30,
+        )
+    finally:
+        if beside is not None:
+            beside.send_signal(signal.SIGTERM)
+            beside.wait()
+
+
+@app.command()
+def worker(
+    processes: Annotated[
+        int | None, typer.Option(help="How many worker processes; default CAIRN_WORKER_PROCESSES.")
+    ] = None,
+    stop_with_parent: Annotated[
+        bool, typer.Option("--stop-with-parent", help="Stop when the process that started this one is gone.")
+    ] = False,
+) -> None:
+    """Start worker processes, which run jobs; stop them with SIGTERM."""
+    from service.logs import configure
+    from service.worker import supervise
+
+    settings = Settings()
+    configure(settings.log_format, settings.log_level)
+    supervise(settings, max(1, processes or settings.worker_processes), stop_with_parent=stop_with_parent)
+
+
+@app.command()
+def migrate() -> None:
+    """Make the database's tables, or bring them up to date."""
+    import migrations
+    from service.db import Database
+
+    database = Database(Settings().database_address())
+    migrations.upgrade(database.engine)
+    database.dispose()
+    typer.echo(f"The database is at revision {migrations.head()}.", err=True)
+
+
+@app.command()
+def bootstrap(
+    name: Annotated[str, typer.Option(help="Name of the first curator.")] = "curator",
+    key_file: Annotated[
+        Path | None, typer.Option(help="Take the key from this file instead of making one.")
+    ] = None,
+) -> None:
+    """Create the first curator and print their key, once; does nothing where there is one already."""
+    settings = Settings()
+    given = key_file.read_text().strip() if key_file else None
+    made = _first_key(settings, name=name, given=given)
+    if made is None:
+        typer.echo("There are principals already; nothing was done.", err=True)
+    elif given is None:
+        typer.echo(made)
+
+
+@app.command()
+def demo(
+    directory: Annotated[Path, typer.Option(help="Where the demo keeps its database.")] = Path("var"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again with an empty database.")] = False,
+) -> None:
+    """Start a service on this machine with a small public dataset, and print how to use it."""
+    from service.demo import run_demo
+
+    run_demo(directory, fresh=fresh, serve=serve_with_workers)
+
+
+def _first_key(
+    settings: Settings, *, name: str = "curator", given: str | None = None, announce: bool = False
+) -> str | None:
+    """Make the first curator of an unused database; returns the key, or None when there are principals."""
+    from service import auth
+    from service.clock import SystemClock
+    from service.db import Database
+
+    database = Database(settings.database_address())
+    now = SystemClock().now()
+    with database.write() as session:
+        if auth.has_principals(session):
+            return None
+        principal = auth.create_principal(session, name, "curator", by=None, at=now)
+        key = auth.issue_key(session, principal, by=name, at=now, label="bootstrap", text=given).text
+    database.dispose()
+    if announce:
+        typer.echo(f"First start: the key of the curator `{name}`, shown this once:\n\n    {key}\n", err=True)
+    return key
+
+
+def main() -> Any:
+    """Entry of `python -m service.cli`."""
+    return app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The demo that `make run` starts: a service on this machine with a small public dataset made here.
+
+The rows are drawn by this module, so they are nobody's; everything else is as in earnest.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import typer
+
+import migrations
+from core.privacy import Budget
+from service import auth, datasets, grants
+from service.auth import Caller
+from service.clock import SystemClock
+from service.db import Database
+from service.schemas.common import BudgetBody
+from service.schemas.data import Bounds, Box, DatasetBody
+from service.settings import Settings
+from service.uploads.batch import Wanted
+from service.uploads.encode import Upload, encode_upload
+from service.uploads.spool import Spool
+
+__all__ = ["run_demo"]
+
+_NAME = "visits"
+_ROWS = 20_000
+_KEYS = "demo-keys.txt"
+_PORTS = range(8000, 8020)
+
+
+def run_demo(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], None]) -> None:
+    """Make the demo's database where it is missing, print how to use it, and serve."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if fresh:
+        for old in [*directory.glob("demo.sqlite3*"), directory / _KEYS]:
+            old.unlink(missing_ok=True)
+    settings = Settings(
+        database_url=f"sqlite:///{directory / 'demo.sqlite3'}", cache_directory=directory / "cache"
+    )
+    if "port" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"port": _free_port(settings.host)})
+    database = Database(settings.database_address())
+    migrations.upgrade(database.engine)
+    curator, analyst = _prepare(database, settings, directory / _KEYS)
+    database.dispose()
+    typer.echo(_words(settings.address, curator, analyst))
+    serve(settings, max(1, settings.worker_processes))
+
+
+def _prepare(database: Database, settings: Settings, keys: Path) -> tuple[str, str]:
+    """The two keys of the demo; made on the first start, read from their file afterwards."""
+    with database.read() as session:
+        known = auth.has_principals(session)
+    if known:
+        curator, analyst = keys.read_text().split()
+        return curator, analyst
+    now = SystemClock().now()
+    with database.write() as session:
+        first = auth.create_principal(session, "curator", "curator", by=None, at=now)
+        owner = Caller(first.id, first.name, first.role)
+        second = auth.create_principal(session, "analyst", "analyst", by=owner, at=now)
+        curator = auth.issue_key(session, first, by="curator", at=now, label="demo").text
+        analyst = auth.issue_key(session, second, by="curator", at=now, label="demo").text
+    keys.touch(mode=0o600)
+    keys.write_text(f"{curator}\n{analyst}\n")
+    _load(database, settings, owner)
+    return curator, analyst
+
+
+def _load(database: Database, settings: Settings, owner: Caller) -> None:
+    """Create the dataset, store its rows and grant the analyst half of the budget."""
+    now = SystemClock().now()
+    body = DatasetBody(
+        name=_NAME,
+        description="Made-up visits to a shop: minutes spent, and the hour of the day.",
+        columns=["minutes", "hour"],
+        bounds=Bounds(box=Box(low=[0.0, 0.0], high=[120.0, 24.0])),
+        size=_ROWS,
+        budget=BudgetBody(epsilon="10", delta="0.00002"),
+    )
+    with database.write() as session:
+        dataset = datasets.create(session, body, owner=owner, at=now)
+    spool = Spool(settings.spool_directory, settings.max_upload_bytes)
+    spool.write(_csv())
+    wanted = Wanted(datasets.domain_of(dataset))
+    upload = Upload(spool, "text/csv", wanted, False, settings.chunk_bytes, None, settings.max_upload_bytes)
+    encoded = encode_upload(upload)
+    report = {
+        "format": encoded.format,
+        "rows": encoded.rows,
+        "clipped_rows": encoded.clipped_rows,
+        "bad_rows": 0,
+        "bad_row_lines": [],
+        "rows_over_limit": 0,
+        "ignored_columns": [],
+        "bytes": spool.size,
+        "sha256": spool.sha256,
+        "warnings": [],
+    }
+    with database.write() as session:
+        datasets.seal(session, dataset.id, encoded.chunks.chunks(), report, actor=owner.name, at=now)
+        analyst = auth.principal_named(session, "analyst")
+        grants.grant(session, dataset, analyst, Budget.of("5", "0.00001"), actor=owner.name, at=now)
+    encoded.chunks.close()
+    spool.close()
+
+
+def _csv() -> bytes:
+    """Three kinds of visitors."""
+    generator = np.random.default_rng(7)  # public make-believe rows: the same on every machine, and no noise
+    middles = np.array([[8.0, 8.5], [35.0, 13.0], [75.0, 19.0]])
+    spread = np.array([[3.0, 1.0], [9.0, 1.5], [14.0, 1.2]])
+    kind = generator.choice(3, _ROWS, p=[0.5, 0.3, 0.2])
+    rows = np.clip(generator.normal(middles[kind], spread[kind]), [0, 0], [120, 24]).round(2)
+    lines = "\n".join(f"{minutes},{hour}" for minutes, hour in rows.tolist())
+    return f"minutes,hour\n{lines}\n".encode()
+
+
+def _free_port(host: str) -> int:
+    for port in _PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+            return port
+    raise typer.BadParameter("ports 8000 to 8019 are taken; name a free one with CAIRN_PORT")
+
+
+def _words(address: str, curator: str, analyst: str) -> str:
+    return f"""
+Cairn is starting at {address}  (stop it with Ctrl-C; the API page is {address}/docs)
+
+  curator's key   {curator}
+  analyst's key   {analyst}
+
+Ask for three centres of the demo dataset `{_NAME}`:
+
+  curl -sS {address}/v1/jobs \\
+    -H 'Authorization: Bearer {analyst}' -H 'Content-Type: application/json' \\
+    -d '{{"dataset": "{_NAME}", "k": 3, "epsilon": "1"}}'
+
+Read the newest result (it is there a second or two later):
+
+  curl -sS -H 'Authorization: Bearer {analyst}' \\
+    {address}/v1/jobs/latest/result
+
+See what is left of the budget:
+
+  curl -sS -H 'Authorization: Bearer {analyst}' \\
+    {address}/v1/datasets/{_NAME}
+"""

@@ -1,0 +1,1 @@
+"""Wire types of the HTTP interface: strict, documented, each with an example that OpenAPI shows."""

@@ -1,0 +1,184 @@
+"""Rows of CSV files: a fast reader for files without fault, and a careful one that finds bad lines.
+
+The fast reader (pyarrow) goes through the file in blocks. At the first thing it cannot take it gives
+up and the careful reader goes through the whole file from the start, so that both agree on every row.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from service.errors import BadFormat
+from service.uploads.batch import BadRowList, Batch, Wanted
+from service.uploads.columns import Matched, match_columns
+
+__all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
+
+_BLOCK = 4 << 20
+_LONGEST_LINE = 1 << 20
+_ROWS_PER_BATCH = 8192
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_MOST_COLUMNS = 100_000
+
+csv.field_size_limit(_LONGEST_LINE)
+
+
+class Unclean(Exception):
+    """The fast reader met something that only the careful one can judge."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first record of a CSV file."""
+
+    names: tuple[str, ...]
+    lines: int
+    matched: Matched
+
+
+def read_header(file: IO[bytes], wanted: Wanted) -> Header:
+    """Read and match the header; a file of numbers alone has none and is taken in the dataset's order."""
+    file.seek(0)
+    reader = csv.reader(_lines(file))
+    try:
+        first = next(reader, None)
+    except csv.Error as error:
+        raise BadFormat(f"the header cannot be read as CSV: {error}") from error
+    if first is None or not any(first):
+        raise BadFormat("the first line is empty; put the names of the columns there, separated by commas")
+    if len(first) > _MOST_COLUMNS:
+        raise BadFormat(f"the header has more than {_MOST_COLUMNS} columns; is the separator a comma?")
+    names = tuple(name.strip() for name in first)
+    if wanted.positional and wanted.id_column is None and all(_NUMBER.fullmatch(name) for name in names):
+        generic = (
+            tuple(wanted.columns)
+            if len(names) == len(wanted.columns)
+            else tuple(f"column {i}" for i in names)
+        )
+        return Header(generic, 0, match_columns(generic, wanted))
+    return Header(names, reader.line_num, match_columns(names, wanted))
+
+
+def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
+    """Batches of a file in which every row is good; Unclean at the first doubt."""
+    file.seek(0)
+    keys = [str(place) for place in range(len(header.names))]
+    matched = header.matched
+    values = [keys[place] for place in matched.positions]
+    person = [] if matched.person is None else [keys[matched.person]]
+    types: dict[str, pa.DataType] = dict.fromkeys(values, pa.float64()) | dict.fromkeys(person, pa.string())
+    try:
+        reader = arrow_csv.open_csv(
+            pa.PythonFile(file, mode="r"),
+            read_options=arrow_csv.ReadOptions(
+                block_size=_BLOCK, column_names=keys, skip_rows=header.lines, use_threads=False
+            ),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=values + person),
+        )
+        for block in reader:
+            yield _clean(block, len(values), bool(person))
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise Unclean from error
+
+
+def _clean(block: Any, width: int, has_person: bool) -> Batch:
+    dense = np.empty((block.num_rows, width), dtype=np.float64)
+    for place in range(width):
+        column = block.column(place)
+        if column.null_count:
+            raise Unclean
+        dense[:, place] = column.to_numpy(zero_copy_only=False)
+    if not np.isfinite(dense).all():
+        raise Unclean
+    if not has_person:
+        return Batch(dense)
+    people = [name.strip() for name in block.column(width).to_pylist()]
+    if not all(people):
+        raise Unclean
+    return Batch(dense, people)
+
+
+def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iterator[Batch]:
+    """Batches of the good rows, the bad ones noted with the line they begin on."""
+    file.seek(0)
+    reader = csv.reader(_lines(file))
+    rows: list[list[float]] = []
+    people: list[str] | None = None if header.matched.person is None else []
+    started = 1
+    try:
+        for record in reader:
+            line, started = started, reader.line_num + 1
+            if not record or line <= header.lines:
+                continue
+            reason = _take(record, header, rows, people)
+            if reason:
+                bad.add(line, reason)
+            if len(rows) >= _ROWS_PER_BATCH:
+                yield _batch(rows, header, people)
+                rows, people = [], None if people is None else []
+    except csv.Error as error:
+        raise BadFormat(f"line {started} cannot be read as CSV: {error}") from error
+    yield _batch(rows, header, people)
+
+
+def _batch(rows: list[list[float]], header: Header, people: list[str] | None) -> Batch:
+    return Batch(np.array(rows, dtype=np.float64).reshape(len(rows), len(header.matched.positions)), people)
+
+
+def _take(record: list[str], header: Header, rows: list[list[float]], people: list[str] | None) -> str | None:
+    """Append a good record; else say what is wrong with it."""
+    if len(record) != len(header.names):
+        return f"{len(record)} fields instead of {len(header.names)}"
+    person = None
+    if people is not None and header.matched.person is not None:
+        person = record[header.matched.person].strip()
+        if not person:
+            return f"{header.names[header.matched.person]} is missing"
+    values = []
+    for place in header.matched.positions:
+        text = record[place].strip()
+        if not text:
+            return f"{header.names[place]} is missing"
+        if not _NUMBER.fullmatch(text):
+            return f"{header.names[place]} is not a finite number"
+        value = float(text)
+        if not np.isfinite(value):
+            return f"{header.names[place]} is not a finite number"
+        values.append(value)
+    rows.append(values)
+    if people is not None and person is not None:
+        people.append(person)
+    return None
+
+
+def _lines(file: IO[bytes]) -> Iterator[str]:
+    """Lines of the file as text; a line without end is refused before it fills the memory."""
+    number = 0
+    pending = b""
+    while piece := file.read(_BLOCK):
+        if b"\0" in piece:
+            raise BadFormat("the file holds zero bytes, so it is not CSV in UTF-8; save it as UTF-8 text")
+        pending += piece
+        *whole, pending = pending.split(b"\n")
+        for line in whole:
+            number += 1
+            yield _text(line, number)
+        if len(pending) > _LONGEST_LINE:
+            raise BadFormat(f"line {number + 1} is longer than {_LONGEST_LINE} bytes; is this CSV?")
+    if pending:
+        yield _text(pending, number + 1)
+
+
+def _text(line: bytes, number: int) -> str:
+    if len(line) > _LONGEST_LINE:
+        raise BadFormat(f"line {number} is longer than {_LONGEST_LINE} bytes; is this CSV?")
+    return line.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape") + "\n"

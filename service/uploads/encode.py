@@ -1,0 +1,130 @@
+"""The way of an upload: read, limit per person, count what is clipped, encode, collect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.domain import MAX_RECORDS, Dense, Domain, Ids
+from core.errors import InvalidData
+from service.errors import BadFormat, TooLarge
+from service.uploads.arrays import read_npy, read_npz
+from service.uploads.batch import BadRowList, Batch, Wanted
+from service.uploads.chunks import ChunkFile
+from service.uploads.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.uploads.people import RowsPerPerson
+from service.uploads.spool import Spool, detect
+from service.uploads.tables import read_arrow, read_parquet
+
+__all__ = ["Encoded", "encode_upload"]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """An upload as chunks, and what the curator is told about it."""
+
+    chunks: ChunkFile
+    format: str
+    rows: int
+    clipped_rows: int
+    bad: BadRowList
+    rows_over_limit: int
+    ignored_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Upload:
+    """An upload that is on disk, with the public facts and choices that its reading depends on."""
+
+    spool: Spool
+    content_type: str
+    wanted: Wanted
+    drop_bad_rows: bool
+    chunk_bytes: int
+    directory: Path | None
+    most_bytes: int
+
+
+def encode_upload(upload: Upload) -> Encoded:
+    """Read the whole upload; every fault in it is raised as BadFormat or BadRows."""
+    file = upload.spool.file
+    file.seek(0)
+    format_name = detect(upload.content_type, file.read(16))
+    if upload.wanted.domain.kind == "sparse" and format_name != "npz":
+        raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
+    if format_name == "csv":
+        header = read_header(file, upload.wanted)
+        ignored = header.matched.ignored
+        try:
+            bad = BadRowList(upload.drop_bad_rows)
+            return _collect(upload, format_name, read_csv_fast(file, header), bad, ignored)
+        except Unclean:
+            bad = BadRowList(upload.drop_bad_rows)
+            return _collect(upload, format_name, read_csv_carefully(file, header, bad), bad, ignored)
+    bad = BadRowList(upload.drop_bad_rows)
+    ignored, batches = _reader(upload, format_name, bad)
+    return _collect(upload, format_name, batches, bad, ignored)
+
+
+def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[str, ...], Iterator[Batch]]:
+    file, wanted = upload.spool.file, upload.wanted
+    if format_name == "npy":
+        return (), read_npy(file, wanted, bad)
+    if format_name == "npz":
+        return (), read_npz(file, wanted, bad, directory=upload.directory, most_bytes=upload.most_bytes)
+    matched, batches = (read_parquet if format_name == "parquet" else read_arrow)(file, wanted, bad)
+    return matched.ignored, batches
+
+
+def _collect(
+    upload: Upload, format_name: str, batches: Iterator[Batch], bad: BadRowList, ignored: tuple[str, ...]
+) -> Encoded:
+    domain = upload.wanted.domain
+    chunks = ChunkFile(domain, upload.chunk_bytes, upload.directory)
+    people = RowsPerPerson(domain.rows_per_person) if upload.wanted.id_column else None
+    clipped = over = 0
+    try:
+        for batch in batches:
+            if people is not None and batch.people is not None:
+                kept = batch.only(people.keep(batch.people))
+                over += len(batch) - len(kept)
+                batch = kept
+            clipped += count_clipped(domain, batch.values)
+            chunks.add(_encode(domain, batch.values))
+            if chunks.rows > MAX_RECORDS:
+                raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
+        bad.settle()
+    except BaseException:
+        chunks.close()
+        raise
+    finally:
+        if people is not None:
+            people.close()
+    total = chunks.rows + chunks.pending_rows
+    return Encoded(chunks, format_name, total, clipped, bad, over, ignored)
+
+
+def _encode(domain: Domain, values: Any) -> Any:
+    try:
+        return domain.encode(values)
+    except InvalidData as error:
+        raise BadFormat(str(error)) from error
+
+
+def count_clipped(domain: Domain, values: Any) -> int:
+    """How many rows lie outside the public bounds; for the curator alone."""
+    if isinstance(domain, Ids):
+        return int(np.count_nonzero((values < 0) | (values >= domain.count)))
+    with np.errstate(over="ignore"):
+        if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
+            outside = (values < np.array(domain.low)) | (values > np.array(domain.high))
+            return int(np.count_nonzero(outside.any(axis=1)))
+        if isinstance(domain, Dense):
+            away = values - np.array(domain.centre)
+            return int(np.count_nonzero(np.sqrt(np.einsum("ij,ij->i", away, away)) > domain.radius))
+        squares = np.asarray(values.multiply(values).sum(axis=1)).ravel()
+        return int(np.count_nonzero(np.sqrt(squares) > domain.radius))

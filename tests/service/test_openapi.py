@@ -1,0 +1,90 @@
+"""The description of the interface: OpenAPI 3.1, an example for every call, a page without foreign hosts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from service.api.pages import example_of
+from tests.support.service import House
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def calls(openapi: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, verbs in openapi["paths"].items():
+        for verb, call in verbs.items():
+            yield f"{verb.upper()} {path}", call
+
+
+def test_description_is_openapi_3_1(shared_house: House) -> None:
+    answer = shared_house.client.request("GET", "/openapi.json").json()
+    assert answer["openapi"].startswith("3.1")
+
+
+def test_every_call_has_examples_of_body_and_answer(shared_house: House) -> None:
+    openapi = shared_house.app.openapi()
+    lacking = []
+    for name, call in calls(openapi):
+        bodies = call.get("requestBody", {}).get("content", {})
+        if bodies and not any(example_of(openapi, media) is not None for media in bodies.values()):
+            lacking.append(f"{name}: body")
+        for status, answer in call["responses"].items():
+            contents = answer.get("content", {}) if status.startswith("2") else {}
+            if contents and not any(example_of(openapi, media) is not None for media in contents.values()):
+                lacking.append(f"{name}: {status}")
+    assert lacking == []
+
+
+def test_examples_of_bodies_are_accepted_by_their_schemas(shared_house: House) -> None:
+    from service.schemas import common, data, people, work
+
+    for model in (
+        data.DatasetBody,
+        common.BudgetBody,
+        people.PrincipalBody,
+        people.KeyBody,
+        work.PlanBody,
+        work.JobBody,
+    ):
+        extra: Any = model.model_config["json_schema_extra"]
+        for each in extra["examples"]:
+            model.model_validate(each)
+
+
+def test_every_call_of_the_contract_is_there(shared_house: House) -> None:
+    offered = {re.sub(r"\{[a-z_]+\}", "{}", name) for name, _ in calls(shared_house.app.openapi())}
+    wanted = """
+        POST /v1/datasets, PUT /v1/datasets/{}/data, GET /v1/datasets, GET /v1/datasets/{},
+        POST /v1/datasets/{}/budget, PUT /v1/datasets/{}/grants/{}, DELETE /v1/datasets/{}/grants/{},
+        PUT /v1/datasets/{}/sites/{}, GET /v1/datasets/{}/ledger, POST /v1/datasets/{}/ledger/verify,
+        POST /v1/datasets/{}/retire, GET /v1/algorithms, POST /v1/plans, POST /v1/jobs, GET /v1/jobs,
+        GET /v1/jobs/{}, GET /v1/jobs/{}/result, GET /v1/jobs/{}/receipt, DELETE /v1/jobs/{},
+        POST /v1/principals, POST /v1/principals/{}/keys, DELETE /v1/principals/{}/keys/{},
+        GET /healthz, GET /readyz, GET /docs, GET /metrics
+    """
+    assert {call.strip() for call in wanted.split(",")} <= offered
+
+
+def test_pages_name_no_other_host_and_run_no_script(shared_house: House) -> None:
+    for path in ("/docs", "/", "/problems/not-found"):
+        page = shared_house.client.request("GET", path).text
+        assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+        assert "<script" not in page
+    assert "POST" in shared_house.client.request("GET", "/docs").text
+
+
+def test_api_process_imports_neither_execution_nor_rows() -> None:
+    program = (
+        "import sys, service.cli, service.api.app\n"
+        "loaded = {'service.execution', 'service.rows', 'service.worker'} & set(sys.modules)\n"
+        "sys.exit(', '.join(loaded) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,180 @@
+"""A service in one process for tests: app, worker and a clock that tests move by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import ASGITransport, AsyncClient, Response
+
+from service import auth
+from service.api.app import create_app
+from service.auth import Caller
+from service.db import Database
+from service.logs import configure
+from service.rows import close_databases
+from service.settings import Settings
+from service.worker import Worker
+
+START = datetime(2030, 1, 1, 9, 0, tzinfo=UTC)
+
+
+class HandClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.moment = START
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def move(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+class Browser:
+    """An HTTP client that talks to an app in this process, one call after the other."""
+
+    def __init__(self, app: Any):
+        self._loop = asyncio.Runner()
+        transport = ASGITransport(app, raise_app_exceptions=False)
+        self._client = AsyncClient(transport=transport, base_url="http://test")
+
+    def request(self, verb: str, path: str, **options: Any) -> Response:
+        return self._loop.run(self._client.request(verb, path, **options))
+
+    def close(self) -> None:
+        self._loop.run(self._client.aclose())
+        self._loop.close()
+
+
+class Person:
+    """Somebody with a key, as an HTTP client."""
+
+    def __init__(self, client: Browser, name: str, key: str):
+        self.client, self.name, self.key = client, name, key
+
+    def call(self, verb: str, path: str, **options: Any) -> Response:
+        headers = {"Authorization": f"Bearer {self.key}", **options.pop("headers", {})}
+        return self.client.request(verb, path, headers=headers, **options)
+
+    def get(self, path: str, **options: Any) -> Response:
+        return self.call("GET", path, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Response:
+        return self.call("POST", path, json=body, **options)
+
+    def put(self, path: str, body: Any = None, **options: Any) -> Response:
+        return self.call("PUT", path, json=body, **options)
+
+    def delete(self, path: str, **options: Any) -> Response:
+        return self.call("DELETE", path, **options)
+
+
+class House:
+    """A service with a curator `carla` and analysts `ada` and `ben`."""
+
+    def __init__(self, url: str, folder: Path, **settings: Any):
+        self.settings = Settings(
+            database_url=url, cache_directory=folder / "cache", spool_directory=None, **settings
+        )
+        configure("text", "error")
+        self.database = Database(url)
+        self.clock = HandClock()
+        self.app = create_app(self.settings, database=self.database, clock=self.clock)
+        self.client = Browser(self.app)
+        self.worker = Worker(self.settings, self.database, self.clock, name="worker-test")
+        with self.database.write() as session:
+            carla = auth.create_principal(session, "carla", "curator", by=None, at=self.clock.now())
+            by = Caller(carla.id, "carla", "curator")
+            people = [carla]
+            people += [
+                auth.create_principal(session, name, "analyst", by=by, at=self.clock.now())
+                for name in ("ada", "ben")
+            ]
+            keys = [auth.issue_key(session, each, by="carla", at=self.clock.now()) for each in people]
+        self.carla, self.ada, self.ben = (
+            Person(self.client, each.name, key.text) for each, key in zip(people, keys, strict=True)
+        )
+
+    def close(self) -> None:
+        self.client.close()
+        close_databases()
+        self.database.dispose()
+
+    def create(self, name: str = "flowers", **changes: Any) -> Response:
+        """A dataset of two columns with epsilon 1 and delta 1e-6."""
+        body: dict[str, Any] = {
+            "name": name,
+            "columns": ["a", "b"],
+            "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
+            "size": 1000,
+            "budget": {"epsilon": "1", "delta": "0.000001"},
+        }
+        body |= changes
+        return self.carla.post("/v1/datasets", {k: v for k, v in body.items() if v is not None})
+
+    def upload(self, content: bytes, name: str = "flowers", kind: str = "text/csv", **query: str) -> Response:
+        return self.carla.call(
+            "PUT", f"/v1/datasets/{name}/data", content=content, params=query, headers={"Content-Type": kind}
+        )
+
+    def grant(
+        self, who: str = "ada", name: str = "flowers", epsilon: str = "1", delta: str = "0.000001"
+    ) -> Response:
+        return self.carla.put(f"/v1/datasets/{name}/grants/{who}", {"epsilon": epsilon, "delta": delta})
+
+    def ready(self, name: str = "flowers", rows: int = 200, **changes: Any) -> None:
+        """A sealed dataset that ada may use."""
+        assert self.create(name, **changes).status_code == 201
+        assert self.upload(table(rows), name).status_code == 200
+        delta = changes.get("budget", {}).get("delta", "0.000001")
+        assert self.grant("ada", name, epsilon="1", delta=delta).status_code == 200
+
+    def submit(self, epsilon: str = "0.1", *, who: Person | None = None, **body: Any) -> Response:
+        headers = {"Idempotency-Key": body.pop("key")} if "key" in body else {}
+        request = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": epsilon, **body}
+        return (who or self.ada).post("/v1/jobs", request, headers=headers)
+
+    def work(self) -> bool:
+        """Let the worker take and carry out one job; False when there is none."""
+        held = self.worker.claim()
+        return held is not None and self.worker.carry_out(held)
+
+
+def table(rows: int) -> bytes:
+    """A small CSV file with the columns a and b."""
+    lines = [f"{(7 * i) % 10},{(3 * i) % 4}" for i in range(rows)]
+    return ("a,b\n" + "\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture
+def house(database_url: str, tmp_path: Path) -> Iterator[House]:
+    """A service on each kind of database."""
+    made = House(database_url, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def small_house(sqlite_url: str, tmp_path: Path) -> Iterator[House]:
+    """A service on SQLite, for what does not depend on the database."""
+    made = House(sqlite_url, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shared_house(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A service on SQLite for tests that change nothing: it has the sealed dataset `flowers`."""
+    folder = tmp_path_factory.mktemp("shared")
+    shutil.copy(sqlite_template, folder / "cairn.sqlite3")
+    made = House(f"sqlite:///{folder / 'cairn.sqlite3'}", folder)
+    made.ready()
+    yield made
+    made.close()
