@@ -68,6 +68,8 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
         ]
         beside = subprocess.Popen(command, env=settings.as_environment(), start_new_session=True)
     os.environ.update(settings.as_environment())
+    # uvicorn stops in good order on SIGTERM and then passes it on to whoever handled it before.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     try:
         uvicorn.run(
             "service.cli:application",
