@@ -28,8 +28,10 @@ __all__ = [
     "integer_sqrt",
     "nearest",
     "project",
+    "row_blocks",
     "second_moments",
     "squared_norms",
+    "top_entries",
     "weighted_sums",
 ]
 
@@ -49,7 +51,7 @@ _MOMENT_BYTES = 1 << 23
 _ROWS_IN_DOUBLES = 1 << 18
 
 
-def _row_blocks(count: int, width: int, block_bytes: int = _BLOCK_BYTES) -> list[slice]:
+def row_blocks(count: int, width: int, block_bytes: int = _BLOCK_BYTES) -> list[slice]:
     """Slices that cut `count` rows into blocks of about `block_bytes` at this width."""
     step = min(1 << 18, max(256, block_bytes // (8 * max(1, width))))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
@@ -94,7 +96,7 @@ def squared_norms(rows: Rows) -> Integers:
         for part, block in _Blocks(rows, parts):
             out[part] = _block_norms(block)
 
-    share_blocks(work, _row_blocks(rows.shape[0], _widest(rows, 1)))
+    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, 1)))
     return out
 
 
@@ -164,7 +166,7 @@ def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) 
             np.trunc(product, out=product)
             out[part] = clipped_block(product, _block_norms(product), radius)
 
-    share_blocks(work, _row_blocks(rows.shape[0], _widest(rows, matrix.shape[1])))
+    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, matrix.shape[1])))
     return out
 
 
@@ -186,7 +188,7 @@ def nearest(rows: Rows, centres: Integers) -> tuple[npt.NDArray[np.int32], Integ
             labels[part] = label
             squared[part] = scores[np.arange(len(label)), label].astype(np.int64) + _block_norms(block)
 
-    share_blocks(work, _row_blocks(rows.shape[0], _widest(rows, len(centres))))
+    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, len(centres))))
     return labels, squared
 
 
@@ -213,7 +215,7 @@ def weighted_sums(rows: Rows, labels: npt.NDArray[np.int32], weights: Integers, 
                 held[:], rows_held = 0, 0
         return total + held.astype(np.int64)
 
-    return _sum_of(share_blocks(work, _row_blocks(rows.shape[0], rows.shape[1])))
+    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1])))
 
 
 def second_moments(rows: Rows, centre: Integers, radius: int) -> Integers:
@@ -241,7 +243,7 @@ def second_moments(rows: Rows, centre: Integers, radius: int) -> Integers:
         _add_packed(packed, held.T)
         return packed
 
-    return _sum_of(share_blocks(work, _row_blocks(rows.shape[0], width, _MOMENT_BYTES)))
+    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], width, _MOMENT_BYTES)))
 
 
 def _add_packed(packed: Integers, square: Floats) -> None:
@@ -267,3 +269,18 @@ def integer_sqrt(squared: Integers) -> Integers:
     roots -= roots * roots > squared
     roots += (roots + 1) * (roots + 1) <= squared
     return roots
+
+
+def top_entries(rows: Rows, entries: int, largest: int) -> sp.csr_array:
+    """CSR rows cut to their largest magnitudes (ties to the left), each clipped to `largest`."""
+    matrix = sp.csr_array(rows)
+    matrix.sort_indices()
+    counts = np.diff(matrix.indptr)
+    owner = np.repeat(np.arange(matrix.shape[0]), counts)
+    magnitude = np.abs(matrix.data.astype(np.int64))
+    order = np.lexsort((matrix.indices, -magnitude, owner))
+    rank = np.arange(len(order)) - np.repeat(matrix.indptr[:-1], counts)
+    kept = np.sort(order[rank < entries])
+    pointers = np.concatenate([[0], np.cumsum(np.minimum(counts, entries))])
+    data = np.clip(matrix.data[kept], -largest, largest)
+    return sp.csr_array((data, matrix.indices[kept], pointers), shape=matrix.shape)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.arithmetic import Integers, integer_sqrt
+from core.arithmetic import Integers, integer_sqrt, row_blocks
 from core.domain import UNITS, Dense, Domain, Ids
 from core.errors import InvalidRequest
 from core.source import Chunk
@@ -223,6 +223,15 @@ class SiteDistances(View):
         if self.metric == "matrix":
             return np.arange(self.count), np.bincount(rows, minlength=self.count).astype(np.int64)
         return rows, np.ones(len(rows), dtype=np.int64)
+
+    def parts(self, chunk: Chunk) -> list[slice]:
+        """Slices of what `weighted` gives, for `payments`."""
+        return row_blocks(len(self.weighted(chunk)[0]), self.count)
+
+    def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
+        """Distances of a part, with how many records each row of it stands for."""
+        rows, weights = self.weighted(chunk)
+        return self.distances(rows[part]).astype(np.float64), weights[part]
 
     def _vectors(self, rows: npt.NDArray[Any]) -> Integers:
         assert self.tables is not None

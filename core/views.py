@@ -22,7 +22,7 @@ from core.arithmetic import Integers, Rows, nearest, project
 from core.domain import UNITS, Dense, Domain, Sparse
 from core.source import Chunk
 
-__all__ = ["Assigned", "Assignment", "Encoded", "PathCodes", "Projected", "RowView", "View"]
+__all__ = ["Assigned", "Assignment", "Encoded", "PathCodes", "Projected", "RowView", "View", "cached"]
 
 #: Bytes of derived rows that one process keeps.
 CACHE_BYTES = 1 << 27
@@ -81,6 +81,12 @@ _cache = _Cache()
 def clear_cache() -> None:
     """Forget every derived chunk of this process."""
     _cache.clear()
+
+
+def cached(view: View, chunk: Chunk, make: Callable[[], Integers]) -> Integers:
+    """The integers that `make` derives from the chunk, or derived before; for views of other modules."""
+    derived: Integers = _cache.get(view.digest, chunk.key, make, lambda values: values.nbytes)
+    return derived
 
 
 class View:
