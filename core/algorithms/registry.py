@@ -6,7 +6,12 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from core.algorithms.auto import choose
+from core.algorithms.balcan import Balcan
+from core.algorithms.balcan_median import BalcanMedian
+from core.algorithms.balcan_sparse import BalcanSparse
 from core.algorithms.base import Algorithm, Clustering
+from core.algorithms.grid import Grid
+from core.algorithms.gupta import Gupta
 from core.algorithms.jones import Jones
 from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
@@ -18,7 +23,19 @@ from core.source import DataSource
 
 __all__ = ["get", "names", "plan", "run"]
 
-_ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in (Summit(), Sulq(), Jones())}
+_ALGORITHMS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Summit(),
+        Balcan(),
+        BalcanMedian(),
+        BalcanSparse(),
+        Gupta(),
+        Jones(),
+        Sulq(),
+        Grid(),
+    )
+}
 
 
 def names() -> tuple[str, ...]:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.arithmetic import WEIGHT_ONE
-from core.blocks.starts import clip_into, spread_centres
+from core.blocks.lloyd import lloyd_rounds, lloyd_steps, sum_share
+from core.blocks.starts import spread_centres
 from core.domain import UNITS, Domain
-from core.mechanisms import additive_noise, vector_noise
-from core.plan import Plan, Request, Step, Work
+from core.plan import Plan, Request, Work
 from core.privacy import Shares
 from core.probe import Probe
-from core.statistics import ClusterCounts, ResidualSums
-from core.views import Assigned, Encoded
 
 __all__ = ["Sulq"]
 
@@ -28,33 +21,31 @@ class Sulq(Algorithm):
     objectives = ("means",)
     guarantee = "either"
     domains = ("dense", "sparse")
-    options = (Option("rounds", int, 5, "how many rounds of noisy averages", least=1, most=100),)
+    options = (
+        Option("rounds", int, 8, "how many rounds of noisy averages", least=1, most=100),
+        Option(
+            "clip",
+            float,
+            1.0,
+            "residuals are clipped to this share of the domain's radius",
+            least=0.001,
+            most=2,
+        ),
+    )
 
     def plan(self, domain: Domain, request: Request) -> Plan:
         chosen = read_options(self.options, request.options)
         rounds, width = chosen["rounds"], domain.dimension
         shares = Shares(request.budget, domain.rows_per_person)
-        # The split between sums and counts that minimises the error of their quotient.
-        root = math.sqrt(width)
-        sums = shares.of(root / (1 + root) / rounds)
-        counts = shares.of(1 / (1 + root) / rounds)
+        share = sum_share(width)
         return Plan(
             algorithm=self.name,
             objective=request.objective,
             k=request.k,
             domain=domain,
             budget=request.budget,
-            steps=(
-                Step("counts", additive_noise(counts), ClusterCounts.kind, rounds, "size of each cluster"),
-                Step(
-                    "sums",
-                    vector_noise(sums),
-                    ResidualSums.kind,
-                    rounds,
-                    "where the mean of each cluster lies",
-                ),
-            ),
-            parameters=chosen,
+            steps=lloyd_steps(shares.of(share / rounds), shares.of((1 - share) / rounds), rounds),
+            parameters={"rounds": rounds, "radius": max(1, round(chosen["clip"] * UNITS))},
             work=Work(
                 operations=2.0 * domain.size * width * (request.k + 1) * rounds,
                 memory_bytes=16.0 * domain.size + 16.0 * request.k * width,
@@ -62,16 +53,7 @@ class Sulq(Algorithm):
         )
 
     def run(self, plan: Plan, probe: Probe) -> Clustering:
-        domain = plan.domain
-        rows = Encoded.of(domain)
-        centres = spread_centres(domain, plan.k, probe.draw("starts"))
-        radii = np.full(plan.k, UNITS, dtype=np.int64)
-        sizes = np.zeros(plan.k)
-        for _ in range(plan.parameters["rounds"]):
-            assigned = Assigned(rows, np.rint(centres).astype(np.int64))
-            counts = probe.measure("counts", ClusterCounts(assigned))
-            sums = probe.measure("sums", ResidualSums(assigned, radii))
-            sizes = np.maximum(counts, 0).astype(np.float64)
-            moves = sums / WEIGHT_ONE / np.maximum(counts, 1)[:, None]
-            centres = clip_into(domain, assigned.centres + moves)
-        return Clustering(domain.decode(centres), sizes, plan, dict(probe.draws))
+        starts = spread_centres(plan.domain, plan.k, probe.draw("starts"))
+        radius, rounds = plan.parameters["radius"], plan.parameters["rounds"]
+        centres, sizes = lloyd_rounds(probe, starts, radius, rounds)
+        return Clustering(plan.domain.decode(centres), sizes, plan, dict(probe.draws))

@@ -14,14 +14,30 @@ _CANDIDATES_PER_CENTRE = 20
 
 
 def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
-    """k points inside the bounds, each chosen from some random ones as the farthest from those before."""
+    """k points well inside the bounds and far from each other: the centres of balls that touch neither.
+
+    Each point is the farthest from those before among random ones. All are then moved towards the middle
+    until balls of half their least distance just fit inside the bounds, but at most half of the way.
+    """
     candidates = _inside(domain, max(50, _CANDIDATES_PER_CENTRE * k), draw)
     chosen = [candidates[0]]
     distance = ((candidates - chosen[0]) ** 2).sum(axis=1)
+    gap = np.inf
     for _ in range(k - 1):
-        chosen.append(candidates[int(distance.argmax())])
+        farthest = int(distance.argmax())
+        gap = float(np.sqrt(distance[farthest]))
+        chosen.append(candidates[farthest])
         np.minimum(distance, ((candidates - chosen[-1]) ** 2).sum(axis=1), out=distance)
-    return np.array(chosen)
+    inner = _inner_radius(domain)
+    shrink = 0.5 if k == 1 else max(0.5, 2 * inner / (gap + 2 * inner))
+    return np.array(chosen) * shrink
+
+
+def _inner_radius(domain: Domain) -> float:
+    """The radius of the largest ball inside the bounds, which are centred at zero."""
+    if isinstance(domain, Dense) and domain.bounds_units is not None:
+        return float(domain.bounds_units[1].min())
+    return float(UNITS)
 
 
 def _inside(domain: Domain, count: int, draw: np.random.Generator) -> Floats:
