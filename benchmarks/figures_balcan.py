@@ -1,0 +1,95 @@
+"""The panels of Figure 2 of Balcan et al. (2017): what is compared, on which rows, at which budgets.
+
+Their SuLQ adds Gaussian noise, so a delta is spent; here everything gets the same epsilon and delta, except
+what is marked pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+
+from benchmarks.comparators import k_variates, sample_aggregate
+from benchmarks.datasets import Dataset, blobs3, mixture, mnist
+from benchmarks.panels import Line, Panel, Setting
+from core.algorithms import registry
+from core.plan import Request
+from core.privacy import Budget, default_delta
+from core.source import ArraySource
+
+__all__ = ["panels"]
+
+Floats = npt.NDArray[np.float64]
+CLUSTERS = (2, 4, 8, 16, 32, 64)
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+
+
+def private(name: str, algorithm: str, options: Mapping[str, Any] | None = None, pure: bool = False) -> Line:
+    """An entry of the registry under the setting's budget."""
+    sources: dict[int, ArraySource] = {}
+
+    def cluster(data: Dataset, setting: Setting, run: int) -> Floats:
+        budget = Budget.at_most(setting.epsilon, 0 if pure else setting.delta)
+        plan = registry.plan(data.domain, Request(setting.k, budget, "means", algorithm, dict(options or {})))
+        source = sources.setdefault(id(data), ArraySource(data.domain, data.rows))
+        return registry.run(plan, source).centres
+
+    return Line(name, cluster)
+
+
+def _k_means_plus_plus(data: Dataset, setting: Setting, run: int) -> Floats:
+    rows = data.rows.astype(np.float32)
+    found = KMeans(setting.k, n_init=1, random_state=run).fit(rows).cluster_centers_
+    return np.asarray(found, dtype=np.float64)
+
+
+def _sample_aggregate(data: Dataset, setting: Setting, run: int) -> Floats:
+    draw = np.random.default_rng(run)
+    return sample_aggregate(data.rows, data.domain, setting.k, setting.epsilon, setting.delta, draw)
+
+
+def _k_variates(data: Dataset, setting: Setting, run: int) -> Floats:
+    return k_variates(data.rows, data.domain, setting.k, setting.epsilon, np.random.default_rng(run))
+
+
+NON_PRIVATE = Line("k-means++ (not private)", _k_means_plus_plus)
+MAIN = (
+    NON_PRIVATE,
+    private("summit", "summit"),
+    private("balcan", "balcan"),
+    private("balcan, clipped to the domain", "balcan", {"clipping": "domain"}),
+    private("sulq, 20 rounds as in the paper", "sulq", {"rounds": 20}),
+    private("sulq, 8 rounds", "sulq"),
+)
+BY_EPSILON = (Line(NON_PRIVATE.name, _k_means_plus_plus, once=True), *MAIN[1:3], MAIN[4])
+SMALL = (
+    *MAIN,
+    private("balcan, pure", "balcan", pure=True),
+    private("sulq, pure", "sulq", pure=True),
+    private("grid, pure", "grid", pure=True),
+    Line("sample-aggregate", _sample_aggregate),
+    Line("k-variates", _k_variates),
+)
+
+
+def panels(mnist_path: Path | None) -> tuple[Panel, ...]:
+    def by_k(size: int) -> tuple[Setting, ...]:
+        return tuple(Setting(k, 1.0, default_delta(size)) for k in CLUSTERS)
+
+    by_epsilon = tuple(Setting(10, epsilon, default_delta(60_000)) for epsilon in EPSILONS)
+
+    def digits() -> Dataset:
+        return mnist(mnist_path)
+
+    small = (Setting(3, 1.0, default_delta(10_000)),)
+    return (
+        Panel("small", "three blobs in 3 dimensions, k = 3, epsilon = 1", "k", blobs3, small, SMALL),
+        Panel("synthetic", "64 Gaussians in 100 dimensions, epsilon = 1", "k", mixture, by_k(100_000), MAIN),
+        Panel("mnist", "MNIST, epsilon = 1", "k", digits, by_k(60_000), MAIN),
+        Panel("epsilon", "MNIST, k = 10", "epsilon", digits, by_epsilon, BY_EPSILON),
+    )
