@@ -105,6 +105,7 @@ def _load(database: Database, settings: Settings, owner: Caller) -> None:
     with database.write() as session:
         datasets.seal(session, dataset.id, encoded.chunks.chunks(), report, actor=owner.name, at=now)
         analyst = auth.principal_named(session, "analyst")
+        dataset, _ = datasets.find(session, _NAME, owner)
         grants.grant(session, dataset, analyst, Budget.of("5", "0.00001"), actor=owner.name, at=now)
     encoded.chunks.close()
     spool.close()
