@@ -1,1 +1,30 @@
-"""What an analyst or a curator installs: a Python client of the service and the `cairn` command."""
+"""What an analyst or a curator installs: a Python client of the service and the `cairn` command.
+
+>>> from cairn_client import Client
+>>> client = Client("http://127.0.0.1:8000", key)
+>>> result = client.dataset("visits").cluster(k=3, epsilon=1)
+>>> result.centres, result.sizes
+"""
+
+from cairn_client.client import Client, ball, box, ids, sparse
+from cairn_client.dataset import Dataset
+from cairn_client.errors import *  # noqa: F403  the whole tree, by its own list
+from cairn_client.errors import __all__ as _errors
+from cairn_client.job import Job
+from cairn_client.receipt import is_whole
+from cairn_client.result import Result
+from cairn_client.wire import Amount
+
+__all__ = [
+    "Amount",
+    "Client",
+    "Dataset",
+    "Job",
+    "Result",
+    "ball",
+    "box",
+    "ids",
+    "is_whole",
+    "sparse",
+    *_errors,
+]

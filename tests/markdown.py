@@ -24,6 +24,12 @@ class Fence:
         return bool(re.fullmatch(r"no-run:\s*\S.*", self.note))
 
     @property
+    def role(self) -> str | None:
+        """Marked `service: ROLE`: it runs against a real service, with that role's key."""
+        found = re.fullmatch(r"service:\s*(analyst|curator)", self.note)
+        return found[1] if found else None
+
+    @property
     def place(self) -> str:
         return f"{self.page}:{self.line}"
 

@@ -71,7 +71,9 @@ def test_every_fence_names_its_language(page: str) -> None:
 
 
 def python_blocks(page: str) -> list[Fence]:
-    return [fence for fence in fences(page) if fence.language == "python" and not fence.exempt]
+    """Those that need no service; the others run in tests/client/test_guides.py."""
+    own = [fence for fence in fences(page) if fence.language == "python" and not fence.exempt]
+    return [fence for fence in own if fence.role is None]
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if python_blocks(page)] or ["README.md"])
@@ -118,6 +120,10 @@ def is_own_command(words: list[str]) -> bool:
     return offered is not None
 
 
+def is_script(words: list[str]) -> bool:
+    return is_benchmark(words) or (len(words) > 1 and (ROOT / words[1]).parent == ROOT / "examples")
+
+
 def is_benchmark(words: list[str]) -> bool:
     if words[1:3] != ["-m", "benchmarks"]:
         return False
@@ -128,7 +134,7 @@ SHELL: dict[str, Callable[[list[str]], bool]] = {
     "make": is_make_target,
     "cairn": is_own_command,
     "cairn-server": is_own_command,
-    "python": is_benchmark,
+    "python": is_script,
     "git": lambda words: words[1] == "clone",
     "cd": lambda words: len(words) == 2,
     "docker": lambda words: words[1] == "compose" and (ROOT / "docker-compose.yml").exists(),

@@ -1,0 +1,28 @@
+"""Addresses of services as people type them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+__all__ = ["full_address", "is_here", "is_open"]
+
+_LOCAL = ("localhost", "127.", "[::1]")
+
+
+def full_address(address: str) -> str:
+    """An address as a person types it, completed: `127.0.0.1:8000` is enough for this machine."""
+    address = address.strip()
+    if "://" not in address:
+        address = ("http://" if address.startswith(_LOCAL) else "https://") + address
+    return address.rstrip("/").removesuffix("/v1")
+
+
+def is_here(address: str) -> bool:
+    """Whether an address names this machine."""
+    host = urlsplit(address).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def is_open(address: str) -> bool:
+    """Whether what is sent to an address can be read on its way."""
+    return urlsplit(address).scheme == "http" and not is_here(address)

@@ -1,0 +1,232 @@
+"""What all commands share: the client, tables or JSON, exit codes, one sentence for everything that fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from enum import IntEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from typer.core import TyperGroup
+
+from cairn_client import errors
+from cairn_client.client import Client
+from cairn_client.wire import Account, Amount, amount_text, to_json
+
+__all__ = [
+    "DatasetName",
+    "ExitCode",
+    "Group",
+    "JobId",
+    "Json",
+    "account_rows",
+    "amount_option",
+    "client",
+    "hint",
+    "print_json",
+    "print_pairs",
+    "print_table",
+    "shown",
+]
+
+_WIDE = 200  # columns of a table that nobody looks at: a pipe should not be cut to a terminal's width
+
+
+class ExitCode(IntEnum):
+    """What the exit status of `cairn` means; docs/commands.md lists them for people."""
+
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    NOT_SIGNED_IN = 3
+    NOT_FOUND = 4
+    BUDGET = 5
+    AWAY = 6
+    NO_RESULT = 7
+    BAD_DATA = 8
+    INTERRUPTED = 130
+
+
+_CODES: list[tuple[tuple[type[BaseException], ...], ExitCode]] = [
+    ((errors.NotSignedIn, errors.Unauthorized, errors.Forbidden), ExitCode.NOT_SIGNED_IN),
+    ((errors.NotFound,), ExitCode.NOT_FOUND),
+    ((errors.BudgetExhausted,), ExitCode.BUDGET),
+    (
+        (
+            errors.Unreachable,
+            errors.NotCairn,
+            errors.Unavailable,
+            errors.RateLimited,
+            errors.TooManyQueued,
+            errors.WaitTimeout,
+        ),
+        ExitCode.AWAY,
+    ),
+    ((errors.JobFailed, errors.JobCancelled), ExitCode.NO_RESULT),
+    ((errors.BadFormat, errors.BadRows, errors.DigestMismatch, errors.TooLarge), ExitCode.BAD_DATA),
+]
+
+
+def exit_code(error: BaseException) -> ExitCode:
+    """The exit status for an error."""
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.REFUSED)
+
+
+class Group(TyperGroup):
+    """A command with sub-commands that says in one sentence what failed, and never shows a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the sub-command."""
+        try:
+            return super().invoke(ctx)
+        except errors.CairnError as error:
+            code = exit_code(error)
+            hint(_sentence(error))
+        except KeyboardInterrupt:
+            code = ExitCode.INTERRUPTED
+            hint("cairn: stopped.")
+        except (OSError, ValueError) as error:
+            code = ExitCode.REFUSED
+            hint(_sentence(error))
+        raise typer.Exit(code)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, errors.Forbidden) and "key" not in text:
+        text += ": sign in with a key of that role"
+    elif isinstance(error, errors.Unauthorized):
+        text += ", and sign in again with `cairn login`"
+    elif isinstance(error, errors.BadRows):
+        text = text.replace("on_bad_row drop", "--on-bad-row drop")
+    elif isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    return f"cairn: {text.rstrip('.')}."
+
+
+def hint(text: str) -> None:
+    """A line for the person at the terminal, never for a pipe."""
+    typer.echo(text, err=True)
+
+
+def client() -> Client:
+    """The client of whoever is signed in."""
+    return Client()
+
+
+# --- what to print ------------------------------------------------------------------------------------------
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def print_json(value: Any) -> None:
+    """What the service answered, as JSON."""
+    typer.echo(json.dumps(to_json(value), indent=2, ensure_ascii=False))
+
+
+def shown(value: Any) -> str:
+    """A value as a cell of a table."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, Amount):
+        return str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], nothing: str) -> None:
+    """A table, or a sentence when there is nothing to show."""
+    cells = [[shown(value) for value in row] for row in rows]
+    if not cells:
+        hint(nothing)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(columns):
+        numeric = all(_is_number(row[number]) for row in cells)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(escape, row))
+    _console().print(table)
+
+
+def print_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
+    """Names and values, one pair a line."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(escape(name), escape(shown(value)))
+    _console().print(table)
+
+
+def account_rows(label: str, account: Account | None) -> list[list[Any]]:
+    """An account as a row of `cairn budget`."""
+    if account is None:
+        return []
+    held = (account.total, account.spent, account.reserved, account.remaining)
+    return [[label, *(each.epsilon for each in held), account.remaining.delta, account.remaining.rho]]
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).replace("e-", "", 1).lstrip("-").isdigit() or text == "-"
+
+
+# --- what to read -------------------------------------------------------------------------------------------
+
+
+def _amount(text: str) -> str:
+    try:
+        return amount_text(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def amount_option(words: str) -> Any:
+    """An option that is an amount of epsilon or delta."""
+    return typer.Option(help=words, parser=_amount, metavar="NUMBER")
+
+
+def _names(ask: Callable[[Client], list[str]]) -> Callable[[str], list[str]]:
+    """Names for the shell to complete; nothing when the service does not answer at once."""
+
+    def complete(incomplete: str) -> list[str]:
+        try:
+            with Client(timeout=2.0, patience=0.0) as signed_in:
+                return [name for name in ask(signed_in) if name.startswith(incomplete)]
+        except errors.CairnError:
+            return []
+
+    return complete
+
+
+complete_datasets = _names(lambda signed_in: [each.name for each in signed_in.datasets()])
+complete_jobs = _names(lambda signed_in: [each.id for each in signed_in.jobs(limit=20)])
+
+DatasetName = Annotated[
+    str,
+    typer.Argument(help="Name of the dataset.", metavar="DATASET", autocompletion=complete_datasets),
+]
+JobId = Annotated[
+    str,
+    typer.Argument(
+        help="Id of the job; your newest one by default.", metavar="JOB", autocompletion=complete_jobs
+    ),
+]

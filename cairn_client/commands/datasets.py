@@ -1,0 +1,327 @@
+"""Commands about datasets: list, show, create, upload, sites, retire."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from cairn_client.client import ball, box, ids, sparse
+from cairn_client.commands.common import (
+    DatasetName,
+    Group,
+    Json,
+    amount_option,
+    client,
+    hint,
+    print_json,
+    print_pairs,
+    print_table,
+)
+from cairn_client.uploading import Sent, media_type
+from cairn_client.wire import DatasetFacts
+
+__all__ = ["add_to"]
+
+
+def list_datasets(as_json: Json = False) -> None:
+    """List the datasets that you own, or that are granted to you."""
+    with client() as signed_in:
+        found = [each.facts for each in signed_in.datasets()]
+    if as_json:
+        print_json(found)
+        return
+    rows = []
+    for each in found:
+        mine = each.cap or each.budget
+        rows.append(
+            [each.name, each.state, each.dimension, each.size, mine.remaining.epsilon, mine.remaining.delta]
+        )
+    print_table(
+        ["name", "state", "columns", "size", "epsilon left", "delta left"],
+        rows,
+        "There are no datasets yet: ask a curator for a grant, or create one with `cairn dataset create`.",
+    )
+
+
+def show(name: DatasetName, as_json: Json = False) -> None:
+    """Show what is public about a dataset."""
+    with client() as signed_in:
+        facts = signed_in.dataset(name).facts
+    if as_json:
+        print_json(facts)
+        return
+    _print_facts(facts)
+
+
+def _print_facts(facts: DatasetFacts) -> None:
+    (shape, numbers), *_ = facts.bounds.items()
+    columns = facts.columns or []
+    print_pairs(
+        [
+            ("name", facts.name),
+            ("description", facts.description),
+            ("state", facts.state),
+            ("columns", ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "") or facts.dimension),
+            ("bounds", f"{shape} {_short(numbers)}"),
+            ("scaling", facts.scaling),
+            ("size (public)", facts.size),
+            ("protects each", facts.privacy_unit),
+            ("accountant", facts.accountant),
+            ("budget left", facts.budget.remaining),
+            *([("your cap left", facts.cap.remaining)] if facts.cap else []),
+            *([("rows uploaded", facts.upload.rows)] if facts.upload else []),
+            *(("warning", each) for each in facts.warnings),
+        ]
+    )
+
+
+def _short(numbers: Any) -> str:
+    text = ", ".join(f"{name} {value}" for name, value in dict(numbers).items())
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def create(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name: lower-case letters, digits, `.`, `_`, `-`.")
+    ],
+    size: Annotated[int, typer.Option(help="Public order of magnitude of the number of records.")],
+    epsilon: Annotated[str, amount_option("Epsilon that all jobs together may spend.")],
+    delta: Annotated[str, amount_option("Delta that all jobs together may spend.")] = "0",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="A column with its bounds, NAME:LOW:HIGH (NAME alone with --ball); repeat it."),
+    ] = None,
+    dimension: Annotated[
+        int | None, typer.Option(help="Number of columns, where they have no names.")
+    ] = None,
+    low: Annotated[float | None, typer.Option(help="Lower bound of every column without names.")] = None,
+    high: Annotated[float | None, typer.Option(help="Upper bound of every column without names.")] = None,
+    ball_radius: Annotated[
+        float | None, typer.Option("--ball", help="Rows within this radius of the origin, in place of a box.")
+    ] = None,
+    sparse_radius: Annotated[
+        float | None, typer.Option("--sparse", help="Sparse rows within this radius of the origin.")
+    ] = None,
+    site_count: Annotated[
+        int | None, typer.Option("--ids", help="Rows that name one of so many public sites.")
+    ] = None,
+    description: Annotated[str, typer.Option(help="A few words for analysts.")] = "",
+    scaling: Annotated[
+        Literal["unit", "none"],
+        typer.Option(help="`unit` measures columns in their widths, `none` as they are."),
+    ] = "unit",
+    rows_per_person: Annotated[int, typer.Option(help="Rows that one person may own.")] = 1,
+    id_column: Annotated[
+        str | None, typer.Option(help="Column that tells people apart; it is dropped at upload.")
+    ] = None,
+    accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How costs add up.")] = "sum",
+    release_ticks: Annotated[
+        bool, typer.Option(help="Show progress and results 1, 2, 4, 8, ... seconds after a start only.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Describe a new dataset, all of it known without looking at the rows; then `cairn upload`."""
+    names, bounds = _bounds(column or [], low, high, ball_radius, sparse_radius, site_count)
+    with client() as signed_in:
+        made = signed_in.create_dataset(
+            name,
+            bounds=bounds,
+            columns=names,
+            dimension=dimension,
+            size=size,
+            epsilon=epsilon,
+            delta=delta,
+            description=description,
+            scaling=scaling,
+            rows_per_person=rows_per_person,
+            id_column=id_column,
+            accountant=accountant,
+            release_ticks=release_ticks,
+        )
+    if as_json:
+        print_json(made.facts)
+        return
+    _print_facts(made.facts)
+    hint(f"Now give it its rows: cairn upload {name} FILE")
+
+
+def _bounds(
+    columns: list[str],
+    low: float | None,
+    high: float | None,
+    radius: float | None,
+    sparse_radius: float | None,
+    site_count: int | None,
+) -> tuple[list[str] | None, Any]:
+    """The names of the columns and the bounds that the options describe."""
+    if sparse_radius is not None:
+        return None, sparse(sparse_radius)
+    if site_count is not None:
+        return None, ids(site_count)
+    if radius is not None:
+        return columns or None, ball(radius)
+    if not columns:
+        if low is None or high is None:
+            raise typer.BadParameter(
+                "give every column as --column NAME:LOW:HIGH, or --dimension, --low and --high"
+            )
+        return None, box(low, high)
+    parts = [each.rsplit(":", 2) for each in columns]
+    try:
+        lows, highs = [float(part[1]) for part in parts], [float(part[2]) for part in parts]
+    except (IndexError, ValueError):
+        raise typer.BadParameter("write a column as NAME:LOW:HIGH, for example age:0:120") from None
+    return [part[0] for part in parts], box(lows, highs)
+
+
+def retire(
+    name: DatasetName,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a dataset's rows for good; its ledger stays, and queued jobs are not charged."""
+    if not yes:
+        typer.confirm(f"Delete the rows of {name} for good?", abort=True, err=True)
+    with client() as signed_in:
+        done = signed_in.dataset(name).retire()
+    if as_json:
+        print_json(done)
+    else:
+        typer.echo(f"{name} is retired; {done.voided_jobs} queued jobs were withdrawn and not charged.")
+
+
+def upload(
+    name: DatasetName,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ file; `-` for standard input."),
+    ],
+    on_bad_row: Annotated[
+        Literal["refuse", "drop"],
+        typer.Option(help="`refuse` the whole file when a row is bad, or `drop` such rows."),
+    ] = "refuse",
+    kind: Annotated[
+        str | None, typer.Option(help="Media type, where the name of the file does not tell.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Upload a dataset's rows, once: it is then sealed and never changes again."""
+    with _opened(file) as body, client() as signed_in, _speedometer(name) as progress:
+        report = signed_in.dataset(name).upload(
+            body, kind=kind or media_type(file), on_bad_row=on_bad_row, progress=progress
+        )
+    if as_json:
+        print_json(report)
+        return
+    print_pairs(
+        [
+            ("rows stored", report.rows),
+            ("rows clipped to the bounds", report.clipped_rows),
+            ("bad rows left out", report.bad_rows),
+            *([("rows over the limit per person", report.rows_over_limit)] if report.rows_over_limit else []),
+            *([("columns ignored", ", ".join(report.ignored_columns))] if report.ignored_columns else []),
+            *(("warning", each) for each in report.warnings),
+        ]
+    )
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """The file, or standard input put aside so that it can be sent twice."""
+    if file != "-":
+        with Path(file).open("rb") as opened:
+            yield opened
+        return
+    with tempfile.TemporaryFile() as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        yield kept
+
+
+@contextmanager
+def _speedometer(name: str) -> Iterator[Sent]:
+    """A bar with the speed, where standard error is a terminal; then a word while the service stores."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(f"Uploading {name}", total=None)
+
+        def sent(done: int, total: int) -> None:
+            words = f"Storing {name}" if done >= total else f"Uploading {name}"
+            bar.update(task, completed=done, total=total, description=words)
+
+        yield sent
+
+
+def list_sites(name: DatasetName, as_json: Json = False) -> None:
+    """List a dataset's sets of public sites."""
+    with client() as signed_in:
+        found = signed_in.dataset(name).sites()
+    if as_json:
+        print_json(found)
+        return
+    rows = [[each.name, each.kind, each.count, each.width] for each in found]
+    print_table(["name", "kind", "sites", "width"], rows, f"{name} has no site sets.")
+
+
+def put_sites(
+    name: DatasetName,
+    site_set: Annotated[str, typer.Argument(metavar="SITES", help="Name of the site set.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="CSV without header, or NPY: one site per line.", exists=True),
+    ],
+    kind: Annotated[
+        Literal["coordinates", "distances"], typer.Option(help="What the numbers are.")
+    ] = "coordinates",
+    as_json: Json = False,
+) -> None:
+    """Store public sites for jobs that choose among sites."""
+    values = np.load(file) if file.suffix == ".npy" else np.loadtxt(file, delimiter=",", ndmin=2)
+    with client() as signed_in:
+        made = signed_in.dataset(name).put_sites(site_set, values, kind)
+    if as_json:
+        print_json(made)
+    else:
+        typer.echo(f"{made.name}: {made.count} sites stored as {made.kind}.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("datasets")(list_datasets)
+    dataset = typer.Typer(cls=Group, no_args_is_help=True, help="Show, create and retire a dataset.")
+    dataset.command()(show)
+    dataset.command()(create)
+    dataset.command()(retire)
+    app.add_typer(dataset, name="dataset")
+    app.command()(upload)
+    sites = typer.Typer(cls=Group, no_args_is_help=True, help="Public sites for facility location.")
+    sites.command("list")(list_sites)
+    sites.command("put")(put_sites)
+    app.add_typer(sites, name="sites")

@@ -1,0 +1,56 @@
+"""`cairn login`, `logout` and `whoami`: whose key is used for which service."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cairn_client.address import full_address, is_open
+from cairn_client.client import Client
+from cairn_client.commands.common import Json, client, hint, print_json
+from cairn_client.login import Login, forget_login, store_login
+
+__all__ = ["add_to"]
+
+
+def login(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Address of the service.", envvar="CAIRN_URL")
+    ] = "http://127.0.0.1:8000",
+) -> None:
+    """Keep an address and a key for later commands. The key is asked for, or read from standard input."""
+    address = full_address(url)
+    if sys.stdin.isatty():
+        key = typer.prompt("Key", hide_input=True, err=True)
+    else:
+        key = sys.stdin.readline()
+    entered = Login(address, key.strip())
+    with Client(entered.address, entered.key) as entering:
+        me = entering.whoami()
+    path = store_login(entered)
+    if is_open(address):
+        hint(f"Careful: the key travels to {address} unencrypted; use an https address where there is one.")
+    typer.echo(f"Signed in at {address} as {me.name} ({me.role}); the key is kept in {path}.")
+
+
+def logout() -> None:
+    """Forget the stored address and key. The key stays valid until a curator revokes it."""
+    typer.echo("Signed out; the stored key is deleted." if forget_login() else "Nobody was signed in.")
+
+
+def whoami(as_json: Json = False) -> None:
+    """Show whose key is used, and where."""
+    with client() as signed_in:
+        me = signed_in.whoami()
+        if as_json:
+            print_json({"name": me.name, "role": me.role, "url": signed_in.url})
+        else:
+            typer.echo(f"{me.name} ({me.role}) at {signed_in.url}")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    for command in (login, logout, whoami):
+        app.command()(command)

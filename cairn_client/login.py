@@ -1,0 +1,89 @@
+"""Where the address and the key are kept between calls: the environment first, then a file of one's own.
+
+`CAIRN_URL` and `CAIRN_KEY` come before the file `login.json`, which `cairn login` writes into the user's
+configuration directory, readable by nobody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cairn_client.address import full_address
+from cairn_client.errors import NotSignedIn
+
+__all__ = ["Login", "find_login", "forget_login", "login_file", "store_login"]
+
+_HOW = "sign in with `cairn login`, or set CAIRN_URL and CAIRN_KEY"
+
+
+@dataclass(frozen=True)
+class Login:
+    """An address with a key for it; the key is left out of `repr`."""
+
+    address: str
+    key: str = field(repr=False)
+
+
+def login_file() -> Path:
+    """The file that `cairn login` writes."""
+    base = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("APPDATA") if os.name == "nt" else None)
+    return (Path(base) if base else Path.home() / ".config") / "cairn" / "login.json"
+
+
+def find_login(address: str | None = None, key: str | None = None) -> Login:
+    """What was given, else the environment, else the file; NotSignedIn when something is missing.
+
+    A stored key is only ever used for the address it was stored with.
+    """
+    address = address or os.environ.get("CAIRN_URL")
+    key = key or os.environ.get("CAIRN_KEY")
+    if address and key:
+        return Login(address, key)
+    stored = _stored()
+    if stored is None:
+        missing = "address and no key" if not address and not key else "key" if address else "address"
+        raise NotSignedIn(f"there is no {missing} to use: {_HOW}")
+    if address and full_address(address) != full_address(stored.address):
+        raise NotSignedIn(f"the stored key is for {stored.address}, not for {address}: give a key, or {_HOW}")
+    return Login(address or stored.address, key or stored.key)
+
+
+def store_login(login: Login) -> Path:
+    """Write the file so that only its owner can read it, never for a moment otherwise."""
+    path = login_file()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with contextlib.suppress(FileNotFoundError):
+        fresh.unlink()
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"url": login.address, "key": login.key}, file)
+    fresh.replace(path)
+    return path
+
+
+def forget_login() -> bool:
+    """Delete the file; False when there is none."""
+    try:
+        login_file().unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _stored() -> Login | None:
+    path = login_file()
+    try:
+        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise NotSignedIn(f"{path} can be read by others: run `chmod 600 {path}`, or `cairn login` again")
+        found = json.loads(path.read_text())
+        return Login(found["url"], found["key"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise NotSignedIn(f"{path} is damaged: run `cairn login` again") from None

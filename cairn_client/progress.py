@@ -1,0 +1,82 @@
+"""How far a job is, drawn where somebody looks: a line in a terminal, a bar in a notebook, else nothing."""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from cairn_client.wire import JobFacts
+
+__all__ = ["NotebookBar", "Show", "TerminalBar", "automatic", "in_words"]
+
+#: Called with the job each time it was looked at, and with None at the end.
+Show = Callable[[JobFacts | None], None]
+_WIDTH = 24
+
+
+def in_words(job: JobFacts) -> str:
+    """Where a job stands, in a few words."""
+    if job.state != "running":
+        return job.state
+    if job.progress is None:
+        return "running"
+    return f"{job.phase or 'running'} ({job.progress.measured} of {job.progress.planned} measurements)"
+
+
+def done_share(job: JobFacts) -> float:
+    """How much of the plan is measured, between 0 and 1."""
+    if job.state == "succeeded":
+        return 1.0
+    return job.progress.measured / max(job.progress.planned, 1) if job.progress else 0.0
+
+
+class TerminalBar:
+    """One line that is written over and over."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+        self._length = 0
+
+    def __call__(self, job: JobFacts | None) -> None:
+        """Draw the line again; at the end, go to the next one."""
+        if job is None:
+            self._stream.write("\n" if self._length else "")
+        else:
+            filled = round(_WIDTH * done_share(job))
+            line = f"{job.dataset} [{'#' * filled}{'.' * (_WIDTH - filled)}] {in_words(job)}"
+            self._stream.write("\r" + line.ljust(self._length))
+            self._length = len(line)
+        self._stream.flush()
+
+
+class NotebookBar:
+    """An output of the cell that is replaced as the job goes on."""
+
+    def __init__(self, display: Any, as_html: Any):
+        self._display, self._html = display, as_html
+        self._handle: Any = None
+
+    def __call__(self, job: JobFacts | None) -> None:
+        """Draw the bar, in the same place as before."""
+        if job is None:
+            return
+        words = html.escape(f"{job.dataset}: {in_words(job)}")
+        drawn = self._html(f'<progress value="{done_share(job):.3f}" max="1"></progress> {words}')
+        if self._handle is None:
+            self._handle = self._display(drawn, display_id=True)
+        else:
+            self._handle.update(drawn)
+
+
+def automatic() -> Show | None:
+    """The bar that suits the place where this program runs, if any."""
+    ipython = sys.modules.get("IPython")  # loaded already, if this is a notebook
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None and hasattr(shell, "kernel"):
+        from importlib import import_module
+
+        tools = import_module("IPython.display")
+        return NotebookBar(tools.display, tools.HTML)
+    return TerminalBar(sys.stderr) if sys.stderr.isatty() else None

@@ -1,0 +1,35 @@
+"""How to read a receipt: whether it is whole, and how noisy the sizes it speaks of are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["digest_of", "is_whole", "size_error"]
+
+
+def digest_of(receipt: Mapping[str, Any]) -> str:
+    """SHA-256 of the receipt without its digest: keys sorted, no spaces, ASCII."""
+    rest = {name: value for name, value in receipt.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def is_whole(receipt: Mapping[str, Any]) -> bool:
+    """Whether the receipt is, to the letter, the one that carries this digest."""
+    return receipt.get("digest") == digest_of(receipt)
+
+
+def size_error(receipt: Mapping[str, Any]) -> float | None:
+    """The standard deviation of the noise in a released cluster size, or None where none is told."""
+    for step in reversed(receipt.get("steps", [])):
+        if step.get("statistic") != "cluster-counts":
+            continue
+        mechanism = step.get("mechanism", {})
+        if mechanism.get("mu"):
+            return 1.0 / float(mechanism["mu"])
+        if mechanism.get("epsilon"):
+            return math.sqrt(2.0) / float(mechanism["epsilon"])
+    return None

@@ -1,0 +1,198 @@
+"""HTTP as this package needs it: the key, retries that never act twice, problems as exceptions, pages.
+
+A call is repeated after a broken connection only when repeating it is harmless: reading, planning, setting
+something to a value, and whatever carries an idempotency key or an announced digest. `Retry-After` is obeyed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from cairn_client.address import full_address
+from cairn_client.errors import (
+    NotCairn,
+    NotSignedIn,
+    Problem,
+    RateLimited,
+    Unavailable,
+    Unreachable,
+    problem_from,
+)
+from cairn_client.wire import read
+
+__all__ = ["Transport", "quoted", "retry_after"]
+
+T = TypeVar("T")
+_PROBLEM = "application/problem+json"
+_GATEWAYS = {502, 503, 504}
+_LONGEST_PAUSE = 8.0
+_CONNECT_SECONDS = 10.0
+
+
+def quoted(name: str) -> str:
+    """A name as one part of a path, whatever is in it."""
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """The pause in seconds that an answer asks for, if it does."""
+    text = response.headers.get("retry-after", "")
+    return float(text) if text.isdecimal() else None
+
+
+class Transport:
+    """The connection to one service with one key."""
+
+    def __init__(
+        self,
+        address: str,
+        key: str,
+        *,
+        patience: float = 60.0,
+        timeout: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
+        self.address = full_address(address)
+        if not key or not key.isascii() or not key.isprintable() or " " in key:
+            raise NotSignedIn(
+                "a key is one word of letters, digits and signs: paste it whole, as it was shown"
+            )
+        self.sleep = sleep
+        self._patience = patience
+        self._reached = False
+        headers = {"Authorization": f"Bearer {key}", "User-Agent": f"cairn-client/{_version()}"}
+        limits = httpx.Timeout(timeout, connect=_CONNECT_SECONDS)
+        try:
+            self._http = httpx.Client(base_url=self.address, headers=headers, timeout=limits)
+        except httpx.InvalidURL:
+            raise Unreachable(f"{address!r} is no address: write it like https://cairn.example.org") from None
+        self.close = weakref.finalize(self, self._http.close)  # at the latest when nobody holds it any more
+
+    def call(
+        self,
+        verb: str,
+        path: str,
+        *,
+        body: Any = None,
+        content: Callable[[], Iterable[bytes]] | None = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool | None = None,
+        read_seconds: float | None = None,
+    ) -> httpx.Response:
+        """One call, repeated while that is harmless and may help; raises a Problem when it is refused."""
+        harmless = verb in {"GET", "PUT", "DELETE"} if repeatable is None else repeatable
+        options: dict[str, Any] = {"params": {k: v for k, v in (query or {}).items() if v is not None}}
+        options["headers"] = dict(headers or {})
+        if body is not None:
+            options["json"] = body
+        if read_seconds is not None:
+            options["timeout"] = httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS)
+        given_up = time.monotonic() + self._patience
+        for attempt in itertools.count():
+            pause = min(0.1 * 2**attempt, _LONGEST_PAUSE)
+            try:
+                if content is not None:
+                    options["content"] = content()
+                response = self._http.request(verb, path, **options)
+            except httpx.UnsupportedProtocol as error:
+                raise self._unreachable(error) from None
+            except httpx.TransportError as error:
+                if not self._may_repeat(error, harmless) or time.monotonic() + pause > given_up:
+                    raise self._unreachable(error) from None
+            else:
+                self._reached = True
+                if response.is_success:
+                    return response
+                refusal = self._refusal(response)
+                if not _passing(refusal, harmless):
+                    raise refusal
+                pause = refusal.retry_after or pause
+                if time.monotonic() + pause > given_up:
+                    raise refusal
+            self.sleep(pause)
+        raise AssertionError("unreachable: the loop above has no end")
+
+    def get(self, kind: type[T], path: str, **options: Any) -> T:
+        """What is at an address, as a wire type."""
+        return self.read(kind, self.call("GET", path, **options))
+
+    def read(self, kind: type[T], response: httpx.Response) -> T:
+        """An answer as a wire type."""
+        try:
+            return read(kind, response.json())
+        except ValueError as error:
+            raise self._not_cairn() from error
+
+    def pages(
+        self, kind: type[T], path: str, query: Mapping[str, Any] | None = None, limit: int | None = None
+    ) -> Iterator[T]:
+        """The entries of a list, page after page, at most `limit` of them."""
+        cursor, found = None, 0
+        while True:
+            size = None if limit is None else min(limit - found, 500)
+            answer = self.call("GET", path, query={**(query or {}), "cursor": cursor, "limit": size})
+            try:
+                page = answer.json()
+                items = [read(kind, each) for each in page["items"]]
+                cursor = page.get("next")
+            except (ValueError, KeyError, TypeError) as error:
+                raise self._not_cairn() from error
+            yield from items
+            found += len(items)
+            if cursor is None or (limit is not None and found >= limit):
+                return
+
+    def _may_repeat(self, error: httpx.TransportError, harmless: bool) -> bool:
+        never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        if never_sent:
+            return self._reached  # an address that never answered is taken for a wrong one, at once
+        return harmless
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        why = f" ({error})" if str(error) else ""
+        if self._reached:
+            return Unreachable(
+                f"the connection to {self.address} broke{why} and stayed so: try again in a little while"
+            )
+        if isinstance(error, httpx.TimeoutException):
+            return Unreachable(f"{self.address} does not answer in time: check the address and the network")
+        return Unreachable(f"nothing answers at {self.address}{why}: check the address, or start the service")
+
+    def _not_cairn(self) -> NotCairn:
+        return NotCairn(f"what answers at {self.address} is no Cairn service: check the address")
+
+    def _refusal(self, response: httpx.Response) -> Problem:
+        """The problem of an answer; NotCairn when it is none."""
+        if response.headers.get("content-type", "").startswith(_PROBLEM):
+            try:
+                return problem_from(response.status_code, response.json(), retry_after(response))
+            except (ValueError, AttributeError) as error:
+                raise self._not_cairn() from error
+        if response.status_code in _GATEWAYS:  # a proxy before the service
+            return Unavailable(
+                f"{self.address} is away", status=response.status_code, retry_after=retry_after(response)
+            )
+        raise self._not_cairn()
+
+
+def _passing(refusal: Problem, harmless: bool) -> bool:
+    """Whether the same call may succeed in a little while, and may be made again."""
+    if isinstance(refusal, RateLimited):  # refused before anything was done
+        return True
+    return harmless and isinstance(refusal, Unavailable) and refusal.status in _GATEWAYS
+
+
+def _version() -> str:
+    try:
+        return version("cairn")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,180 @@
+"""The analyst's story with the Python client, against a real service with real workers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from cairn_client import (
+    BudgetExhausted,
+    CapExhausted,
+    Forbidden,
+    InvalidRequest,
+    Job,
+    JobCancelled,
+    NotCancellable,
+    NotFound,
+    NotSealed,
+    Result,
+    UnknownAlgorithm,
+    WaitTimeout,
+    is_whole,
+)
+from cairn_client.wire import JobFacts
+from tests.support.live import Live
+
+pytestmark = pytest.mark.xdist_group("live")
+
+
+@pytest.fixture(scope="module")
+def finished(live: Live) -> Job:
+    """A job that has succeeded, for tests that only look."""
+    owned = live.dataset(cap="1")
+    return live.analyst().dataset(owned.name).submit(k=2, epsilon="0.5", algorithm="sulq").wait()
+
+
+@pytest.fixture
+def queued(live: Live) -> Job:
+    """A job behind a long rehearsal, so that no worker takes it for a while."""
+    visits = live.analyst().dataset("visits")
+    visits.submit(k=300, epsilon=1, algorithm="sulq", options={"rounds": 60}, rehearsal=True)
+    return visits.submit(k=2, epsilon=1, algorithm="sulq", rehearsal=True)
+
+
+def test_plan_and_job_cost_the_same_and_the_ledger_says_so(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    mine = live.analyst().dataset(owned.name)
+    plan = mine.plan(k=2, epsilon=0.25, algorithm="sulq")
+    assert plan.fits
+    assert plan.remaining_after is not None
+    assert plan.remaining_after["cap"].epsilon == Decimal("0.75")
+    job = mine.submit(k=2, epsilon=0.25, algorithm="sulq")
+    assert job.facts.cost == plan.cost
+    assert job.facts.plan_digest == plan.digest
+    job.wait()
+    assert mine.refresh().cap is not None
+    assert [row.kind for row in mine.ledger() if row.job == job.id] == ["reserve", "charge"]
+    assert mine.facts.cap is not None
+    assert mine.facts.cap.spent.epsilon == Decimal("0.25")
+
+
+def test_a_result_has_centres_inside_the_bounds_and_a_whole_receipt(finished: Job) -> None:
+    result = finished.result()
+    assert isinstance(result, Result)
+    assert result.centres.shape == (2, 2)
+    assert (result.centres >= 0).all()
+    assert (result.centres <= [10, 4]).all()
+    assert is_whole(result.receipt)
+    assert set(result.predict(np.array([[0.0, 0.0], [10.0, 4.0]])).tolist()) <= {0, 1}
+
+
+def test_a_job_is_found_again_by_its_id_and_as_the_newest(live: Live, finished: Job) -> None:
+    client = live.analyst()
+    again = client.job(finished.id)
+    assert again.state == "succeeded"
+    assert np.array_equal(again.result().centres, finished.result().centres)
+    assert client.job().id == client.jobs(limit=1)[0].id
+
+
+def test_progress_is_told_while_waiting_and_ended_with_none(live: Live) -> None:
+    seen: list[JobFacts | None] = []
+    visits = live.analyst().dataset("visits")
+    visits.cluster(k=2, epsilon=1, algorithm="sulq", rehearsal=True, progress=seen.append)
+    assert seen[-1] is None
+    assert seen[-2] is not None
+    assert seen[-2].state == "succeeded"
+
+
+def test_not_waiting_returns_the_job_at_once(live: Live) -> None:
+    job = live.analyst().dataset("visits").cluster(k=2, epsilon=1, wait=False, rehearsal=True)
+    assert isinstance(job, Job)
+    assert job.result().facts.rehearsal
+
+
+def test_waiting_too_long_says_how_to_come_back(queued: Job) -> None:
+    with pytest.raises(WaitTimeout, match="come back to it with"):
+        queued.wait(timeout=0, progress=False)
+
+
+def test_stopping_while_waiting_leaves_the_job_and_says_how_to_come_back(queued: Job) -> None:
+    def stop(job: JobFacts | None) -> None:
+        if job is not None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        queued.wait(progress=stop)
+    assert "The job goes on: come back" in stopped.value.__notes__[0]
+    assert queued.refresh().state != "cancelled"
+
+
+def test_a_queued_job_is_cancelled_and_has_no_result(queued: Job) -> None:
+    assert queued.cancel().state == "cancelled"
+    with pytest.raises(JobCancelled, match="submit it again"):
+        queued.result()
+
+
+def test_a_finished_job_cannot_be_cancelled(finished: Job) -> None:
+    with pytest.raises(NotCancellable):
+        finished.cancel()
+
+
+def test_more_than_the_cap_is_refused_with_the_numbers(live: Live) -> None:
+    owned = live.dataset(epsilon="2", cap="0.5")
+    with pytest.raises(CapExhausted) as refusal:
+        live.analyst().dataset(owned.name).submit(k=2, epsilon="0.75")
+    assert refusal.value.requested.epsilon == Decimal("0.75")
+    assert refusal.value.remaining.epsilon == Decimal("0.5")
+    assert "raise your cap" in str(refusal.value)
+
+
+def test_more_than_the_budget_is_refused_with_the_numbers(live: Live) -> None:
+    owned = live.dataset(epsilon="2", cap="2")
+    with pytest.raises(BudgetExhausted) as refusal:
+        live.analyst().dataset(owned.name).submit(k=2, epsilon="3")
+    assert not isinstance(refusal.value, CapExhausted)
+    assert (refusal.value.requested.epsilon, refusal.value.remaining.epsilon) == (3, 2)
+    assert refusal.value.spent.epsilon == refusal.value.reserved.epsilon == 0
+
+
+def test_an_own_idempotency_key_gives_the_same_job(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    mine = live.analyst().dataset(owned.name)
+    jobs = {mine.submit(k=2, epsilon="0.5", idempotency_key=f"{owned.name}-once").id for _ in range(2)}
+    assert len(jobs) == 1
+
+
+def test_a_dataset_without_data_says_that_the_curator_must_upload(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    owned.grant("analyst", 1, "0.00005")
+    with pytest.raises(NotSealed, match="its curator must upload"):
+        live.analyst().dataset(owned.name).plan(k=2, epsilon=1)
+
+
+def test_what_is_wrong_with_a_request_is_named(live: Live) -> None:
+    visits = live.analyst().dataset("visits")
+    with pytest.raises(InvalidRequest) as refusal:
+        visits.plan(k=0, epsilon=1)
+    assert refusal.value.errors[0]["where"] == "k"
+    with pytest.raises(UnknownAlgorithm):
+        visits.plan(k=2, epsilon=1, algorithm="magic")
+
+
+def test_a_dataset_without_a_grant_looks_as_if_it_were_not_there(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    with pytest.raises(NotFound):
+        live.analyst().dataset(owned.name).refresh()
+
+
+def test_an_analyst_cannot_do_what_curators_do(live: Live) -> None:
+    with pytest.raises(Forbidden):
+        live.analyst().principals()
+
+
+def test_lists_are_read_page_by_page(live: Live, finished: Job) -> None:
+    client = live.analyst()
+    everything = [job.id for job in client.jobs()]
+    assert finished.id in everything
+    assert [job.id for job in client.jobs(limit=2)] == everything[:2]
+    assert {algorithm.name for algorithm in client.algorithms()} >= {"summit", "sulq"}

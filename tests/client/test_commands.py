@@ -1,0 +1,328 @@
+"""The command `cairn` as people and scripts use it, against a real service."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cairn_client.cli import app
+from cairn_client.commands.common import ExitCode
+from cairn_client.login import login_file
+from tests.markdown import ROOT
+from tests.support.flaky import flaky
+from tests.support.live import Live
+from tests.support.processes import free_port
+
+pytestmark = pytest.mark.xdist_group("live")
+
+CAIRN = [sys.executable, "-m", "cairn_client.cli"]
+
+
+@pytest.fixture(autouse=True)
+def place(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory, signed in as the analyst, with a configuration of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("CAIRN_URL", live.url)
+    monkeypatch.setenv("CAIRN_KEY", live.analyst_key)
+    return tmp_path
+
+
+@pytest.fixture
+def as_curator(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAIRN_KEY", live.curator_key)
+
+
+def cairn(*words: str, code: int = 0, stdin: str | None = None) -> Any:
+    """Run the command in this process; `code` is the exit status it must have."""
+    done = CliRunner().invoke(app, list(words), input=stdin, catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def as_json(*words: str) -> Any:
+    return json.loads(cairn(*words, "--json").stdout)
+
+
+def sentence(done: Any) -> str:
+    """The one line on standard error."""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("cairn: ")
+    assert line.endswith(".")
+    assert "Traceback" not in done.output
+    return str(line)
+
+
+# --- one sentence for everything that fails -----------------------------------------------------------------
+
+
+def test_a_wrong_key_says_whom_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAIRN_KEY", "cairn_00000000_wrong")
+    assert "ask a curator for a new one" in sentence(cairn("datasets", code=ExitCode.NOT_SIGNED_IN))
+
+
+def test_a_wrong_address_says_to_check_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAIRN_URL", f"127.0.0.1:{free_port()}")
+    assert "check the address, or start the service" in sentence(cairn("datasets", code=ExitCode.AWAY))
+
+
+def test_a_full_budget_says_what_is_left_and_what_to_do(live: Live) -> None:
+    owned = live.dataset(cap="0.5")
+    done = cairn("submit", owned.name, "-k", "2", "--epsilon", "0.75", code=ExitCode.BUDGET)
+    said = sentence(done)
+    assert "epsilon 0.5" in said
+    assert "epsilon 0.75" in said
+    assert "ask for at most what is left" in said
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> None:
+    (place / "bad.csv").write_text("a,b\n1,2\n3,many\n")
+    owned = live.dataset(rows=None)
+    said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
+    assert "line 3: b is not a finite number" in said
+    assert "--on-bad-row drop" in said
+
+
+def test_nobody_signed_in_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CAIRN_KEY")
+    assert "sign in with `cairn login`" in sentence(cairn("whoami", code=ExitCode.NOT_SIGNED_IN))
+
+
+def test_an_analyst_is_told_that_a_command_is_for_curators() -> None:
+    done = cairn("principals", "list", code=ExitCode.NOT_SIGNED_IN)
+    assert "only curators may do this: sign in with a key of that role" in sentence(done)
+
+
+def test_an_unknown_dataset_has_its_own_exit_code() -> None:
+    sentence(cairn("budget", "no-such-dataset", code=ExitCode.NOT_FOUND))
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_missing_file_is_named(live: Live) -> None:
+    assert "nowhere.csv" in sentence(cairn("upload", "visits", "nowhere.csv", code=ExitCode.REFUSED))
+
+
+@pytest.mark.parametrize("words", [["plan", "visits", "-k", "2", "--epsilon", "much"], ["plan"], ["fly"]])
+def test_wrong_usage_has_its_own_exit_code(words: list[str]) -> None:
+    assert "Traceback" not in cairn(*words, code=ExitCode.USAGE).output
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    assert [code for code in ExitCode if not re.search(rf"(?m)^\| {code.value} \|", page)] == []
+
+
+# --- signing in ---------------------------------------------------------------------------------------------
+
+
+def test_login_tries_the_key_and_keeps_it_for_its_owner_alone(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CAIRN_KEY")
+    monkeypatch.delenv("CAIRN_URL")
+    done = cairn("login", live.url, stdin=f"{live.analyst_key}\n")
+    assert "as analyst (analyst)" in done.stdout
+    assert live.analyst_key not in done.output
+    assert stat.S_IMODE(login_file().stat().st_mode) == 0o600
+    assert as_json("whoami") == {"name": "analyst", "role": "analyst", "url": live.url}
+    cairn("logout")
+    assert not login_file().exists()
+
+
+def test_login_with_a_wrong_key_keeps_nothing(live: Live) -> None:
+    sentence(cairn("login", live.url, stdin="cairn_00000000_wrong\n", code=ExitCode.NOT_SIGNED_IN))
+    assert not login_file().exists()
+
+
+def in_terminal(*words: str, typed: str = "") -> str:
+    """What a terminal shows when the command runs in it."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(CAIRN[0], [*CAIRN, *words])
+    shown = b""
+    if typed:
+        while b"Key: " not in shown:  # what is typed before that is thrown away
+            shown += os.read(terminal, 1000)
+        os.write(terminal, typed.encode())
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # how the end of a terminal looks on Linux
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown.decode()
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())  # without colours
+
+
+def test_a_typed_key_is_not_shown(live: Live) -> None:
+    shown = in_terminal("login", live.url, typed=f"{live.analyst_key}\n")
+    assert "Signed in" in shown
+    assert live.analyst_key not in shown
+
+
+# --- work ---------------------------------------------------------------------------------------------------
+
+
+def test_tables_are_for_people_and_json_for_scripts() -> None:
+    assert re.search(r"name\s+state\s+columns\s+size", cairn("datasets").stdout)
+    listed = as_json("datasets")
+    assert "visits" in [each["name"] for each in listed]
+    assert as_json("budget", "visits")["cap"]["total"] == {"epsilon": "5", "delta": "0.00001"}
+    assert as_json("algorithms")[0]["guarantee"]
+
+
+def test_a_plan_shows_cost_steps_and_what_is_left() -> None:
+    shown = cairn(
+        "plan", "visits", "-k", "3", "--epsilon", "0.5", "--algorithm", "sulq", "--option", "rounds=2"
+    )
+    assert re.search(r"cost\s+epsilon 0.5", shown.stdout)
+    assert "left of the cap afterwards" in shown.stdout
+    assert "what it measures" in shown.stdout
+
+
+def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
+    owned = live.dataset(cap="1")
+    words = ["submit", owned.name, "-k", "2", "--epsilon", "0.5", "--algorithm", "sulq"]
+    cairn(*words, "-o", "centres.csv")
+    assert (place / "centres.csv").read_text().startswith("a,b")
+    assert len((place / "centres.csv").read_text().splitlines()) == 3
+    job = as_json("jobs", "--limit", "1")[0]
+    assert job["state"] == "succeeded"
+    assert as_json("result", job["id"])["job"] == job["id"]
+    assert "(right)" in cairn("receipt", job["id"]).stdout
+    assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
+    assert re.search(r"charge.*epsilon 0.5", cairn("ledger", owned.name).stdout)
+    assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"
+
+
+def test_submitting_prints_the_id_alone_for_scripts() -> None:
+    done = cairn("submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq")
+    assert re.fullmatch(r"[0-9a-f-]{36}\n", done.stdout)
+    assert "--watch" in done.stderr
+
+
+def test_a_cancelled_job_has_no_result_and_its_own_exit_code() -> None:
+    long = ["-k", "300", "--algorithm", "sulq", "--option", "rounds=60"]
+    cairn("submit", "visits", *long, "--epsilon", "1", "--rehearsal")
+    short = cairn("submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq")
+    job = short.stdout.strip()
+    assert "nothing was charged" in cairn("cancel", job).stdout
+    assert "submit it again" in sentence(cairn("result", job, code=ExitCode.NO_RESULT))
+
+
+def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(live: Live) -> None:
+    with flaky(live.url) as proxy:
+        watching = proxy.expect("GET /v1/jobs/")
+        words = [
+            "submit",
+            "visits",
+            "-k",
+            "2",
+            "--epsilon",
+            "1",
+            "--rehearsal",
+            "--algorithm",
+            "sulq",
+            "--watch",
+        ]
+        process = subprocess.Popen(
+            [*CAIRN, *words],
+            env={**os.environ, "CAIRN_URL": proxy.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.wait(120)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert "Traceback" not in said
+    found = re.search(r"Left job (\S+) running; come back with `cairn job \1 --watch`\.", said)
+    assert found, said
+    assert "rehearsal" in cairn("job", found[1], "--watch").output
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place: Path) -> None:
+    name = f"cli-{os.getpid()}"
+    columns = ["--column", "age:0:120", "--column", "a:b:-1:1"]
+    made = as_json("dataset", "create", name, *columns, "--size", "100", "--epsilon", "1", "--delta", "1e-6")
+    assert made["columns"] == ["age", "a:b"]
+    assert made["bounds"] == {"box": {"low": [0.0, -1.0], "high": [120.0, 1.0]}}
+    (place / "rows.csv").write_text("age,a:b\n30,0.5\n31,9\n")
+    assert re.search(r"rows clipped to the bounds\s+1", cairn("upload", name, "rows.csv").stdout)
+    assert "analyst may spend epsilon 0.5" in cairn("grant", name, "analyst", "--epsilon", "0.5").stdout
+    assert as_json("budget", name, "--epsilon", "2")["budget"]["total"]["epsilon"] == "2"
+    assert "every hash and every balance is right" in cairn("ledger", name, "--verify").stderr
+    assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
+    cairn("revoke", name, "analyst")
+    assert "upload" in cairn("audit", "--dataset", name).stdout
+    cairn("dataset", "retire", name, stdin="n\n", code=1)
+    assert "retired" in cairn("dataset", "retire", name, "--yes").stdout
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_an_upload_in_a_terminal_shows_its_speed(live: Live, place: Path) -> None:
+    owned = live.dataset(rows=None)
+    (place / "rows.csv").write_text("a,b\n" + "1.5,2.5\n" * 100_000)
+    shown = in_terminal("upload", owned.name, "rows.csv")
+    assert re.search(r"[kMG]B/s", shown)
+    assert re.search(r"rows stored\s+100000", shown)
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_an_upload_may_come_from_a_pipe(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    done = cairn("upload", owned.name, "-", "--kind", "text/csv", "--json", stdin="a,b\n1,2\n")
+    assert json.loads(done.stdout)["rows"] == 1
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_new_key_is_printed_alone_and_can_be_revoked() -> None:
+    name = f"cli-person-{os.getpid()}"
+    first = cairn("principals", "add", name).stdout.strip()
+    second = cairn("keys", "issue", name, "--label", "laptop", "--days", "3").stdout.strip()
+    assert first.startswith("cairn_")
+    assert second.startswith("cairn_")
+    listed = cairn("keys", "list", name).stdout
+    assert "laptop" in listed
+    assert second not in listed
+    ids = [key["id"] for key in as_json("keys", "list", name)[0]["keys"]]
+    cairn("keys", "revoke", name, ids[0])
+    cairn("principals", "disable", name)
+    assert name in cairn("principals", "list").stdout
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_sites_are_stored_from_a_file(live: Live, place: Path) -> None:
+    owned = live.dataset()
+    (place / "depots.csv").write_text("1,1\n9,3\n")
+    assert "2 sites" in cairn("sites", "put", owned.name, "depots", "depots.csv").stdout
+    assert "depots" in cairn("sites", "list", owned.name).stdout
+
+
+def test_the_shell_completes_commands_and_names_of_datasets() -> None:
+    def completed(words: str) -> list[str]:
+        environment = {**os.environ, "_CAIRN_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        environment["COMP_CWORD"] = str(len(words.split()) - 1)
+        program = "from cairn_client.cli import app; app(prog_name='cairn')"
+        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        return run.stdout.split()
+
+    assert completed("cairn rec") == ["receipt"]
+    assert completed("cairn budget vis") == ["visits"]

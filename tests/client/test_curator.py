@@ -1,0 +1,133 @@
+"""The curator's story with the Python client, against a real service."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cairn_client import (
+    AlreadySealed,
+    BadFormat,
+    BadRows,
+    Client,
+    InvalidRequest,
+    Retired,
+    Unauthorized,
+    ball,
+    box,
+)
+from tests.support.live import Live
+
+pytestmark = pytest.mark.xdist_group("live")
+
+
+def test_a_file_is_streamed_with_progress_to_its_end(live: Live, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("b,note,a\n" + "1.25,something longer to fill the file,2.5\n" * 20_000)
+    owned = live.dataset(rows=None)
+    told: list[tuple[int, int]] = []
+    report = owned.upload(file, progress=lambda sent, total: told.append((sent, total)))
+    assert (report.rows, report.ignored_columns) == (20_000, ["note"])
+    assert [sent for sent, _ in told] == sorted({sent for sent, _ in told})
+    assert told[-1] == (file.stat().st_size, file.stat().st_size)
+    assert len(told) > 2
+
+
+def test_an_array_and_an_open_file_are_uploaded(live: Live, tmp_path: Path) -> None:
+    rows = np.random.default_rng(1).uniform(0, 4, size=(50, 2))
+    assert live.dataset(rows=None).upload(rows).rows == 50
+    np.save(tmp_path / "rows.npy", rows)
+    with (tmp_path / "rows.npy").open("rb") as file:
+        assert live.dataset(rows=None).upload(file).format == "npy"
+
+
+def test_bad_rows_are_named_and_nothing_is_stored(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    with pytest.raises(BadRows, match="line 3") as refusal:
+        owned.upload(b"a,b\n1,2\nx,3\n", kind="text/csv")
+    assert refusal.value.lines[0]["line"] == 3
+    assert owned.refresh().state == "draft"
+    assert owned.upload(b"a,b\n1,2\nx,3\n", kind="text/csv", on_bad_row="drop").bad_rows == 1
+
+
+def test_a_file_that_lacks_a_column_is_refused(live: Live) -> None:
+    with pytest.raises(BadFormat, match="lacks the columns b"):
+        live.dataset(rows=None).upload(b"a,c\n1,2\n", kind="text/csv")
+
+
+def test_a_refusal_that_comes_before_the_body_is_read_is_understood(live: Live) -> None:
+    sealed = live.dataset()
+    with pytest.raises(AlreadySealed):
+        sealed.upload(b"a,b\n" + b"1.5,2.5\n" * 2_000_000, kind="text/csv")
+
+
+def test_grants_are_given_moved_and_withdrawn(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    assert (
+        owned.grant("analyst", "1.5", "0.00005").cap.remaining.epsilon == owned.grants()[0].cap.total.epsilon
+    )
+    owned.revoke("analyst")
+    assert owned.grants()[0].revoked_at is not None
+
+
+def test_a_budget_is_raised_and_never_lowered(live: Live) -> None:
+    owned = live.dataset(epsilon="2")
+    assert owned.raise_budget(3, "0.0001").budget.total.epsilon == 3
+    with pytest.raises(InvalidRequest, match="only be raised"):
+        owned.raise_budget(1, "0.0001")
+
+
+def test_the_ledger_verifies_and_the_audit_log_remembers(live: Live) -> None:
+    owned = live.dataset()
+    report = owned.verify_ledger()
+    assert report.ok
+    assert [row.kind for row in owned.ledger()] == ["open", "cap"]
+    acts = [entry.action for entry in live.curator().audit(owned.name)]
+    assert {"create-dataset", "upload", "grant"} <= set(acts)
+
+
+def test_a_new_principal_s_keys_work_until_they_are_revoked(live: Live) -> None:
+    curator = live.curator()
+    name = f"person-{uuid.uuid4().hex[:8]}"
+    made = curator.add_principal(name)
+    assert Client(live.url, made.first_key.key).whoami().name == name
+    second = curator.issue_key(name, label="laptop", expires_in_days=1)
+    curator.revoke_key(name, made.first_key.id)
+    with pytest.raises(Unauthorized):
+        Client(live.url, made.first_key.key).whoami()
+    theirs = next(each for each in curator.principals() if each.name == name)
+    assert {key.id: key.revoked_at is None for key in theirs.keys} == {
+        made.first_key.id: False,
+        second.id: True,
+    }
+    curator.disable_principal(name)
+    with pytest.raises(Unauthorized):
+        Client(live.url, second.key).whoami()
+
+
+def test_a_retired_dataset_keeps_its_ledger_and_nothing_else(live: Live) -> None:
+    owned = live.dataset()
+    assert owned.retire().state == "retired"
+    assert owned.refresh().state == "retired"
+    with pytest.raises(Retired):
+        live.analyst().dataset(owned.name).plan(k=2, epsilon="0.1")
+    assert owned.ledger()
+
+
+def test_bounds_of_every_kind_are_understood(live: Live) -> None:
+    curator = live.curator()
+    tag = uuid.uuid4().hex[:8]
+    common = {"size": 100, "epsilon": 1}
+    round_one = curator.create_dataset(f"ball-{tag}", bounds=ball(3.0), dimension=4, **common)  # type: ignore[arg-type]
+    assert round_one.facts.dimension == 4
+    wide = curator.create_dataset(f"box-{tag}", bounds=box(0, 1), dimension=3, **common)  # type: ignore[arg-type]
+    assert wide.facts.bounds["box"]["high"] == [1.0, 1.0, 1.0]
+
+
+def test_public_sites_are_stored_and_listed(live: Live) -> None:
+    owned = live.dataset()
+    assert owned.put_sites("depots", [[1.0, 1.0], [9.0, 3.0]]).count == 2
+    assert [each.name for each in owned.sites()] == ["depots"]

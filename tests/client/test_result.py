@@ -1,0 +1,190 @@
+"""A result in the analyst's hands: arrays, tables, labels, files, plots; all of it from released values."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cairn_client import MissingLibrary, Result
+from cairn_client.plotting import map_of
+from cairn_client.receipt import digest_of, is_whole, size_error
+from cairn_client.wire import ResultFacts
+from core.domain import Dense
+
+CENTRES = [[1.0, 10.0], [9.0, 90.0]]
+
+
+def facts(**changes: Any) -> ResultFacts:
+    known: dict[str, Any] = {
+        "job": "6f1cbb0e",
+        "dataset": "flowers",
+        "rehearsal": False,
+        "algorithm": "summit",
+        "objective": "means",
+        "columns": ["a", "b"],
+        "centres": CENTRES,
+        "sizes": [30.5, 69.5],
+        "draws": {},
+        "details": {},
+        "privacy": {"epsilon": "1", "delta": "0"},
+        "receipt": "/v1/jobs/6f1cbb0e/receipt",
+    }
+    return ResultFacts(**{**known, **changes})
+
+
+def domain(**changes: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {
+        "kind": "dense",
+        "bounds": {"box": {"low": [0.0, 0.0], "high": [10.0, 100.0]}},
+        "scaling": "unit",
+    }
+    return {"domain": {**known, **changes}, "steps": []}
+
+
+def result(receipt: dict[str, Any] | None = None, **changes: Any) -> Result:
+    return Result(facts(**changes), lambda: receipt or domain())
+
+
+def test_centres_and_sizes_are_arrays() -> None:
+    found = result()
+    assert found.centres.shape == (2, 2)
+    assert found.sizes is not None
+    assert found.sizes.tolist() == [30.5, 69.5]
+
+
+def test_a_frame_has_the_columns_by_name_and_the_sizes() -> None:
+    frame = result().frame()
+    assert list(frame.columns) == ["a", "b", "size"]
+    assert frame.index.name == "cluster"
+    assert frame["b"].tolist() == [10.0, 90.0]
+
+
+def test_a_column_called_size_keeps_its_name() -> None:
+    assert list(result(columns=["size", "b"]).frame().columns) == ["size", "b", "cluster_size"]
+
+
+def test_columns_without_names_are_numbered() -> None:
+    assert result(columns=None, sizes=None).columns == ["x0", "x1"]
+
+
+def test_rows_are_labelled_in_the_geometry_of_the_dataset() -> None:
+    row = np.array([[6.0, 30.0]])  # by the plain distance nearer to the first, by widths of columns as well
+    tilted = np.array([[9.0, 45.0]])  # by the plain distance the first is nearer; by widths the second
+    assert result().predict(row).tolist() == [0]
+    assert result().predict(tilted).tolist() == [1]
+    assert result(domain(scaling="none")).predict(tilted).tolist() == [0]
+
+
+def test_labels_are_those_of_the_service_s_own_encoding() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.uniform([-2, -20], [12, 120], size=(500, 2))
+    encoding = Dense.box([0, 0], [10, 100], size=500)
+    near = encoding.encode(rows).astype(float)[:, None, :] - encoding.encode_points(CENTRES)[None, :, :]
+    squared = (near**2).sum(axis=2)
+    clear = np.abs(squared[:, 0] - squared[:, 1]) > 1e-3 * squared.max()
+    assert (result().predict(rows) == squared.argmin(axis=1))[clear].all()
+
+
+def test_rows_outside_a_ball_are_pulled_onto_it() -> None:
+    ball = domain(bounds={"ball": {"radius": 1.0, "centre": [0.0, 0.0]}}, scaling="none")
+    found = result(ball, centres=[[0.9, 0.1], [0.0, 0.8]])
+    assert found.predict([[1000.0, 999.0], [5.0, 80.0]]).tolist() == [0, 1]
+
+
+def test_a_frame_of_rows_is_read_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"b": [88.0], "note": ["x"], "a": [9.0]})
+    assert result().predict(rows).tolist() == [1]
+
+
+@pytest.mark.parametrize("rows", [[[1.0]], [1.0, 2.0], [[np.nan, 1.0]]])
+def test_rows_that_cannot_be_labelled_are_refused(rows: Any) -> None:
+    with pytest.raises(ValueError, match="rows"):
+        result().predict(rows)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "npy"])
+def test_a_result_is_saved_and_read_back(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"centres.{kind}"
+    result().save(path)
+    if kind == "csv":
+        assert path.read_text().splitlines()[0] == "a,b,size"
+        assert np.loadtxt(path, delimiter=",", skiprows=1)[:, :2].tolist() == CENTRES
+    elif kind == "json":
+        assert json.loads(path.read_text())["centres"] == CENTRES
+    else:
+        assert np.load(path).tolist() == CENTRES
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="should end in"):
+        result().save(tmp_path / "centres.xls")
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 30])
+def test_a_plot_is_drawn_for_any_number_of_columns(width: int, tmp_path: Path) -> None:
+    centres = np.linspace(0, 1, 4 * width).reshape(4, width).tolist()
+    found = result(centres=centres, columns=None, sizes=[1.0, 2.0, -1.0, 4.0])
+    found.plot().savefig(tmp_path / "centres.png")
+    assert (tmp_path / "centres.png").stat().st_size > 5000
+
+
+def test_a_plot_without_sizes_is_drawn() -> None:
+    assert len(result(sizes=None).plot().axes) == 1
+
+
+def test_the_map_of_many_columns_keeps_the_distances_of_a_plane() -> None:
+    plane = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
+    turned = plane @ np.linalg.qr(np.arange(1.0, 9.0).reshape(4, 2))[0].T
+    flat, _ = map_of(turned, ["a", "b", "c", "d"])
+    distances = np.linalg.norm(flat[:, None] - flat[None], axis=2)
+    assert distances == pytest.approx(np.linalg.norm(plane[:, None] - plane[None], axis=2))
+
+
+@pytest.mark.parametrize(("call", "library"), [("frame", "pandas"), ("plot", "matplotlib")])
+def test_a_missing_library_is_named(call: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.partition(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingLibrary, match=f"pip install {library}"):
+        getattr(result(), call)()
+
+
+def test_the_client_needs_neither_pandas_nor_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] in {"pandas", "matplotlib", "IPython"}:
+            raise ModuleNotFoundError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert result().predict([[1.0, 1.0]]).tolist() == [0]
+    assert "2 centres" in repr(result())
+
+
+def test_a_changed_receipt_is_found_out() -> None:
+    receipt: dict[str, Any] = {"job": "x", "charged": {"epsilon": "1"}, "share": 0.1}
+    receipt["digest"] = digest_of(receipt)
+    assert is_whole(receipt)
+    assert not is_whole({**receipt, "charged": {"epsilon": "0.1"}})
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "error"),
+    [({"kind": "gaussian", "mu": 0.5}, 2.0), ({"kind": "laplace", "epsilon": 2.0}, 0.5**0.5), ({}, None)],
+)
+def test_the_error_of_sizes_is_read_off_the_last_step_that_counts(
+    mechanism: Any, error: float | None
+) -> None:
+    steps = [
+        {"statistic": "cluster-counts", "mechanism": mechanism},
+        {"statistic": "sums", "mechanism": {"kind": "gaussian", "mu": 9.0}},
+    ]
+    found = size_error({"steps": steps})
+    assert found == (None if error is None else pytest.approx(error))
