@@ -38,7 +38,7 @@ def run_once(data: Dataset, request: Request) -> tuple[Any, dict[str, float]]:
     with usage() as taken:
         plan = registry.plan(data.domain, request)
         found = registry.run(plan, ArraySource(data.domain, data.rows))
-    return found, {"seconds": taken.seconds, "extra_mib": taken.extra_mib}
+    return found, {"seconds": taken.seconds, "cpu_seconds": taken.cpu_seconds, "extra_mib": taken.extra_mib}
 
 
 def measure(
@@ -90,6 +90,7 @@ def summarise(rows: Sequence[dict[str, Any]]) -> list[dict[str, object]]:
                 "upper": f"{ratios.mean() + spread:.4f}",
                 "worst": f"{ratios.max():.4f}",
                 "seconds": f"{np.median([float(run['seconds']) for run in runs]):.2f}",
+                "CPU s": f"{np.median([float(run['cpu_seconds']) for run in runs]):.2f}",
                 "extra MiB": f"{max(float(run['extra_mib']) for run in runs):.0f}",
             }
         )

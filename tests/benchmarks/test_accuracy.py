@@ -127,7 +127,10 @@ def test_delta_follows_a_rule_of_the_public_size_or_is_a_number() -> None:
 
 def test_a_line_sums_up_mean_spread_and_worst() -> None:
     cell = dict.fromkeys(("dataset", "n", "d", "objective", "k", "algorithm", "epsilon", "delta"), "1")
-    runs = [{**cell, "ratio": ratio, "seconds": 1, "extra_mib": 5} for ratio in ("1.0", "1.2", "1.1", "1.1")]
+    runs = [
+        {**cell, "ratio": ratio, "seconds": 1, "cpu_seconds": 2, "extra_mib": 5}
+        for ratio in ("1.0", "1.2", "1.1", "1.1")
+    ]
     (line,) = summarise(runs)
     assert (line["mean"], line["worst"], line["runs"]) == ("1.1000", "1.2000", 4)
     assert line["± 2 s.e."] == "0.0816"
