@@ -149,14 +149,15 @@ def clipped_block(block: Floats, squared: Integers, radius: int) -> Floats:
     return np.trunc(block, out=block)
 
 
-def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) -> npt.NDArray[np.int32]:
+def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) -> Rows:
     """(rows - centre) @ matrix / WEIGHT_ONE, truncated towards zero and clipped to the radius.
 
-    |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33: exact.
+    |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33: exact. The result is int16
+    where the radius allows it: such views are kept for many passes.
     """
     right = matrix.astype(np.float64)
     shift = 0.0 if centre is None else centre.astype(np.float64) @ right
-    out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.int32)
+    out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.int16 if radius < 1 << 15 else np.int32)
 
     def work(parts: Iterator[slice]) -> None:
         for part, block in _Blocks(rows, parts):

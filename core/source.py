@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import uuid
+import weakref
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,8 +22,8 @@ __all__ = ["ArraySource", "Chunk", "ChunkLoader", "DataSource", "SparseSource", 
 
 #: Bytes of encoded rows in one chunk: a task of about a tenth of a second.
 CHUNK_BYTES = 1 << 25
-#: Encoded arrays above this size are kept in a temporary file, mapped into memory.
-_IN_MEMORY_BYTES = 1 << 28
+#: Encoded arrays above this size are kept in a temporary file.
+_IN_MEMORY_BYTES = 100 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +81,32 @@ class _Slice:
         return Chunk(self.rows, self.first, self.key)
 
 
-class _EncodedSource:
-    """Rows that were encoded once, cut into chunks."""
+@dataclass(frozen=True)
+class _FileSlice:
+    """Maps some rows of a file of encoded rows into memory, for as long as the chunk lives."""
 
-    def __init__(self, domain: Domain, encoded: Any, chunk_rows: int | None) -> None:
-        if encoded.shape[0] > MAX_RECORDS:
-            raise InvalidData(f"a dataset holds at most {MAX_RECORDS} records")
+    path: str
+    first: int
+    count: int
+    width: int
+    source: str
+
+    @property
+    def key(self) -> Hashable:
+        return (self.source, self.first, self.count)
+
+    def __call__(self) -> Chunk:
+        start = 2 * self.first * self.width
+        rows = np.memmap(self.path, np.int16, "r", offset=start, shape=(self.count, self.width))
+        return Chunk(np.asarray(rows), self.first, self.key)
+
+
+class _ChunkedSource:
+    """Encoded records, cut into chunks."""
+
+    def __init__(self, domain: Domain, loaders: Sequence[ChunkLoader]) -> None:
         self._domain = domain
-        self._encoded = encoded
-        self._chunk_rows = chunk_rows or chunk_rows_for(domain)
-        self._name = uuid.uuid4().hex
+        self._loaders = loaders
 
     @property
     def domain(self) -> Domain:
@@ -98,40 +115,52 @@ class _EncodedSource:
     def loaders(self) -> Sequence[ChunkLoader]:
         return self._loaders
 
-    @cached_property
-    def _loaders(self) -> list[ChunkLoader]:
-        step = self._chunk_rows
-        return [
-            _Slice(self._encoded[start : start + step], start, self._name)
-            for start in range(0, self._encoded.shape[0], step)
-        ]
+
+def _starts(domain: Domain, count: int, chunk_rows: int | None) -> range:
+    """Where chunks start."""
+    if count > MAX_RECORDS:
+        raise InvalidData(f"a dataset holds at most {MAX_RECORDS} records")
+    return range(0, count, chunk_rows or chunk_rows_for(domain))
 
 
-class ArraySource(_EncodedSource):
+def _slices(domain: Domain, encoded: Any, chunk_rows: int | None) -> list[ChunkLoader]:
+    name, starts = uuid.uuid4().hex, _starts(domain, encoded.shape[0], chunk_rows)
+    return [_Slice(encoded[start : start + starts.step], start, name) for start in starts]
+
+
+class ArraySource(_ChunkedSource):
     """Rows of a numpy array or a memory map, encoded once; large ones into a temporary file."""
 
     def __init__(self, domain: Dense | Ids, rows: npt.ArrayLike, *, chunk_rows: int | None = None) -> None:
         array = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
         if isinstance(domain, Ids):
-            super().__init__(domain, domain.encode(array), chunk_rows)
+            super().__init__(domain, _slices(domain, domain.encode(array), chunk_rows))
             return
         if array.ndim != 2 or array.shape[1] != domain.dimension:
             raise InvalidData(f"rows must be a two-dimensional array with {domain.dimension} columns")
         if array.size * 2 <= _IN_MEMORY_BYTES:
-            super().__init__(domain, domain.encode(array), chunk_rows)
+            super().__init__(domain, _slices(domain, domain.encode(array), chunk_rows))
             return
-        self._folder = tempfile.TemporaryDirectory(prefix="cairn-")
-        path = Path(self._folder.name) / "encoded.npy"
-        mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.int16, shape=array.shape)
-        step = chunk_rows_for(domain)
-        for start in range(0, len(array), step):
-            mapped[start : start + step] = domain.encode(array[start : start + step])
-        mapped.flush()
-        super().__init__(domain, np.load(path, mmap_mode="r"), chunk_rows)
+        folder = Path(tempfile.mkdtemp(prefix="cairn-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(domain, _file_slices(domain, array, folder / "encoded", chunk_rows))
 
 
-class SparseSource(_EncodedSource):
+def _file_slices(
+    domain: Dense, array: npt.NDArray[Any], path: Path, chunk_rows: int | None
+) -> list[ChunkLoader]:
+    name, starts = uuid.uuid4().hex, _starts(domain, len(array), chunk_rows)
+    loaders: list[ChunkLoader] = []
+    with path.open("wb") as file:
+        for start in starts:
+            encoded = domain.encode(array[start : start + starts.step])
+            encoded.tofile(file)
+            loaders.append(_FileSlice(str(path), start, len(encoded), domain.dimension, name))
+    return loaders
+
+
+class SparseSource(_ChunkedSource):
     """Rows of a scipy.sparse matrix, encoded once."""
 
     def __init__(self, domain: Sparse, rows: Any, *, chunk_rows: int | None = None) -> None:
-        super().__init__(domain, domain.encode(rows), chunk_rows)
+        super().__init__(domain, _slices(domain, domain.encode(rows), chunk_rows))

@@ -36,7 +36,7 @@ def _borrowed_threads() -> Iterator[int]:
         yield 1
         return
     try:
-        most = max((library["num_threads"] for library in _blas().info()), default=1)
+        most = max((library.num_threads for library in _blas().lib_controllers), default=1)
         with _blas().limit(limits=1):
             yield most
     finally:

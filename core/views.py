@@ -25,7 +25,7 @@ from core.source import Chunk
 __all__ = ["Assigned", "Assignment", "Encoded", "PathCodes", "Projected", "RowView", "View", "cached"]
 
 #: Bytes of derived rows that one process keeps.
-CACHE_BYTES = 1 << 27
+CACHE_BYTES = 144 << 20
 #: Parameters beyond this would leave the range in which the kernels are exact.
 LARGEST_COORDINATE = 1 << 17
 
@@ -180,7 +180,7 @@ class Projected(RowView):
         def make() -> Rows:
             return project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
 
-        derived: npt.NDArray[np.int32] = _cache.get(self.digest, chunk.key, make, lambda rows: rows.nbytes)
+        derived: Rows = _cache.get(self.digest, chunk.key, make, lambda rows: rows.nbytes)
         return derived
 
 
