@@ -17,7 +17,8 @@ def choose(domain: Domain, request: Request) -> tuple[str, str]:
         case "sparse" if request.objective == "means":
             return "sulq", "sparse rows: rounds of noisy averages need no dense copy of them"
     raise UnknownAlgorithm(
-        f"auto has no algorithm for {request.objective} on {domain.kind} data: name one", parameter="algorithm"
+        f"auto has no algorithm for {request.objective} on {domain.kind} data: name one",
+        parameter="algorithm",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from core.blocks.rounds import (
     noisy_round,
     shorten,
     shrink_by_groups,
-    shrink_each,
+    trimmed_shares,
 )
 from core.blocks.starts import clip_into
 from core.blocks.subspace import Subspace, principal_axes
@@ -85,7 +85,9 @@ class Summit(Algorithm):
 def _steps(schedule: Schedule, shares: Shares) -> tuple[Step, ...]:
     centre_sum = tuning.CENTRE * tuning.CENTRE_SUM
     steps = [
-        Step("size", additive_noise(shares.of(tuning.CENTRE - centre_sum)), Count.kind, 1, "how many records"),
+        Step(
+            "size", additive_noise(shares.of(tuning.CENTRE - centre_sum)), Count.kind, 1, "how many records"
+        ),
         Step("centre", vector_noise(shares.of(centre_sum)), Sums.kind, 1, "the middle of all records"),
         Step(
             "radius", additive_noise(shares.of(tuning.RADIUS)), NormHistogram.kind, 1, "how far records reach"
@@ -143,10 +145,10 @@ def _work(schedule: Schedule, domain: Domain) -> Work:
     size, width = float(domain.size), float(domain.dimension)
     axes = min(width, tuning.MOST_AXES)
     passes = 4.0 + 3.0 * schedule.refine_rounds
-    operations = size * width * (passes + axes + 2.0 * schedule.refine_rounds * schedule.seeds)
-    operations += size * axes * schedule.explore_rounds * (schedule.seeds + 2.0)
+    operations = size * width * (passes + axes + 2.0 * schedule.refine_rounds * schedule.explore_centres)
+    operations += size * axes * schedule.explore_rounds * (schedule.explore_centres + 2.0)
     operations += schedule.tree_levels * size * 20.0
-    memory = 2.0 * size * axes + 16.0 * size + 24.0 * schedule.seeds * width + 6e7
+    memory = 2.0 * size * axes + 16.0 * size + 24.0 * schedule.explore_centres * width + 6e7
     if schedule.moments:
         operations += size * width * width + 10.0 * width**3
         memory += 40.0 * width * width
@@ -197,47 +199,40 @@ class _Run:
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         assigned = Assigned(self._rows, centre[None, :])
         histogram = self._probe.measure("radius", NormHistogram(assigned, edges))[0].astype(np.float64)
-        levels = [self._level(histogram, edges, size, level) for level in (tuning.DATA_LEVEL, tuning.SHAPE_LEVEL)]
-        radius, tight = max(levels), min(levels)
-        subspace = self._subspace(centre, size, histogram, edges, radius, tight)
+        shares = trimmed_shares(histogram, deviation(self._plan, "radius"))
+        tight, radius = (
+            int(edges[np.argmax(shares.cumsum() >= level)])
+            for level in (tuning.SHAPE_LEVEL, tuning.DATA_LEVEL)
+        )
+        subspace = self._subspace(centre, size, shares, edges, radius, tight)
         zoom = UNITS / radius
         matrix = np.rint(subspace.axes * (WEIGHT_ONE * zoom)).astype(np.int64)
         view = Projected(self._rows, matrix, UNITS, centre)
         return _Scene(centre, size, radius, subspace, view, zoom)
 
-    def _level(self, histogram: Floats, edges: Integers, size: float, level: float) -> int:
-        """The distance within which this share of the records lies, as far as the noise lets one tell."""
-        noise = deviation(self._plan, "radius") * math.sqrt(len(edges))
-        if size <= 4 * noise:
-            return UNITS
-        cumulative = histogram.cumsum()
-        reached = cumulative >= min(level, 1 - 2 * noise / size) * cumulative[-1]
-        return int(edges[reached.argmax()])
-
     def _subspace(
-        self, centre: Integers, size: float, histogram: Floats, edges: Integers, radius: int, tight: int
+        self, centre: Integers, size: float, shares: Floats, edges: Integers, radius: int, tight: int
     ) -> Subspace:
         width = self._rows.width
         middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
-        mass = np.maximum(histogram, 0.0)
 
         def energy(limit: int) -> float:
-            return max(float(mass @ np.minimum(middles, limit) ** 2), 1e-9)
+            return max(float(shares @ np.minimum(middles, limit) ** 2), 1e-9)
 
         if not self._schedule.moments:
             axes = np.eye(width)
             if width > tuning.RANDOM_AXES:
                 drawn = self._probe.draw("axes").normal(size=(width, tuning.RANDOM_AXES))
                 axes = np.linalg.qr(drawn)[0]
-            variance = energy(radius) / max(mass.sum(), 1.0) / width
-            return Subspace(axes, np.full(axes.shape[1], variance), np.zeros(width))
+            variance = energy(radius) / width
+            return Subspace(axes, np.full(axes.shape[1], variance), axes, np.zeros(width))
         packed = self._probe.measure("moments", SecondMoments(self._rows, centre, tight))
         noise = float(tight) ** 2 * deviation(self._plan, "moments", width)
         if self._plan.budget.is_pure:
             noise *= width  # Laplace noise pays for the l1 norm of a whole matrix
         found = principal_axes(packed, width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)
         unclipped = max(1.0, energy(radius) / energy(tight))
-        return Subspace(found.axes, found.variances * unclipped, found.leftover)
+        return replace(found, variances=found.variances * unclipped)
 
     # --- coreset --------------------------------------------------------------------------------------------
 
@@ -258,15 +253,16 @@ class _Run:
         """k centres in the subspace: rounds on more seeds than asked for, then a merge."""
         k, draw = self._plan.k, self._probe.draw("seeding")
         noise = deviation(self._plan, _EXPLORE.sizes)
-        affordable = int(scene.size / (tuning.SEED_NOISES * noise))
-        seeds = max(min(self._schedule.seeds, affordable), 2, min(k, 8))
+        seeds = tuning.affordable_seeds(scene.size, noise, k, self._schedule.explore_centres)
         coreset = _padded(coreset, seeds + 2, scene, draw)
         centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         weights = np.ones(len(centres))
+        groups = _groups(scene.view.width)
         for number in range(self._schedule.explore_rounds):
             outcome = noisy_round(self._probe, _EXPLORE, scene.view, centres, edges, scene.view.width)
-            centres = _inside(outcome.centres + shrink_each(outcome))
+            moves = shorten(shrink_by_groups(outcome, groups, outcome.moves, 1.0), outcome.radii)
+            centres = _inside(outcome.centres + moves)
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
             if number + 1 < self._schedule.explore_rounds:
                 centres = _reseed(centres, weights, outcome.spreads, coreset, scene, draw)
@@ -279,24 +275,43 @@ class _Run:
         width, kept = axes.shape
         centres = clip_into(self._domain, scene.centre + (seeds / scene.zoom) @ axes.T)
         centres = _enough(centres, self._plan.k)
-        edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
+        # Two records in the ball of the data are at most its diameter apart; the last bin takes the rest.
+        edges = geometric_edges(min(2 * scene.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         medians = self._plan.objective == "medians"
-        along = [np.arange(i, min(i + 4, kept)) for i in range(0, kept, 4)]
-        across = np.array_split(np.argsort(-scene.subspace.leftover), min(8, width))
+        shrinkage = _Shrinkage(scene.subspace)
         for number in range(1, self._schedule.refine_rounds + 1):
             outcome = noisy_round(
                 self._probe, _refine(number), self._rows, centres, edges, min(width, 2 * kept), medians
             )
-            if kept < width:
-                inner = outcome.moves @ axes
-                moves = shrink_by_groups(outcome, along, inner, 1.0) @ axes.T
-                rest = outcome.moves - inner @ axes.T
-                moves += shrink_by_groups(outcome, across, rest, (width - kept) / width)
-            else:
-                moves = shrink_each(outcome)
+            moves = shrinkage.of(outcome)
             moves = shorten(moves, 4 * np.sqrt(outcome.spreads) if medians else outcome.radii)
             centres = clip_into(self._domain, outcome.centres + moves)
         return centres, outcome
+
+
+def _groups(width: int) -> list[npt.NDArray[np.intp]]:
+    """Neighbouring principal axes, a few at a time."""
+    return [np.arange(i, min(i + tuning.GROUP_AXES, width)) for i in range(0, width, tuning.GROUP_AXES)]
+
+
+class _Shrinkage:
+    """Empirical Bayes in groups of coordinates that vary alike between clusters."""
+
+    def __init__(self, subspace: Subspace) -> None:
+        width, wide = subspace.candidates.shape
+        self._axes = subspace.candidates
+        self._along = _groups(wide)
+        self._across = np.array_split(np.argsort(-subspace.leftover), min(tuning.GROUPS_OF_COLUMNS, width))
+        self._outside = (width - wide) / width
+
+    def of(self, outcome: Round) -> Floats:
+        """The moves of a round, shrunk as far as the noise asks for."""
+        inner = outcome.moves @ self._axes
+        moves = shrink_by_groups(outcome, self._along, inner, 1.0) @ self._axes.T
+        if self._outside > 0:
+            rest = outcome.moves - inner @ self._axes.T
+            moves += shrink_by_groups(outcome, self._across, rest, self._outside)
+        return moves
 
 
 def _inside(points: Floats) -> Floats:
@@ -353,7 +368,7 @@ def _merge(centres: Floats, weights: Floats, k: int, draw: np.random.Generator) 
         return centres
     alive = np.flatnonzero(weights > 0)
     if len(alive) > k:
-        return weighted_kmeans(centres[alive], weights[alive], k, draw)
+        return weighted_kmeans(centres[alive], weights[alive], k, draw, restarts=20)
     return centres[np.argsort(-weights, kind="stable")[:k]]
 
 

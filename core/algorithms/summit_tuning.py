@@ -25,7 +25,10 @@ CENTRE, RADIUS = 0.03, 0.02
 #: What the centre spends on its sum; the rest goes to the count.
 CENTRE_SUM = 0.9
 #: The others divide what is left in these proportions.
-SUBSPACE, TREE, EXPLORE, REFINE = 0.2, 0.2, 0.2, 0.3
+TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
+#: Second moments get between `LEAST_SUBSPACE` and `MOST_SUBSPACE`: more, the more the noise of many columns
+#: blurs the principal axes. At `SUBSPACE_SIGNAL * N` the edge of the noise's spectrum should lie.
+LEAST_SUBSPACE, MOST_SUBSPACE, SUBSPACE_SIGNAL = 0.15, 0.4, 0.015
 #: Within a round: the histogram of distances, then sums against sizes in few and in all coordinates.
 ROUND_SPREAD = 0.07
 EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
@@ -37,7 +40,7 @@ REFINE_GROWTH = 1.5
 RADIUS_BINS, RADIUS_FACTOR = 56, 1.15
 #: Rows are clipped at `DATA_LEVEL` of that histogram, second moments at `SHAPE_LEVEL`: a tight clip keeps
 #: directions and shrinks the noise with the square of the radius.
-DATA_LEVEL, SHAPE_LEVEL = 0.98, 0.2
+DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
 
 # --- subspace -----------------------------------------------------------------------------------------------
 LEAST_AXES, MOST_AXES = 6, 64
@@ -61,9 +64,13 @@ MOST_FIRST_BITS = 14
 # --- rounds -------------------------------------------------------------------------------------------------
 #: With `N * mu / k` of at least this, three rounds of each kind pay; below it two.
 PLENTY = 30.0
-#: Seeds per centre asked for, and how many standard deviations of a size each seed must be able to hold.
-OVERSEED, SEED_NOISES = 2.0, 3.0
+#: Seeds per centre asked for, or this many in all where that is more: a finer picture to merge from.
+OVERSEED, ENOUGH_SEEDS = 2.0, 30
+#: How many standard deviations of its size a seed must be able to hold; those beyond `OVERSEED` rather more.
+SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
+#: Moves are shrunk in groups of this many principal axes, and beside those in this many groups of columns.
+GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 #: Laplace noise of a pure epsilon acts like Gaussian noise of about a third of it as mu.
 PURE_AS_MU = 1 / 3
 
@@ -81,7 +88,7 @@ class Schedule:
     tree_depth: int
     tree_levels: int
     explore_rounds: int
-    seeds: int
+    explore_centres: int
 
     @property
     def refine_rounds(self) -> int:
@@ -101,10 +108,8 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     size, width, k, pure = domain.size, domain.dimension, request.k, request.budget.is_pure
     strength = shares.total * (PURE_AS_MU if pure else 1.0)
     _require_enough(size, shares)
-    moments = width > 1 and (
-        not pure or width**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE
-    )
-    subspace = (0.15 if pure else SUBSPACE) if moments else 0.0
+    moments = width > 1 and (not pure or width**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE)
+    subspace = _subspace_weight(width, size * strength) if moments else 0.0
     whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - RADIUS)
     plenty = size * strength / k >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
@@ -122,8 +127,14 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_depth=depth,
         tree_levels=_tree_levels(size, depth, shares, TREE / whole),
         explore_rounds=explore_rounds,
-        seeds=max(2, round(OVERSEED * k)),
+        explore_centres=max(round(OVERSEED * k), ENOUGH_SEEDS),
     )
+
+
+def _subspace_weight(width: int, power: float) -> float:
+    """What second moments get beside the other parts; `power` is N * mu."""
+    wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
+    return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
 
 
 def _require_enough(size: int, shares: Shares) -> None:
@@ -148,6 +159,13 @@ def first_bits(size: float, noise: float, depth: int) -> int:
     """Halvings of the first level: as many as leave `HEAD` standard deviations in an average cell."""
     room = math.log2(max(size / (HEAD * noise), 2.0))
     return int(min(max(math.floor(room), 1), depth, MOST_FIRST_BITS))
+
+
+def affordable_seeds(size: float, noise: float, k: int, most: int) -> int:
+    """How many seeds to follow, given about how many records there are and the noise in the size of one."""
+    asked = min(round(OVERSEED * k), size / (SEED_NOISES * noise))
+    spare = min(most, size / (SPARE_SEED_NOISES * noise))
+    return int(max(asked, spare, min(k, 8), 2))
 
 
 def _tree_levels(size: int, depth: int, shares: Shares, share: float) -> int:

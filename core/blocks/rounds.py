@@ -20,13 +20,26 @@ from core.probe import Probe
 from core.statistics import ClusterCounts, NormHistogram, ResidualSums
 from core.views import Assigned, RowView
 
-__all__ = ["Round", "RoundSteps", "geometric_edges", "noisy_round", "shorten", "shrink_by_groups", "shrink_each"]
+__all__ = [
+    "Round",
+    "RoundSteps",
+    "geometric_edges",
+    "noisy_round",
+    "shorten",
+    "shrink_by_groups",
+    "trimmed_shares",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-#: A cluster's histogram is blended with the average one, as if that had been seen this many times its noise.
-_PRIOR_NOISES = 8.0
+#: How alike the distances in different clusters are taken to be: the share of a bin varies between clusters
+#: as if each had been seen this many times before. Bins that are rare everywhere are believed less.
+_LIKENESS = 3.0
+#: What lies this many standard deviations away from what other clusters suggest is taken as real.
+_SURPRISE_NOISES = 2.5
+#: The overall histogram ends where no more than this many standard deviations of noise lie beyond.
+_TAIL_NOISES = 2.0
 #: Clipping is never tighter than this quantile of a cluster's distances.
 _LEAST_QUANTILE = 0.5
 #: How far a mean moves when its largest residuals are clipped, as a share of the mean overshoot.
@@ -46,7 +59,7 @@ class RoundSteps:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a round released, per cluster: how far the mean lies from the centre, and how well that is known."""
+    """What a round released, per cluster: how far its mean lies from the centre, and how surely."""
 
     centres: Integers
     moves: Floats
@@ -81,20 +94,21 @@ def noisy_round(
     """
     plan = probe.plan
     assigned = Assigned(view, np.rint(centres).astype(np.int64))
+    counted = probe.measure(steps.sizes, ClusterCounts(assigned)).astype(np.float64)
     histogram = probe.measure(steps.spread, NormHistogram(assigned, edges)).astype(np.float64)
+    per_bin = deviation(plan, steps.spread)
+    sizes, size_error = _combine(
+        (counted, deviation(plan, steps.sizes)), (histogram.sum(axis=1), per_bin * len(edges) ** 0.5)
+    )
+    divisor = np.maximum(sizes, max(2 * size_error, 1.0))
+    shape = _Shape.of(histogram, edges, divisor, per_bin)
     per_coordinate = deviation(plan, steps.sums, view.width)
-    shape = _Shape.of(histogram, edges, deviation(plan, steps.spread))
     if medians:
         radii = edges[shape.quantiles(_MEDIAN_QUANTILE)]
     else:
         radii = edges[shape.best_clip(free_coordinates * per_coordinate**2)]
     radii = np.clip(radii, 1, 2 * UNITS)
     sums = probe.measure(steps.sums, ResidualSums(assigned, radii)) / WEIGHT_ONE
-    counted = probe.measure(steps.sizes, ClusterCounts(assigned)).astype(np.float64)
-    sizes, size_error = _combine(
-        (counted, deviation(plan, steps.sizes)), (histogram.sum(axis=1), shape.row_noise)
-    )
-    divisor = np.maximum(sizes, max(2 * size_error, 1.0))
     if medians:
         divisor = np.maximum(divisor * shape.weiszfeld_weights(radii), 1.0)
     return Round(
@@ -117,35 +131,38 @@ def _combine(*estimates: tuple[Floats, float]) -> tuple[Floats, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Noisy histograms of distances, each smoothed towards the average of all."""
+    """For each cluster how its distances are distributed, as far as noisy histograms tell."""
 
     edges: Integers
     middles: Floats
-    #: Smoothed and cut at zero; the mass of a row is `mass`.
-    smooth: Floats
-    mass: Floats
+    #: Shares of the bins; every row adds up to one.
+    shares: Floats
     sizes: Floats
-    prior: float
-    row_noise: float
-    spreads: Floats
 
     @classmethod
-    def of(cls, histogram: Floats, edges: Integers, noise: float) -> _Shape:
-        row_noise = noise * np.sqrt(len(edges))
-        prior = _PRIOR_NOISES * row_noise
+    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: float) -> _Shape:
         middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
-        overall = np.maximum(histogram.sum(axis=0), 0.0)
-        blended = histogram + prior * overall / max(overall.sum(), 1e-9)
-        sizes = histogram.sum(axis=1)
-        mass = np.maximum(blended.sum(axis=1), prior)
-        smooth = np.maximum(blended, 0.0)
-        smooth *= (mass / np.maximum(smooth.sum(axis=1), 1e-9))[:, None]
-        spreads = np.maximum(blended @ middles**2, 0.0) / np.maximum(sizes + prior, 1e-9)
-        return cls(edges, middles, smooth, mass, sizes, prior, row_noise, spreads)
+        overall = trimmed_shares(histogram.sum(axis=0), noise * np.sqrt(len(histogram)))
+        expected = sizes[:, None] * overall
+        variance = sizes[:, None] ** 2 * overall / (1 + _LIKENESS)
+        surprise = histogram - expected
+        # What the noise cannot explain is believed whatever other clusters look like.
+        certain = 1 - (_SURPRISE_NOISES * noise) ** 2 / np.maximum(surprise**2, 1e-12)
+        trust = np.maximum(variance / (variance + noise**2), certain)
+        believed = np.maximum(expected + surprise * trust, 0.0)
+        totals = believed.sum(axis=1, keepdims=True)
+        shares = np.where(totals > 0, believed / np.maximum(totals, 1e-12), overall)
+        return cls(edges, middles, shares, sizes)
+
+    @property
+    def spreads(self) -> Floats:
+        """Mean squared distance to the centre."""
+        spreads: Floats = self.shares @ self.middles**2
+        return spreads
 
     def quantiles(self, level: float) -> Integers:
         """For each cluster the first bin at which this share of its records is reached."""
-        reached = self.smooth.cumsum(axis=1) >= level * self.mass[:, None]
+        reached = self.shares.cumsum(axis=1) >= level
         return np.where(reached.any(axis=1), reached.argmax(axis=1), len(self.edges) - 1)
 
     def best_clip(self, noise: float) -> Integers:
@@ -153,10 +170,9 @@ class _Shape:
 
         `noise` is the squared noise of a whole move for radius one and size one.
         """
-        sizes = np.maximum(self.sizes, self.prior / 4)
-        variance = noise * (self.edges[None, :] / sizes[:, None]) ** 2
-        overshoot = self.smooth @ np.maximum(self.middles[:, None] - self.edges[None, :], 0.0)
-        cost = variance + (_BIAS_PER_OVERSHOOT * overshoot / self.mass[:, None]) ** 2
+        variance = noise * (self.edges[None, :] / self.sizes[:, None]) ** 2
+        overshoot = self.shares @ np.maximum(self.middles[:, None] - self.edges[None, :], 0.0)
+        cost = variance + (_BIAS_PER_OVERSHOOT * overshoot) ** 2
         least = self.quantiles(_LEAST_QUANTILE)
         cost[np.arange(len(self.edges))[None, :] < least[:, None]] = np.inf
         best: Integers = cost.argmin(axis=1)
@@ -165,19 +181,27 @@ class _Shape:
     def weiszfeld_weights(self, radii: Integers) -> Floats:
         """For each cluster the mean of min(1, radius / distance) over its records."""
         weights = np.minimum(1.0, radii[:, None] / self.middles[None, :])
-        mean: Floats = (self.smooth * weights).sum(axis=1) / self.mass
+        mean: Floats = (self.shares * weights).sum(axis=1)
         return mean
 
 
-def shrink_each(outcome: Round) -> Floats:
-    """Moves shrunk by James and Stein's rule, cluster by cluster, and no longer than the clipping radius."""
-    width = outcome.moves.shape[1]
-    energy = np.maximum((outcome.moves**2).sum(axis=1), 1e-30)
-    factor = np.maximum(0.0, 1.0 - width * outcome.errors**2 / energy)
-    return shorten(factor[:, None] * outcome.moves, outcome.radii)
+def trimmed_shares(pooled: Floats, noise: float) -> Floats:
+    """Shares of the bins of a noisy histogram, without the noise beyond its first and its last records."""
+    bins = np.arange(1, len(pooled) + 1)
+    limit = _TAIL_NOISES * noise * np.sqrt(bins)
+    begun = np.flatnonzero(pooled.cumsum() > limit)
+    ended = np.flatnonzero(pooled[::-1].cumsum() > limit)
+    if len(begun) == 0 or len(ended) == 0 or begun[0] >= len(pooled) - ended[0]:
+        return np.full(len(pooled), 1 / len(pooled))
+    inside = np.zeros(len(pooled))
+    support = slice(begun[0], len(pooled) - ended[0])
+    inside[support] = np.maximum(pooled[support], 0.0)
+    return inside / max(inside.sum(), 1e-12) if inside.any() else np.full(len(pooled), 1 / len(pooled))
 
 
-def shrink_by_groups(outcome: Round, groups: Sequence[npt.NDArray[np.intp]], moves: Floats, freedom: float) -> Floats:
+def shrink_by_groups(
+    outcome: Round, groups: Sequence[npt.NDArray[np.intp]], moves: Floats, freedom: float
+) -> Floats:
     """Moves shrunk by empirical Bayes: each group of coordinates has a variance pooled over all clusters.
 
     `freedom` is the share of the noise's variance that these moves still carry.
@@ -186,8 +210,13 @@ def shrink_by_groups(outcome: Round, groups: Sequence[npt.NDArray[np.intp]], mov
     precision = outcome.errors**-2 / (outcome.errors**-2).sum()
     shrunk = np.zeros_like(moves)
     for group in groups:
-        signal = max(0.0, float((precision * ((moves[:, group] ** 2).mean(axis=1) - noise)).sum()))
-        shrunk[:, group] = moves[:, group] * (signal / (signal + noise + 1e-30))[:, None]
+        energy = (moves[:, group] ** 2).sum(axis=1)
+        signal = max(0.0, float((precision * (energy / len(group) - noise)).sum()))
+        explained = noise * (len(group) + _SURPRISE_NOISES * np.sqrt(2 * len(group)))
+        # A long way that the noise cannot explain is gone, however little other clusters move.
+        certain = 1 - explained / np.maximum(energy, 1e-30)
+        trust = np.maximum(signal / (signal + noise + 1e-30), certain)
+        shrunk[:, group] = moves[:, group] * trust[:, None]
     return shrunk
 
 

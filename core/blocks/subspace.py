@@ -20,6 +20,9 @@ class Subspace:
 
     axes: Floats
     variances: Floats
+    #: The axes and some more, which may hold signal though none can be told from noise by itself.
+    candidates: Floats
+    #: The variance of every column outside the candidates.
     leftover: Floats
 
 
@@ -45,9 +48,9 @@ def principal_axes(
     found, vectors = found[::-1], vectors[:, ::-1]
     edge = math.sqrt(2 * width) * noise
     kept = min(max(int((found > edge).sum()), min(width, least)), most)
-    found, axes = found[:kept], vectors[:, :kept]
+    seen, found, axes = found, found[:kept], vectors[:, :kept]
     above = (found + np.sqrt(np.maximum(found**2 - edge**2, 0.0))) / 2
     below = np.maximum(found, 0.0) / 2 + edge / 4
     values = np.where(found > edge, above, below)
-    leftover = np.diag(matrix) - (axes**2) @ values
-    return Subspace(np.ascontiguousarray(axes), values / count, leftover / count)
+    leftover = np.diag(matrix) - (vectors**2) @ np.maximum(seen, 0.0)
+    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count)

@@ -70,7 +70,7 @@ def halvings(half_widths: Floats, depth: int) -> Halvings:
 
 
 def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:
-    """How many halvings each of at most `levels` levels makes: `first`, then as `later` says, `depth` in all."""
+    """How many halvings each of at most `levels` levels makes: `first`, then as `later` says."""
     bits = [min(first, depth)]
     for want in later:
         if len(bits) == levels or sum(bits) >= depth:
@@ -80,7 +80,13 @@ def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> lis
 
 
 def grow_tree(
-    probe: Probe, step: str, view: RowView, cuts: Halvings, bits: Sequence[int], total: float, threshold: float
+    probe: Probe,
+    step: str,
+    view: RowView,
+    cuts: Halvings,
+    bits: Sequence[int],
+    total: float,
+    threshold: float,
 ) -> Coreset:
     """Leaves and their counts; at most as many measurements of `step` as there are levels in `bits`.
 
@@ -131,7 +137,12 @@ def _consistent(
 
 
 def _left_over(
-    measured: Floats, kept: npt.NDArray[np.bool_], totals: Floats, middles: Floats, parents: Floats, noise: float
+    measured: Floats,
+    kept: npt.NDArray[np.bool_],
+    totals: Floats,
+    middles: Floats,
+    parents: Floats,
+    noise: float,
 ) -> list[Coreset]:
     """Mass that no active child carries on: one leaf for each parent in which it stands above the noise."""
     weak = np.where(kept, 0.0, np.maximum(measured, 0.0))
