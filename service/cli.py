@@ -26,12 +26,13 @@ app = typer.Typer(
 
 def application() -> FastAPI:
     """The web application with settings from the environment, for uvicorn."""
+    from service import console
     from service.api.app import create_app
     from service.logs import configure
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
-    return create_app(settings)
+    return create_app(settings, extra_routers=[console.router])
 
 
 @app.command()

@@ -1,0 +1,206 @@
+// The HTTP interface as functions. The key lives in session storage and nowhere else.
+
+import { sentence } from "./format.js";
+
+const KEY = "cairn.key";
+
+export class Problem extends Error {
+  constructor(body, status, retryAfter) {
+    super(body.detail || body.title || "The service gave no reason.");
+    this.body = body;
+    this.status = status;
+    this.slug = String(body.type || "").split("/").pop();
+    this.retryAfter = retryAfter;
+  }
+}
+
+export const session = {
+  get key() {
+    return sessionStorage.getItem(KEY);
+  },
+  start(key) {
+    sessionStorage.setItem(KEY, key);
+  },
+  end() {
+    sessionStorage.removeItem(KEY);
+  },
+};
+
+// What to do about it, where the service's own sentence does not say.
+const NEXT = {
+  "unauthorized": "Sign in again with a valid key, or ask a curator for a new one.",
+  "forbidden": "Sign in with a key of the right role.",
+  "not-found": "Check the name, or ask the curator for a grant.",
+  "not-sealed": "Come back when the curator has uploaded the data.",
+  "already-sealed": "Create another dataset for other data.",
+  "retired": "Choose another dataset.",
+  "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
+  "cap-exhausted": "Ask for less, or ask the curator to raise your cap.",
+  "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
+  "epsilon-too-small": "Move epsilon up.",
+  "bad-format": "Correct the file and upload it again; nothing was stored.",
+  "bad-rows": "Correct the lines below, or leave bad rows out and upload again; nothing was stored.",
+  "digest-mismatch": "Upload again; nothing was stored.",
+  "too-large": "Send less, or ask the operator to raise the limit.",
+  "work-limit": "Ask for fewer clusters or another algorithm.",
+  "too-many-queued": "Wait for a job to end, or cancel one.",
+  "rate-limited": "Wait a moment; the page tries again.",
+  "not-cancellable": "Wait for the job to end.",
+  "job-failed": "Submit another job, or ask the curator to look into the worker's log.",
+  "unavailable": "Try again in a moment.",
+  "offline": "Check the connection and that the service is running, then try again.",
+};
+
+export function nextStep(problem) {
+  return NEXT[problem.slug] ?? "";
+}
+
+export function inWords(error) {
+  if (!(error instanceof Problem)) return `Something went wrong in the page: ${error.message}.`;
+  return sentence(error.message);
+}
+
+let onUnauthorized = () => {};
+export function whenUnauthorized(act) {
+  onUnauthorized = act;
+}
+
+function headers(extra) {
+  const all = { Accept: "application/json", ...extra };
+  if (session.key) all.Authorization = `Bearer ${session.key}`;
+  return all;
+}
+
+async function send(verb, path, { body, accept, signal, idempotencyKey } = {}) {
+  const extra = {};
+  if (body !== undefined) extra["Content-Type"] = "application/json";
+  if (accept) extra.Accept = accept;
+  if (idempotencyKey) extra["Idempotency-Key"] = idempotencyKey;
+  let response;
+  try {
+    response = await fetch(path, {
+      method: verb,
+      headers: headers(extra),
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      credentials: "omit",
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ type: "/problems/offline", title: "No connection", detail: "The service did not answer" }, 0);
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+async function problemOf(response) {
+  let body;
+  try {
+    body = await response.json();
+  } catch {
+    body = { title: response.statusText, detail: `The service answered ${response.status}` };
+  }
+  const problem = new Problem(body, response.status, Number(response.headers.get("Retry-After")) || null);
+  if (problem.status === 401 && session.key) onUnauthorized(problem);
+  return problem;
+}
+
+export async function call(verb, path, options) {
+  const response = await send(verb, path, options);
+  return response.status === 204 ? null : response.json();
+}
+
+export const get = (path, options) => call("GET", path, options);
+export const post = (path, body, options) => call("POST", path, { ...options, body });
+export const put = (path, body, options) => call("PUT", path, { ...options, body });
+export const remove = (path, options) => call("DELETE", path, options);
+
+// One answer with the seconds after which there may be news.
+export async function poll(path, signal) {
+  const response = await send("GET", path, { signal });
+  return { body: await response.json(), retryAfter: Number(response.headers.get("Retry-After")) || null };
+}
+
+// A list that is read page by page.
+export function pages(path, limit = 50) {
+  const joint = path.includes("?") ? "&" : "?";
+  let cursor = null;
+  let done = false;
+  return {
+    get done() {
+      return done;
+    },
+    async next() {
+      const from = cursor ? `&cursor=${encodeURIComponent(cursor)}` : "";
+      const page = await get(`${path}${joint}limit=${limit}${from}`);
+      cursor = page.next;
+      done = !page.next;
+      return page.items;
+    },
+  };
+}
+
+export async function all(path) {
+  const list = pages(path, 200);
+  const items = [];
+  do items.push(...(await list.next()));
+  while (!list.done);
+  return items;
+}
+
+export async function download(path, accept, filename) {
+  const response = await send("GET", path, { accept });
+  save(await response.blob(), filename);
+}
+
+export function save(blob, filename) {
+  const address = URL.createObjectURL(blob);
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = filename;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+const KINDS = {
+  csv: "text/csv",
+  parquet: "application/vnd.apache.parquet",
+  arrow: "application/vnd.apache.arrow.file",
+  npy: "application/x-npy",
+  npz: "application/x-npz",
+};
+
+export function kindOf(filename) {
+  return KINDS[filename.split(".").pop().toLowerCase()] ?? "application/octet-stream";
+}
+
+// XMLHttpRequest, because only it tells how much of an upload has been sent.
+export function upload(path, file, onProgress) {
+  const request = new XMLHttpRequest();
+  const done = new Promise((resolve, reject) => {
+    request.open("PUT", path);
+    request.setRequestHeader("Authorization", `Bearer ${session.key}`);
+    request.setRequestHeader("Accept", "application/json");
+    request.setRequestHeader("Content-Type", kindOf(file.name));
+    request.upload.addEventListener("progress", (event) => onProgress(event.loaded, event.total || file.size));
+    request.addEventListener("load", () => {
+      let body;
+      try {
+        body = JSON.parse(request.responseText);
+      } catch {
+        body = { detail: `The service answered ${request.status}` };
+      }
+      if (request.status < 300) resolve(body);
+      else reject(new Problem(body, request.status));
+    });
+    request.addEventListener("error", () =>
+      reject(new Problem({ type: "/problems/offline", detail: "The connection broke before the upload ended; nothing was stored" }, 0)),
+    );
+    request.addEventListener("abort", () => reject(new DOMException("cancelled", "AbortError")));
+    request.send(file);
+  });
+  return { done, cancel: () => request.abort() };
+}

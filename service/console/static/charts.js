@@ -1,0 +1,208 @@
+// Own pictures in SVG: they need neither inline styles nor eval, so they run under the strict policy.
+// Everything drawn comes from the result, the receipt and public facts.
+
+import { h, replace, s } from "./dom.js";
+import { COUNT, number, percent } from "./format.js";
+import { principalPlane } from "./pca.js";
+
+export const hue = (i) => `hue-${i % 10}`;
+
+// Draws for the width there is, and again when that changes.
+export function responsive(draw, label) {
+  const place = h("div", { class: "chart", role: "img", "aria-label": label });
+  let width = 0;
+  new ResizeObserver((entries) => {
+    const now = Math.round(entries[0].contentRect.width);
+    if (now && now !== width) {
+      width = now;
+      replace(place, draw(width));
+    }
+  }).observe(place);
+  return place;
+}
+
+export function ticks(low, high, most) {
+  const span = high - low;
+  if (!(span > 0)) return [low];
+  const raw = span / Math.max(1, most);
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((candidate) => candidate >= raw);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(i * step);
+  return found;
+}
+
+function scale(low, high, from, to) {
+  const span = high - low || 1;
+  return (x) => from + ((x - low) / span) * (to - from);
+}
+
+function padded(values, share) {
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  const margin = (high - low || Math.abs(high) || 1) * share;
+  return [low - margin, high + margin];
+}
+
+// Where the centres lie: two columns as they are, more of them in the plane where centres differ most.
+export function mapOfCentres({ centres, sizes, columns, domain, lengths, position }) {
+  const width = centres[0].length;
+  const records = sizes ? sizes.map((n) => Math.max(n, 1)) : centres.map(() => domain.size / centres.length);
+  const places = layout(centres, columns, domain, lengths, width);
+  const reach = places.units.map((unit) => records.map((n) => (position ? 2 * position(n) * unit : 0)));
+  const words = `Map of ${centres.length} centres. ${places.label}`;
+  const picture = responsive((w) => {
+    const margin = { left: 52, right: 16, top: 14, bottom: 46 };
+    const height = Math.round(Math.min(460, Math.max(280, w * 0.72)));
+    const biggest = Math.min(40, w / 10);
+    const most = Math.max(...records);
+    const radius = (n) => (sizes ? Math.max(5, biggest * Math.sqrt(Math.max(n, 0) / most)) : 8);
+    const x = scale(...places.x, margin.left + biggest, w - margin.right - biggest);
+    const y = scale(...places.y, height - margin.bottom - biggest, margin.top + biggest);
+    const kx = Math.abs(x(1) - x(0));
+    const ky = Math.abs(y(1) - y(0));
+    const frame = s("rect", { class: "grid", x: margin.left, y: margin.top, width: w - margin.left - margin.right, height: height - margin.top - margin.bottom, rx: 6 });
+    const marks = [
+      ...ticks(...places.x, w / 110).map((t) => [
+        s("line", { class: "grid", x1: x(t), x2: x(t), y1: margin.top, y2: height - margin.bottom }),
+        s("text", { x: x(t), y: height - margin.bottom + 16, "text-anchor": "middle" }, places.ticked ? number(t, 3) : ""),
+      ]),
+      ...ticks(...places.y, height / 60).map((t) => [
+        s("line", { class: "grid", y1: y(t), y2: y(t), x1: margin.left, x2: w - margin.right }),
+        s("text", { x: margin.left - 7, y: y(t) + 4, "text-anchor": "end" }, places.ticked ? number(t, 3) : ""),
+      ]),
+    ];
+    const order = places.points.map((_, i) => i).sort((a, b) => records[b] - records[a]);
+    const blobs = order.map((i) => {
+      const [px, py] = [x(places.points[i][0]), y(places.points[i][1])];
+      const title = `Centre ${i + 1}${sizes ? `, about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records` : ""}`;
+      return s(
+        "g",
+        { class: hue(i) },
+        s("title", {}, title),
+        s("circle", { class: "blob hued", cx: px, cy: py, r: radius(records[i]) }),
+        position && s("ellipse", { class: "noise hued-line", cx: px, cy: py, rx: Math.max(1, reach[0][i] * kx), ry: Math.max(1, reach[1][i] * ky) }),
+        s("circle", { class: "dot hued", cx: px, cy: py, r: 4 }),
+        s("text", { class: "strong halo", x: px, y: py - 9, "text-anchor": "middle" }, String(i + 1)),
+      );
+    });
+    return s(
+      "svg",
+      { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true" },
+      frame,
+      marks.flat(),
+      blobs,
+      s("text", { x: (margin.left + w - margin.right) / 2, y: height - 8, "text-anchor": "middle" }, places.xName),
+      s("text", { x: 14, y: (margin.top + height - margin.bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(margin.top + height - margin.bottom) / 2})` }, places.yName),
+    );
+  }, words);
+  return { picture, label: places.label };
+}
+
+function layout(centres, columns, domain, lengths, width) {
+  if (width === 1) {
+    return {
+      points: centres.map((c) => [c[0], 0]), x: padded(centres.map((c) => c[0]), 0.08), y: [-1, 1],
+      xName: columns[0], yName: "", ticked: true, units: [lengths[0], 0], label: `Positions along ${columns[0]}.`,
+    };
+  }
+  if (width === 2) {
+    return {
+      points: centres, x: padded(centres.map((c) => c[0]), 0.08), y: padded(centres.map((c) => c[1]), 0.08),
+      xName: columns[0], yName: columns[1], ticked: true, units: lengths, label: `${columns[0]} across, ${columns[1]} upwards, in the data's own units.`,
+    };
+  }
+  const plane = principalPlane(centres.map((c) => c.map((value, j) => value / lengths[j])));
+  const shown = plane.axes[0].share + plane.axes[1].share;
+  return {
+    points: plane.places, x: padded(plane.places.map((p) => p[0]), 0.08), y: padded(plane.places.map((p) => p[1]), 0.08),
+    xName: axisName(plane.axes[0], columns), yName: axisName(plane.axes[1], columns), ticked: false, units: [1, 1],
+    label: `The plane in which the centres differ most; it holds ${percent(shown)} of what sets them apart. Found from the centres alone.`,
+  };
+}
+
+function axisName(axis, columns) {
+  const heavy = axis.direction.map((x, j) => [Math.abs(x), x, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([size]) => size > 0.25);
+  const names = heavy.map(([, x, j], i) => `${x < 0 ? "− " : i ? "+ " : ""}${columns[j]}`);
+  return names.length ? `mostly ${names.join(" ")}` : "a mixture of many columns";
+}
+
+// Noisy sizes with the 95% range of the noise that was added.
+export function sizeBars(sizes, deviation) {
+  const reach = deviation ? 2 * deviation : 0;
+  const words = sizes.map((n, i) => `centre ${i + 1}: about ${COUNT.format(Math.round(n))}`).join("; ");
+  return responsive((w) => {
+    const rowHeight = sizes.length > 24 ? 18 : 30;
+    const left = 44;
+    const right = 74;
+    const height = sizes.length * rowHeight + 30;
+    const most = Math.max(1, ...sizes.map((n) => n + reach));
+    const x = scale(0, most, left, w - right);
+    const grid = ticks(0, most, w / 120).map((t) => [
+      s("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 24 }),
+      s("text", { x: x(t), y: height - 6, "text-anchor": "middle" }, number(t, 3)),
+    ]);
+    const bars = sizes.map((n, i) => {
+      const y = i * rowHeight;
+      const middle = y + rowHeight / 2;
+      const shown = Math.max(0, n);
+      const [from, to] = [x(Math.max(0, n - reach)), x(Math.max(0, n + reach))];
+      return s(
+        "g",
+        { class: hue(i) },
+        s("text", { class: "strong", x: left - 12, y: middle + 4, "text-anchor": "end" }, String(i + 1)),
+        s("rect", { class: "hued", x: left, y: y + rowHeight * 0.2, width: Math.max(1, x(shown) - left), height: rowHeight * 0.6, rx: 3, "stroke-width": 0 }),
+        reach > 0 && s("path", { class: "whisker", d: `M${from} ${middle}H${to}M${from} ${middle - 5}v10M${to} ${middle - 5}v10` }),
+        s("text", { class: "strong", x: to + 8, y: middle + 4 }, COUNT.format(Math.round(n))),
+      );
+    });
+    return s("svg", { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true" }, grid.flat(), bars);
+  }, `Noisy sizes: ${words}`);
+}
+
+// One small picture per centre: each column between its bounds, against the middle of all centres.
+export function profile(index, { centres, columns, low, high, reach }) {
+  const centre = centres[index];
+  const middle = columns.map((_, j) => centres.reduce((sum, c) => sum + c[j], 0) / centres.length);
+  const words = `Profile of centre ${index + 1}: ${columns.slice(0, 8).map((name, j) => `${name} ${number(centre[j], 3)}`).join(", ")}`;
+  const draw = columns.length <= 14 ? rails : line;
+  return responsive((w) => draw(w, { centre, middle, columns, low, high, index, reach }), words);
+}
+
+function rails(w, { centre, middle, columns, low, high, index, reach }) {
+  const rowHeight = 34;
+  const height = columns.length * rowHeight;
+  return s(
+    "svg",
+    { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true", class: hue(index) },
+    columns.map((name, j) => {
+      const y = j * rowHeight;
+      const x = scale(low[j], high[j], 6, w - 6);
+      const [from, to] = [Math.max(low[j], centre[j] - reach[j]), Math.min(high[j], centre[j] + reach[j])];
+      return [
+        s("text", { x: 6, y: y + 12 }, name.length > 24 ? `${name.slice(0, 23)}…` : name),
+        s("text", { class: "strong", x: w - 6, y: y + 12, "text-anchor": "end" }, number(centre[j], 3)),
+        s("rect", { class: "rail", x: 6, y: y + 19, width: w - 12, height: 5, rx: 2.5 }),
+        s("line", { class: "middle", x1: x(middle[j]), x2: x(middle[j]), y1: y + 16, y2: y + 27 }),
+        reach[j] > 0 && s("line", { class: "whisker", x1: x(from), x2: x(to), y1: y + 21.5, y2: y + 21.5 }),
+        s("circle", { class: "dot hued", cx: x(centre[j]), cy: y + 21.5, r: 5 }),
+      ];
+    }),
+  );
+}
+
+function line(w, { centre, middle, columns, low, high, index }) {
+  const height = 110;
+  const x = scale(0, columns.length - 1, 4, w - 4);
+  const path = (values) =>
+    values.map((v, j) => `${j ? "L" : "M"}${x(j).toFixed(1)} ${scale(low[j], high[j], height - 20, 6)(v).toFixed(1)}`).join("");
+  return s(
+    "svg",
+    { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true", class: hue(index) },
+    s("line", { class: "axis", x1: 4, x2: w - 4, y1: height - 18, y2: height - 18 }),
+    s("path", { class: "grid", d: path(middle) }),
+    s("path", { class: "hued-line", d: path(centre) }),
+    s("text", { x: 4, y: height - 4 }, columns[0]),
+    s("text", { x: w - 4, y: height - 4, "text-anchor": "end" }, columns[columns.length - 1]),
+  );
+}

@@ -1,0 +1,105 @@
+// Numbers, moments and privacy in words.
+
+export const COUNT = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
+
+export function number(value, digits = 4) {
+  const x = Number(value);
+  if (!Number.isFinite(x)) return "–";
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (size >= 1e7 || size < 1e-4) {
+    const [mantissa, exponent] = x.toExponential(Math.max(0, digits - 2)).split("e");
+    return `${Number(mantissa)}×10${superscript(Number(exponent))}`;
+  }
+  return new Intl.NumberFormat("en-GB", { maximumSignificantDigits: digits }).format(x);
+}
+
+function superscript(value) {
+  return String(value).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(d)]);
+}
+
+export function percent(share, digits = 2) {
+  if (!Number.isFinite(share)) return "–";
+  if (share > 0 && share < 0.0001) return "< 0.01%";
+  return `${new Intl.NumberFormat("en-GB", { maximumSignificantDigits: digits }).format(share * 100)}%`;
+}
+
+export function count(value) {
+  return Math.abs(value) < 10 && !Number.isInteger(value) ? number(value, 2) : COUNT.format(value);
+}
+
+export function plural(n, one, many = `${one}s`) {
+  return `${COUNT.format(n)} ${n === 1 ? one : many}`;
+}
+
+export function bytes(value) {
+  const names = ["B", "kB", "MB", "GB", "TB"];
+  let size = value;
+  let i = 0;
+  while (size >= 1000 && i < names.length - 1) {
+    size /= 1000;
+    i += 1;
+  }
+  return `${number(size, 3)} ${names[i]}`;
+}
+
+export function moment(text) {
+  if (!text) return "–";
+  const date = new Date(text);
+  const today = new Date();
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  if (date.toDateString() === today.toDateString()) return `today ${time}`;
+  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })} ${time.slice(0, 5)}`;
+}
+
+// Amounts: under `zcdp` the currency is rho, with the epsilon it is worth beside it.
+export function currency(amount) {
+  return amount && amount.rho !== undefined ? "rho" : "epsilon";
+}
+
+export function symbol(amount) {
+  return currency(amount) === "rho" ? "ρ" : "ε";
+}
+
+export function value(amount) {
+  return Number(amount?.[currency(amount)] ?? 0);
+}
+
+export function amount(a, digits = 4) {
+  return `${symbol(a)} ${number(value(a), digits)}`;
+}
+
+export function delta(text) {
+  return `δ ${number(Number(text), 3)}`;
+}
+
+export function oneIn(probability) {
+  const p = Number(probability);
+  return p > 0 ? `one in ${COUNT.format(Math.round(1 / p))}` : "never";
+}
+
+// What an epsilon means to somebody who wonders whether a person's record is in the data.
+export function epsilonInWords(epsilon, deltaText, unit) {
+  const factor = Math.exp(Number(epsilon));
+  const sure = factor / (1 + factor);
+  const whose = unit === "person" ? "a person's records" : "a record";
+  const sentence =
+    `Whatever anybody could conclude from the result is at most ${number(factor, 3)} times as likely with ` +
+    `${whose} in the data as without. Somebody who thought it a coin toss whether ${whose} ` +
+    `${unit === "person" ? "are" : "is"} in the data can become at most ${percent(sure, 3)} sure of it`;
+  return Number(deltaText) > 0 ? `${sentence}, except with a probability of ${oneIn(deltaText)}.` : `${sentence}.`;
+}
+
+export function strength(epsilon) {
+  const e = Number(epsilon);
+  if (e <= 0.1) return "very strong protection";
+  if (e <= 1) return "strong protection";
+  if (e <= 3) return "moderate protection";
+  if (e <= 10) return "weak protection";
+  return "hardly any protection";
+}
+
+export function sentence(words) {
+  const begun = `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}

@@ -1,0 +1,183 @@
+// Starts the console: who is signed in, which page the address names, and the bar above it.
+
+import { get, session, whenUnauthorized } from "./api.js";
+import { announce, h, replace, s } from "./dom.js";
+import { audit } from "./pages/audit.js";
+import { createDataset } from "./pages/create.js";
+import { dataset } from "./pages/dataset.js";
+import { datasets } from "./pages/datasets.js";
+import { job } from "./pages/job.js";
+import { jobs } from "./pages/jobs.js";
+import { newJob } from "./pages/new-job.js";
+import { people } from "./pages/people.js";
+import { signIn } from "./pages/sign-in.js";
+import { explain } from "./widgets.js";
+
+// Each page: address, who may see it, what builds it. The first that matches is shown.
+const ROUTES = [
+  [/^#\/datasets$/, "both", datasets],
+  [/^#\/datasets\/new$/, "curator", createDataset],
+  [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "analyst", newJob],
+  [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|ledger|jobs|audit))?$/, "both", dataset],
+  [/^#\/jobs$/, "both", jobs],
+  [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", job],
+  [/^#\/people$/, "curator", people],
+  [/^#\/audit$/, "curator", audit],
+];
+
+const main = document.getElementById("main");
+const bar = document.getElementById("bar");
+let me = null;
+let leaving = new AbortController();
+let parting = "";
+
+function navigation() {
+  if (!me) return null;
+  const entries = [["#/datasets", "Datasets"], ["#/jobs", "Jobs"]];
+  if (me.role === "curator") entries.push(["#/people", "People"], ["#/audit", "Audit"]);
+  const here = location.hash;
+  return h(
+    "nav",
+    { "aria-label": "Main" },
+    entries.map(([to, words]) => h("a", { href: to, "aria-current": here === to || here.startsWith(`${to}/`) ? "page" : null }, words)),
+  );
+}
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function themeIcon() {
+  const moon = "M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5Z";
+  const rays = "M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6 19 19M5 19l1.4-1.4M17.6 6.4 19 5";
+  const sun = [s("circle", { cx: 12, cy: 12, r: 4 }), s("path", { d: rays })];
+  return s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, isDark() ? sun : s("path", { d: moon }));
+}
+
+function themeSwitch() {
+  const words = () => (isDark() ? "Light colours" : "Dark colours");
+  const made = h("button", { type: "button", class: "icon", "aria-label": words(), title: words() }, themeIcon());
+  made.addEventListener("click", () => {
+    const next = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = next;
+    try {
+      localStorage.setItem("cairn.theme", next);
+    } catch {
+      // Without storage the choice lasts until the page is left.
+    }
+    const fresh = themeSwitch();
+    made.replaceWith(fresh);
+    fresh.focus();
+  });
+  return made;
+}
+
+function signOut() {
+  session.end();
+  me = null;
+  if (location.hash === "#/sign-in") show();
+  else location.hash = "#/sign-in";
+}
+
+function drawBar() {
+  replace(
+    bar,
+    h(
+      "div",
+      {},
+      h("a", { class: "brand", href: me ? "#/datasets" : "#/sign-in" }, h("img", { src: "/console/icon.svg", alt: "" }), "Cairn"),
+      navigation(),
+      h(
+        "div",
+        { class: "who" },
+        me && h("span", {}, "Signed in as ", h("strong", {}, me.name), `, ${me.role}`),
+        themeSwitch(),
+        me && h("button", { type: "button", class: "small", on: { click: signOut } }, "Sign out"),
+      ),
+    ),
+  );
+}
+
+function present(title, content) {
+  document.title = title === "Cairn" ? title : `${title} · Cairn`;
+  replace(main, content);
+  const heading = main.querySelector("h1");
+  if (heading) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  }
+  window.scrollTo(0, 0);
+}
+
+async function show() {
+  leaving.abort();
+  leaving = new AbortController();
+  const signal = leaving.signal;
+  if (session.key && !me) {
+    try {
+      me = await get("/v1/whoami");
+    } catch (error) {
+      if (error.status === 401) session.end();
+      else {
+        drawBar();
+        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is away"), explain(error)));
+        return;
+      }
+    }
+  }
+  drawBar();
+  if (!me) {
+    present("Sign in", signIn(signedIn, parting));
+    return;
+  }
+  const match = ROUTES.map(([pattern, role, page]) => [pattern.exec(location.hash), role, page]).find(([found]) => found);
+  if (!match) {
+    location.replace("#/datasets");
+    return;
+  }
+  const [found, role, page] = match;
+  if (role !== "both" && role !== me.role) {
+    location.replace("#/datasets");
+    return;
+  }
+  main.setAttribute("aria-busy", "true");
+  try {
+    const { title, content } = await page({ me, signal, reload: show }, ...found.slice(1));
+    if (signal.aborted) return;
+    present(title, content);
+    announce(title);
+  } catch (error) {
+    if (signal.aborted || error.name === "AbortError") return;
+    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "That did not work"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
+  } finally {
+    if (!signal.aborted) main.removeAttribute("aria-busy");
+  }
+}
+
+async function signedIn(key) {
+  session.start(key);
+  me = null;
+  try {
+    me = await get("/v1/whoami");
+  } catch (error) {
+    session.end();
+    throw error;
+  }
+  parting = "";
+  if (!location.hash || location.hash === "#/sign-in") location.replace("#/datasets");
+  else await show();
+}
+
+whenUnauthorized((problem) => {
+  if (!me) return;
+  parting = problem.message;
+  signOut();
+});
+
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names pages, so a jump must not change it
+  (main.querySelector("h1") ?? main).focus();
+});
+addEventListener("hashchange", show);
+show();

@@ -1,0 +1,52 @@
+// The audit log: every act of a curator, in sentences.
+
+import { all, pages } from "../api.js";
+import { h, replace } from "../dom.js";
+import { moment } from "../format.js";
+import { field, growing, select, table } from "../widgets.js";
+
+const SENTENCES = {
+  "create-dataset": (d) => `created the dataset with ε ${d.epsilon} and δ ${d.delta}`,
+  "upload": (d) => `uploaded the data (${d.format})`,
+  "raise-budget": (d) => `raised the budget to ε ${d.epsilon} and δ ${d.delta}`,
+  "retire": () => "retired the dataset and deleted its rows",
+  "grant": (d) => `granted ${d.analyst} a cap of ε ${d.epsilon} and δ ${d.delta}`,
+  "revoke-grant": (d) => `withdrew the grant of ${d.analyst}`,
+  "create-principal": (d) => `created the ${d.role} ${d.principal}`,
+  "issue-key": (d) => `issued the key ${d.key} to ${d.principal}`,
+  "revoke-key": (d) => `revoked the key ${d.key} of ${d.principal}`,
+  "disable-principal": (d) => `ended ${d.principal}'s access`,
+  "put-sites": (d) => `stored the public sites ${d.sites}`,
+};
+
+function sentence(event) {
+  const known = SENTENCES[event.action];
+  return known ? known(event.details) : `${event.action} ${Object.entries(event.details).map(([k, v]) => `${k} ${v}`).join(", ")}`;
+}
+
+export function auditTable(items) {
+  const headings = [{ name: "When" }, { name: "Who" }, { name: "What" }, { name: "Dataset" }];
+  const rows = items.map((event) => [h("span", { class: "nowrap" }, moment(event.at)), event.actor, sentence(event), event.dataset ? h("a", { href: `#/datasets/${event.dataset}` }, event.dataset) : "–"]);
+  return table(headings, rows, { label: "Audit log" });
+}
+
+export async function audit() {
+  const owned = await all("/v1/datasets");
+  const place = h("div", {});
+  const chosen = select("dataset", [["", "All datasets, people and keys"], ...owned.map((each) => [each.name, each.name])]);
+  const show = async () => {
+    const filter = chosen.value ? `?dataset=${chosen.value}` : "";
+    const list = growing(pages(`/v1/audit${filter}`, 50), auditTable);
+    await list.more();
+    replace(place, list.place);
+  };
+  chosen.addEventListener("change", show);
+  await show();
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h("div", { class: "head" }, h("div", { class: "stack tight" }, h("h1", {}, "Audit"), h("p", { class: "muted" }, "Every act of a curator, kept for good.")), h("div", { class: "grow" }, field("Show", chosen))),
+    h("div", { class: "card" }, place),
+  );
+  return { title: "Audit", content };
+}

@@ -1,0 +1,154 @@
+// Describe a new dataset: everything here is public and known without looking at rows.
+
+import { post } from "../api.js";
+import { h, replace, toast } from "../dom.js";
+import { budgetFields, button, checkbox, decimal, field, form, input, notice, radios, select, submit } from "../widgets.js";
+
+const NUMERIC = { inputmode: "decimal", required: true };
+
+export async function createDataset() {
+  const columns = columnEditor();
+  const bounds = h("div", { class: "stack" });
+  const kind = select("kind", [
+    ["box", "A low and a high for every column"],
+    ["ball", "A ball: within a radius of the origin"],
+    ["sparse", "Sparse rows, within a radius of the origin"],
+    ["ids", "Ids of public sites"],
+  ]);
+  const draw = () => replace(bounds, boundsFields(kind.value, columns));
+  kind.addEventListener("change", draw);
+  draw();
+
+  const made = form({ class: "stack loose" }, [
+    section("What it is", [
+      field("Name", input("name", { required: true, pattern: "[a-z0-9][a-z0-9._\\-]{0,63}", title: "lower-case letters, digits, dots, dashes", placeholder: "visits-2026" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it." }),
+      field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
+    ]),
+    section("Columns and bounds", [
+      notice("", h("p", {}, "Rows outside the bounds are pulled to their edge. Take bounds from what the numbers mean (an age, a share, an hour), never from the rows: a bound read off the data gives the data away.")),
+      field("Bounds", kind),
+      bounds,
+    ]),
+    section("Who is protected", [
+      h(
+        "div",
+        { class: "columns" },
+        field("Size", input("size", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+", placeholder: "10000" }), { hint: "Public order of magnitude of the number of records." }),
+        field("Rows per person", input("rows_per_person", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+", value: "1" }), { hint: "The most one person may have." }),
+        field("Id column", input("id_column", { maxlength: "128" }), { hint: "Tells people apart; needed above one row per person. It is not stored." }),
+      ),
+    ]),
+    section("Budget", [
+      budgetFields({ epsilon: "3", delta: "0.00001", hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.", hintDelta: "A job usually takes 0.000001 of it. 0 offers pure differential privacy only." }),
+      radios("accountant", "Accountant", [["sum", "Plain sum"], ["zcdp", "zCDP"]], "sum"),
+      h("p", { class: "small muted" }, "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs share a budget better."),
+      checkbox("release_ticks", "Show results at 1, 2, 4, 8, … seconds", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),
+    ]),
+    h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Not now")),
+  ], async (data) => {
+    const body = compose(data, columns);
+    const found = await post("/v1/datasets", body);
+    toast(`${found.name} is there. Upload its rows next.`);
+    location.hash = `#/datasets/${found.name}`;
+  });
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets")), h("h1", {}, "New dataset")),
+    made,
+  );
+  return { title: "New dataset", content };
+}
+
+function section(title, children) {
+  return h("section", { class: "card stack" }, h("h2", {}, title), children);
+}
+
+function boundsFields(kind, columns) {
+  const radius = () => field("Radius", input("radius", NUMERIC), { hint: "The largest length of a row that makes sense." });
+  const dimension = () => field("Number of columns", input("dimension", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+" }));
+  if (kind === "box") {
+    const scaling = select("scaling", [["unit", "Every column counts the same"], ["none", "As it is: all columns in the same unit"]]);
+    return [columns.element, field("Scaling", scaling, { hint: "How far apart two rows are, when columns have different ranges." })];
+  }
+  if (kind === "ball") return [h("div", { class: "columns" }, dimension(), radius())];
+  if (kind === "sparse") return [h("div", { class: "columns" }, dimension(), radius())];
+  return [field("Number of sites", input("count", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+" }), { hint: "Rows hold ids from 0 to one less than this." })];
+}
+
+// A row of inputs per column; names can be taken from the first line of a CSV file, bounds cannot.
+function columnEditor() {
+  const body = h("tbody", {});
+  let serial = 0;
+  const add = (name = "") => {
+    serial += 1;
+    const cell = (label, key, attributes) => h("td", { "data-label": label }, input(key, { required: true, "aria-label": `${label} of column ${serial}`, ...attributes }));
+    const row = h("tr", {},
+      cell("Column", "column", { value: name, maxlength: "128" }),
+      cell("Low", "low", { inputmode: "decimal" }),
+      cell("High", "high", { inputmode: "decimal" }),
+      h("td", {}, h("button", { type: "button", class: "icon", "aria-label": `Remove column ${serial}`, on: { click: () => body.children.length > 1 && row.remove() } }, "×")),
+    );
+    body.append(row);
+    return row;
+  };
+  add();
+  add();
+  const header = h("input", { type: "file", accept: ".csv,text/csv", "aria-label": "A CSV file whose first line names the columns" });
+  header.addEventListener("change", async () => {
+    const file = header.files[0];
+    if (!file) return;
+    const text = await file.slice(0, 65536).text();
+    const names = text.split(/\r?\n/, 1)[0].split(",").map((name) => name.trim().replace(/^"|"$/g, "")).filter(Boolean);
+    body.replaceChildren();
+    for (const name of names) add(name);
+  });
+  const heads = ["Column", "Low", "High"].map((name) => h("th", { scope: "col" }, name));
+  const element = h(
+    "div",
+    { class: "stack" },
+    h("table", { class: "fold" }, h("thead", {}, h("tr", {}, heads, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Remove")))), body),
+    h("div", { class: "row" }, button("Add a column", () => void add().querySelector("input").focus(), "small")),
+    h("details", {}, h("summary", {}, "Take the names from a CSV file"), h("div", { class: "stack tight" }, header, h("p", { class: "small muted" }, "Only its first line is read, in this browser; nothing is sent."))),
+  );
+  return { element };
+}
+
+function numbers(list) {
+  return list.map((text) => {
+    const x = Number(text);
+    if (text === "" || !Number.isFinite(x)) throw new Error(`“${text}” is not a number: give every column a low and a high`);
+    return x;
+  });
+}
+
+function compose(data, columns) {
+  const body = {
+    name: data.get("name").trim(),
+    description: data.get("description").trim(),
+    size: Number(data.get("size")),
+    rows_per_person: Number(data.get("rows_per_person")),
+    budget: { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) },
+    accountant: data.get("accountant"),
+    release_ticks: data.get("release_ticks") !== null,
+  };
+  if (data.get("id_column").trim()) body.id_column = data.get("id_column").trim();
+  switch (data.get("kind")) {
+    case "box":
+      body.columns = data.getAll("column").map((name) => name.trim());
+      body.bounds = { box: { low: numbers(data.getAll("low")), high: numbers(data.getAll("high")) } };
+      body.scaling = data.get("scaling");
+      break;
+    case "ball":
+      body.dimension = Number(data.get("dimension"));
+      body.bounds = { ball: { radius: Number(data.get("radius")) } };
+      break;
+    case "sparse":
+      body.dimension = Number(data.get("dimension"));
+      body.bounds = { sparse: { radius: Number(data.get("radius")) } };
+      break;
+    default:
+      body.bounds = { ids: { count: Number(data.get("count")) } };
+  }
+  return body;
+}

@@ -1,0 +1,275 @@
+// One dataset: what is public about it, its budget, and (for its curator) data, grants, ledger, jobs, audit.
+
+import { download, get, pages, post, put, remove, all } from "../api.js";
+import { announce, h, replace, toast } from "../dom.js";
+import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
+import { budgetFields, button, confirm, decimal, dialog, explain, facts, field, form, gauge, growing, input, notice, select, state, submit, table, tag } from "../widgets.js";
+import { auditTable } from "./audit.js";
+import { shape } from "./datasets.js";
+import { jobTable } from "./jobs.js";
+import { uploadReport, uploader } from "./upload.js";
+
+const TABS = [["", "Overview"], ["grants", "Grants"], ["ledger", "Ledger"], ["jobs", "Jobs"], ["audit", "Audit"]];
+
+export async function dataset(context, name, tab = "") {
+  const found = await get(`/v1/datasets/${name}`);
+  const curator = context.me.role === "curator";
+  const shown = curator ? TABS : TABS.filter(([key]) => ["", "ledger", "jobs"].includes(key));
+  const sections = { "": curator ? overview : publicFacts, grants, ledger, jobs: datasetJobs, audit: datasetAudit };
+  const here = shown.some(([key]) => key === tab) ? tab : "";
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h(
+      "div",
+      { class: "head" },
+      h(
+        "div",
+        { class: "stack tight" },
+        h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets")),
+        h("div", { class: "row" }, h("h1", {}, name), state(found.state)),
+        h("p", { class: "muted" }, found.description || shape(found)),
+      ),
+      !curator && found.state === "sealed" && h("a", { class: "button primary", href: `#/datasets/${name}/job` }, "Plan a job"),
+    ),
+    h("nav", { class: "tabs", "aria-label": `About ${name}` }, shown.map(([key, words]) => h("a", { href: `#/datasets/${name}${key && `/${key}`}`, "aria-current": key === here ? "page" : null }, words))),
+    await sections[here](context, found),
+  );
+  return { title: name, content };
+}
+
+function describe(found) {
+  const bounds = found.bounds;
+  const box = bounds.box;
+  return facts([
+    ["Records", `about ${COUNT.format(found.size)} (public order of magnitude; the exact number is private)`],
+    ["Protects", found.privacy_unit === "person" ? `each person, with at most ${plural(found.rows_per_person, "row")}` : "each single row"],
+    ["Kind", { dense: "rows of numbers", sparse: "sparse rows", ids: "ids of public sites" }[found.kind]],
+    box && ["Columns", columnList(found, box)],
+    bounds.ball && ["Bounds", `within ${number(bounds.ball.radius)} of ${bounds.ball.centre?.some(Boolean) ? "a public centre" : "the origin"}, ${plural(found.dimension, "column")}`],
+    bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
+    found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
+    ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
+    ["Results show", found.release_ticks ? "at 1, 2, 4, 8, … seconds, so that run times tell nothing" : "as soon as they are there"],
+    ["Owner", found.owner],
+    ["Since", moment(found.created_at)],
+  ]);
+}
+
+function columnList(found, box) {
+  const most = 12;
+  const at = (list, i) => (Array.isArray(list) ? list[i] : list);
+  const lines = (found.columns ?? []).slice(0, most).map((name, i) => h("li", {}, h("code", {}, name), ` from ${number(at(box.low, i))} to ${number(at(box.high, i))}`));
+  const more = found.dimension - lines.length;
+  return h("ul", { class: "plain" }, lines, more > 0 && h("li", { class: "muted" }, `and ${plural(more, "more column", "more columns")}`));
+}
+
+function warnings(found) {
+  return found.warnings.map((words) => notice("warn", h("p", {}, sentence(words))));
+}
+
+async function publicFacts(context, found) {
+  return h(
+    "div",
+    { class: "halves" },
+    h("section", { class: "card stack" }, h("h2", {}, "What is public"), describe(found), warnings(found)),
+    h(
+      "div",
+      { class: "stack" },
+      found.cap && h("section", { class: "card stack" }, h("h2", {}, "Your cap"), gauge(found.cap, { label: "Your cap" }), h("p", { class: "small muted" }, `${delta(found.cap.remaining.delta)} of ${delta(found.cap.total.delta)} remaining`)),
+      h("section", { class: "card stack" }, h("h2", {}, "The dataset's budget"), gauge(found.budget, { label: "Budget" }), h("p", { class: "small muted" }, `Shared by everybody with a grant. ${delta(found.budget.remaining.delta)} of ${delta(found.budget.total.delta)} remaining.`)),
+    ),
+  );
+}
+
+async function overview({ reload }, found) {
+  const place = h("div", { class: "stack" });
+  return h(
+    "div",
+    { class: "halves" },
+    h(
+      "div",
+      { class: "stack loose" },
+      found.state === "draft" && h("section", { class: "card stack" }, h("h2", {}, "Upload the rows"), uploader(found, reload, place), place),
+      found.upload && h("section", { class: "card stack" }, h("h2", {}, "The upload"), uploadReport(found.upload)),
+      h("section", { class: "card stack" }, h("h2", {}, "What is public"), describe(found), warnings(found)),
+    ),
+    h(
+      "div",
+      { class: "stack loose" },
+      h(
+        "section",
+        { class: "card stack" },
+        h("div", { class: "row apart" }, h("h2", {}, "Budget"), found.state !== "retired" && button("Raise", () => raise(found, reload), "small")),
+        gauge(found.budget, { label: "Budget" }),
+        h("p", { class: "small muted" }, `${delta(found.budget.spent.delta)} spent, ${delta(found.budget.reserved.delta)} reserved, ${delta(found.budget.remaining.delta)} of ${delta(found.budget.total.delta)} remaining.`),
+      ),
+      found.state !== "retired" &&
+        h(
+          "section",
+          { class: "card stack" },
+          h("h2", {}, "Retire"),
+          h("p", { class: "muted" }, "Deletes the rows for good. The ledger, receipts and results stay."),
+          h("div", {}, button("Retire this dataset", () => retire(found, reload), "danger")),
+        ),
+    ),
+  );
+}
+
+function raise(found, reload) {
+  dialog(`Raise the budget of ${found.name}`, (close) => [
+    form({}, [
+      h("p", {}, `Now ε ${number(found.budget.declared.epsilon)} and ${delta(found.budget.declared.delta)} in all. A total can only grow: what was promised to the people in the data is weakened by it.`),
+      budgetFields({ epsilon: found.budget.declared.epsilon, delta: found.budget.declared.delta, hintEpsilon: "The new total." }),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit("Raise the budget")),
+    ], async (data) => {
+      await post(`/v1/datasets/${found.name}/budget`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
+      close();
+      toast("The budget is raised; the audit log says so.");
+      await reload();
+    }),
+  ]);
+}
+
+function retire(found, reload) {
+  dialog(`Retire ${found.name}?`, (close) => {
+    const typed = input("typed", { required: true });
+    const go = submit("Delete the rows for good", "danger");
+    go.disabled = true;
+    typed.addEventListener("input", () => (go.disabled = typed.value !== found.name));
+    return form({}, [
+      h("p", {}, "Its rows are deleted and cannot be brought back. Queued jobs are withdrawn and not charged. Results and the ledger stay."),
+      field(`Type ${found.name} to confirm`, typed),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Keep it"), go),
+    ], async () => {
+      const done = await post(`/v1/datasets/${found.name}/retire`, {});
+      close();
+      toast(`${found.name} is retired; ${plural(done.voided_jobs, "queued job")} withdrawn.`);
+      await reload();
+    });
+  });
+}
+
+async function grants({ reload }, found) {
+  const [granted, principals] = await Promise.all([all(`/v1/datasets/${found.name}/grants`), all("/v1/principals")]);
+  const analysts = principals.filter((each) => each.role === "analyst" && !each.disabled_at);
+  const rows = granted.map((grant) => [
+    h("strong", {}, grant.analyst),
+    grant.revoked_at ? tag("withdrawn") : amount(grant.cap.total),
+    amount(grant.cap.spent),
+    amount(grant.cap.reserved),
+    grant.revoked_at ? "–" : amount(grant.cap.remaining),
+    grant.revoked_at ? "" : h("span", { class: "row end" }, button("Move the cap", () => setCap(found, analysts, grant, reload), "small"), button("Withdraw", () => withdraw(found, grant, reload), "small quiet")),
+  ]);
+  const headings = [{ name: "Analyst" }, { name: "Cap", right: true }, { name: "Spent", right: true }, { name: "Reserved", right: true }, { name: "Remaining", right: true }, { right: true }];
+  return h(
+    "section",
+    { class: "card stack" },
+    h("div", { class: "row apart" }, h("h2", {}, "Who may use it"), found.state !== "retired" && button("Grant", () => setCap(found, analysts, null, reload), "primary")),
+    table(headings, rows, { empty: "Nobody yet. A grant names an analyst and the most they may spend.", label: "Grants" }),
+    h("p", { class: "small muted" }, "A cap is a limit, not a share that is set aside: caps may add up to more than the budget, and the budget decides."),
+  );
+}
+
+function setCap(found, analysts, grant, reload) {
+  dialog(grant ? `Move the cap of ${grant.analyst}` : `Grant ${found.name}`, (close) => {
+    if (!grant && !analysts.length) return [h("p", {}, "There are no analysts yet."), h("div", { class: "row end" }, h("a", { class: "button primary", href: "#/people", on: { click: close } }, "Create one"))];
+    const who = grant ? null : field("Analyst", select("analyst", analysts.map((each) => [each.name, each.name])));
+    const present = grant ? grant.cap.declared : found.budget.declared;
+    return form({}, [
+      who,
+      budgetFields({ epsilon: present.epsilon, delta: present.delta, hintEpsilon: "The most they may spend.", hintDelta: "0 leaves them pure differential privacy." }),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit(grant ? "Move the cap" : "Grant")),
+    ], async (data) => {
+      const name = grant ? grant.analyst : data.get("analyst");
+      await put(`/v1/datasets/${found.name}/grants/${name}`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
+      close();
+      toast(`${name} may now use ${found.name}.`);
+      await reload();
+    });
+  });
+}
+
+function withdraw(found, grant, reload) {
+  confirm(`Withdraw the grant of ${grant.analyst}?`, "They no longer see the dataset; their queued jobs are withdrawn. What they spent stays spent.", "Withdraw it", async () => {
+    await remove(`/v1/datasets/${found.name}/grants/${grant.analyst}`);
+    toast("The grant is withdrawn.");
+    await reload();
+  });
+}
+
+const KINDS = {
+  open: ["opened the account", ""],
+  raise: ["raised the total", ""],
+  cap: ["set a cap", ""],
+  reserve: ["reserved", "warn"],
+  charge: ["charged", "good"],
+  void: ["given back", ""],
+};
+
+async function ledger({ me }, found) {
+  const curator = me.role === "curator";
+  const list = growing(pages(`/v1/datasets/${found.name}/ledger`, 100), (items) => ledgerTable(items, curator));
+  await list.more();
+  const verdict = h("div", { "aria-live": "polite" });
+  const verify = async () => {
+    const report = await post(`/v1/datasets/${found.name}/ledger/verify`, {});
+    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole and every balance adds up.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
+    replace(verdict, notice(report.ok ? "good" : "bad", h("p", {}, words), h("p", { class: "small" }, "Head of the chain: ", h("code", {}, report.head))));
+    announce(words);
+  };
+  return h(
+    "section",
+    { class: "card stack" },
+    h(
+      "div",
+      { class: "row apart" },
+      h("h2", {}, curator ? "Every reservation, charge and void" : "Your entries"),
+      h(
+        "div",
+        { class: "row" },
+        curator && button("Verify", async () => {
+          try {
+            await verify();
+          } catch (error) {
+            replace(verdict, explain(error));
+          }
+        }, "small"),
+        button("Download CSV", () => download(`/v1/datasets/${found.name}/ledger`, "text/csv", `${found.name}-ledger.csv`), "small"),
+      ),
+    ),
+    verdict,
+    list.place,
+  );
+}
+
+function ledgerTable(items, curator) {
+  const headings = [{ name: "No.", right: true }, { name: "When" }, { name: "What" }, { name: "Amount", right: true }, { name: "Delta", right: true }, { name: "Analyst" }, { name: "Job" }, curator && { name: "Hash" }].filter(Boolean);
+  const rows = items.map((entry) => {
+    const [words, kind] = KINDS[entry.kind] ?? [entry.kind, ""];
+    const cells = [
+      COUNT.format(entry.sequence),
+      h("span", { class: "nowrap" }, moment(entry.at)),
+      tag(words, kind),
+      h("span", { class: "nowrap" }, amount(entry.amount)),
+      h("span", { class: "nowrap" }, number(entry.amount.delta, 3)),
+      entry.analyst ?? "–",
+      entry.job ? h("a", { href: `#/jobs/${entry.job}` }, h("code", {}, entry.job.slice(0, 8))) : "–",
+    ];
+    if (curator) cells.push(entry.hash ? h("code", { title: entry.hash }, entry.hash.slice(0, 10)) : "–");
+    return cells;
+  });
+  return table(headings, rows, { label: "Ledger" });
+}
+
+async function datasetJobs({ me }, found) {
+  const list = growing(pages(`/v1/jobs?dataset=${found.name}`, 50), (items) => jobTable(items, { curator: me.role === "curator", dataset: false }));
+  await list.more();
+  return h("section", { class: "card stack" }, h("h2", {}, "Jobs on this dataset"), list.place);
+}
+
+async function datasetAudit(_context, found) {
+  const list = growing(pages(`/v1/audit?dataset=${found.name}`, 50), auditTable);
+  await list.more();
+  return h("section", { class: "card stack" }, h("h2", {}, "Acts on this dataset"), list.place);
+}

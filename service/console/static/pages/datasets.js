@@ -1,0 +1,52 @@
+// The list of datasets: what they hold, and what is left of their budgets.
+
+import { pages } from "../api.js";
+import { h } from "../dom.js";
+import { COUNT, plural } from "../format.js";
+import { gauge, growing, state } from "../widgets.js";
+
+export async function datasets({ me }) {
+  const curator = me.role === "curator";
+  const list = growing(pages("/v1/datasets", 24), (items) => (items.length ? h("ul", { class: "cards plain" }, items.map((each) => h("li", {}, card(each, curator)))) : welcome(curator)));
+  await list.more();
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h(
+      "div",
+      { class: "head" },
+      h("div", { class: "stack tight" }, h("h1", {}, "Datasets"), h("p", { class: "muted" }, curator ? "Yours to upload, grant and account for." : "What curators have granted you.")),
+      curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
+    ),
+    list.place,
+  );
+  return { title: "Datasets", content };
+}
+
+function card(each, curator) {
+  return h(
+    "article",
+    { class: "card link stack" },
+    h("div", { class: "row apart" }, h("h2", {}, h("a", { href: `#/datasets/${each.name}` }, each.name)), state(each.state)),
+    h("p", { class: "muted" }, each.description || "No description."),
+    h("p", { class: "small muted" }, shape(each)),
+    gauge(curator ? each.budget : each.cap ?? each.budget, { label: curator ? "Budget" : "Your cap" }),
+    !curator && each.state === "sealed" && h("div", { class: "above" }, h("a", { class: "button primary", href: `#/datasets/${each.name}/job` }, "Plan a job")),
+  );
+}
+
+export function shape(each) {
+  const rows = `about ${COUNT.format(each.size)} records`;
+  if (each.kind === "ids") return `${rows} naming one of ${COUNT.format(each.dimension)} sites`;
+  return `${rows} · ${plural(each.dimension, "column")}${each.kind === "sparse" ? ", sparse" : ""} · protects each ${each.privacy_unit}`;
+}
+
+function welcome(curator) {
+  return h(
+    "div",
+    { class: "card hollow stack" },
+    h("h2", {}, curator ? "No datasets yet" : "Nothing is granted to you yet"),
+    h("p", { class: "muted" }, curator ? "Describe one: its columns, bounds known without looking at rows, and a budget. Then upload the rows." : "Ask a curator for a grant; the dataset then appears here."),
+    curator && h("div", {}, h("a", { class: "button primary", href: "#/datasets/new" }, "Create the first dataset")),
+  );
+}

@@ -1,0 +1,111 @@
+// One job: progress while it runs, then the result and its receipt.
+
+import { get, poll, remove } from "../api.js";
+import { announce, h, replace, toast } from "../dom.js";
+import { amount, delta, moment, number, plural } from "../format.js";
+import { button, confirm, explain, facts, notice, state, tag } from "../widgets.js";
+import { receiptView } from "./receipt.js";
+import { resultView } from "./result.js";
+
+export async function job({ me, signal }, id) {
+  const first = await poll(`/v1/jobs/${id}`);
+  const place = h("div", { class: "stack loose" });
+  const head = h("div", { class: "row" });
+  const actions = h("div", { class: "row" });
+  const show = async (now) => {
+    replace(head, h("h1", {}, `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
+    replace(actions, me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"));
+    if (now.state === "succeeded") await released(place, now);
+    else replace(place, waiting(now));
+  };
+  const cancel = (now) =>
+    confirm("Cancel this job?", "It has not been taken by a worker yet, so its reservation is given back.", "Cancel the job", async () => {
+      const after = await remove(`/v1/jobs/${now.id}`);
+      toast("Cancelled; nothing was charged.");
+      await show(after);
+    });
+  await show(first.body);
+  follow(first, signal, show);
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h(
+      "div",
+      { class: "head" },
+      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset)), head, h("p", { class: "muted small" }, `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `, h("code", {}, first.body.id))),
+      actions,
+    ),
+    place,
+  );
+  return { title: `Job on ${first.body.dataset}`, content };
+}
+
+// Asks again when the service says there may be news, and not earlier; a dropped connection is waited out.
+async function follow({ body, retryAfter }, signal, show) {
+  let pause = retryAfter;
+  let now = body;
+  let failures = 0;
+  while (["queued", "running"].includes(now.state) && !signal.aborted) {
+    await new Promise((resolve) => {
+      const timer = setTimeout(resolve, 1000 * Math.min(30, pause ?? 1));
+      signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+    if (signal.aborted) return;
+    try {
+      const answer = await poll(`/v1/jobs/${now.id}`, signal);
+      const changed = answer.body.state !== now.state;
+      now = answer.body;
+      pause = answer.retryAfter;
+      failures = 0;
+      if (changed) announce(`The job is ${now.state}.`);
+      await show(now);
+    } catch (error) {
+      if (signal.aborted || error.name === "AbortError" || error.status === 401) return;
+      failures += 1;
+      pause = Math.min(30, 2 ** failures);
+      if (failures === 1) toast(`${error.message}. The job goes on; the page keeps asking.`, "bad");
+    }
+  }
+}
+
+const PHASES = {
+  queued: "Waiting for a worker. The cost is reserved, not yet charged; you may still cancel.",
+  running: "A worker has taken the job and the cost is charged. You may close this page: the job goes on.",
+};
+
+function waiting(now) {
+  const planned = now.progress?.planned ?? 0;
+  const measured = now.progress?.measured ?? 0;
+  const facing = now.state === "queued" || now.state === "running";
+  return h(
+    "section",
+    { class: "card stack", "aria-live": "polite" },
+    h("h2", {}, { queued: "In the queue", running: "Running", failed: "No result", cancelled: "Cancelled" }[now.state]),
+    facing && h("progress", { max: planned || null, value: planned ? measured : null, "aria-label": "Progress of the job" }),
+    facing && h("p", { class: "number" }, planned ? `${number(measured)} of ${plural(planned, "measurement")} made${now.phase ? `, now: ${now.phase}` : ""}` : "No measurements yet"),
+    h("p", { class: "muted" }, facing ? PHASES[now.state] : now.message),
+    now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to look into the worker's log.")),
+    request(now),
+  );
+}
+
+function request(now) {
+  const asked = now.request;
+  return facts([
+    ["Cost", now.rehearsal ? "free: a rehearsal" : `${amount(now.cost)}, ${delta(now.cost.delta)}`],
+    ["Asked for", `${plural(asked.k, "centre")}, k-${asked.objective ?? "means"}, ε ${number(asked.epsilon)}`],
+    ["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`],
+  ]);
+}
+
+async function released(place, now) {
+  try {
+    const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
+    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on made-up rows: these centres say nothing about the data.")), resultView(now, result, receipt), receiptView(receipt));
+  } catch (error) {
+    replace(place, explain(error));
+  }
+}

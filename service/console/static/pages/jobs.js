@@ -1,0 +1,35 @@
+// The list of jobs: an analyst's own, or all on a curator's datasets.
+
+import { pages } from "../api.js";
+import { h } from "../dom.js";
+import { amount, moment } from "../format.js";
+import { growing, state, table, tag } from "../widgets.js";
+
+export function jobTable(items, { curator, dataset = true }) {
+  const headings = [
+    { name: "Job" }, dataset && { name: "Dataset" }, curator && { name: "Analyst" }, { name: "State" },
+    { name: "Cost", right: true }, { name: "Submitted" },
+  ].filter(Boolean);
+  const rows = items.map((job) => [
+    h("a", { href: `#/jobs/${job.id}` }, `${job.request.k} centres, ${job.algorithm}`),
+    dataset && job.dataset,
+    curator && job.analyst,
+    state(job.state),
+    job.rehearsal ? tag("rehearsal, free") : amount(job.cost),
+    h("span", { class: "nowrap" }, moment(job.queued_at)),
+  ].map((cell) => cell || null).filter((cell) => cell !== null));
+  return table(headings, rows, { label: "Jobs", empty: curator ? "No jobs yet." : "No jobs yet: open a dataset and plan one." });
+}
+
+export async function jobs({ me }) {
+  const curator = me.role === "curator";
+  const list = growing(pages("/v1/jobs", 30), (items) => jobTable(items, { curator }));
+  await list.more();
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h("div", { class: "stack tight" }, h("h1", {}, "Jobs"), h("p", { class: "muted" }, curator ? "Every job on your datasets, newest first." : "Everything you have submitted, newest first.")),
+    h("div", { class: "card" }, list.place),
+  );
+  return { title: "Jobs", content };
+}

@@ -1,0 +1,100 @@
+// People and their keys, for curators.
+
+import { all, post, remove } from "../api.js";
+import { h, toast } from "../dom.js";
+import { moment } from "../format.js";
+import { button, confirm, dialog, field, form, input, select, showKey, submit, tag } from "../widgets.js";
+
+export async function people({ me, reload }) {
+  const found = await all("/v1/principals");
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h(
+      "div",
+      { class: "head" },
+      h("div", { class: "stack tight" }, h("h1", {}, "People"), h("p", { class: "muted" }, "Who may sign in, and with which keys. A key's secret is shown once, when it is made.")),
+      button("New person", () => create(reload), "primary"),
+    ),
+    h("ul", { class: "cards plain" }, found.map((each) => h("li", {}, card(each, me, reload)))),
+  );
+  return { title: "People", content };
+}
+
+function card(person, me, reload) {
+  const ended = Boolean(person.disabled_at);
+  const keys = person.keys.filter((key) => !key.revoked_at);
+  return h(
+    "article",
+    { class: "card stack" },
+    h("div", { class: "row apart" }, h("h2", {}, person.name), ended ? tag("ended", "bad") : tag(person.role, person.role === "curator" ? "good" : "")),
+    h("p", { class: "small muted" }, `Since ${moment(person.created_at)}${person.created_by ? `, by ${person.created_by}` : ""}`),
+    keys.length > 0 &&
+      h(
+        "ul",
+        { class: "plain stack tight" },
+        keys.map((key) =>
+          h(
+            "li",
+            { class: "row apart" },
+            h("span", {}, h("code", {}, key.id), ` ${key.label || "without a label"}`, h("span", { class: "small muted" }, key.expires_at ? ` · until ${moment(key.expires_at)}` : "")),
+            !ended && h("span", {}, button("Revoke", () => revoke(person, key, reload), "small quiet")),
+          ),
+        ),
+      ),
+    !ended &&
+      h(
+        "div",
+        { class: "row" },
+        button("Another key", () => another(person, reload), "small"),
+        person.name !== me.name && button("End access", () => end(person, reload), "small danger"),
+      ),
+  );
+}
+
+function create(reload) {
+  dialog("New person", (close) => [
+    form({}, [
+      field("Name", input("name", { required: true, pattern: "[a-z0-9][a-z0-9._\\-]{0,63}", title: "lower-case letters, digits, dots, dashes" }), { hint: "Lower-case letters, digits, dots and dashes." }),
+      field("Role", select("role", [["analyst", "Analyst: plans and submits jobs"], ["curator", "Curator: owns datasets and budgets"]])),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit("Create")),
+    ], async (data) => {
+      const made = await post("/v1/principals", { name: data.get("name").trim(), role: data.get("role") });
+      close();
+      await reload();
+      showKey(`${made.name} can sign in`, made.first_key.key, made.name);
+    }),
+  ]);
+}
+
+function another(person, reload) {
+  dialog(`Another key for ${person.name}`, (close) => [
+    form({}, [
+      field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "To tell keys apart." }),
+      field("Valid for days", input("days", { type: "number", min: "1", max: "3650", placeholder: "for good" }), { hint: "Empty: until it is revoked." }),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit("Make the key")),
+    ], async (data) => {
+      const days = data.get("days");
+      const made = await post(`/v1/principals/${person.name}/keys`, { label: data.get("label"), expires_in_days: days ? Number(days) : null });
+      close();
+      await reload();
+      showKey("A new key", made.key, person.name);
+    }),
+  ]);
+}
+
+function revoke(person, key, reload) {
+  confirm("Revoke this key?", `Programs and people that use the key ${key.id} of ${person.name} are locked out at once.`, "Revoke it", async () => {
+    await remove(`/v1/principals/${person.name}/keys/${key.id}`);
+    toast("The key is revoked.");
+    await reload();
+  });
+}
+
+function end(person, reload) {
+  confirm(`End the access of ${person.name}?`, "All their keys stop working. What they did stays on record.", "End access", async () => {
+    await remove(`/v1/principals/${person.name}`);
+    toast(`${person.name} has no access any more.`);
+    await reload();
+  });
+}
