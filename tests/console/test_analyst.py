@@ -1,0 +1,184 @@
+"""The analyst's story in the browser: look, plan, rehearse, submit, read, be refused."""
+
+import json
+import re
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import THREE_GROUPS, Tab
+from tests.support.console import Service
+
+pytestmark = pytest.mark.xdist_group("console")
+
+
+def plan_a_job(tab: Tab, granted: tuple[str, str]) -> Page:
+    """Sign in, and wait until the first price is there."""
+    page = tab.sign_in(granted[1], f"#/datasets/{granted[0]}/job")
+    expect(page.locator("#cost")).to_have_text("ε 1")
+    return page
+
+
+def figure(page: Page, name: str) -> float:
+    """A number of the forecast."""
+    text = page.locator(f"#forecast-{name}").inner_text()
+    return float(re.sub(r"[^0-9.]", "", text))
+
+
+def test_an_analyst_watches_the_price_submits_and_reads_the_result(
+    tab: Tab, granted: tuple[str, str]
+) -> None:
+    page = tab.sign_in(granted[1])
+    page.get_by_role("article").get_by_role("link", name="Plan a job").click()
+    expect(page.locator("#cost")).to_have_text("ε 1")
+    expect(page.locator("#after")).to_contain_text("ε 1 of your cap, ε 2 of the budget")
+    expect(page.locator("#reason")).not_to_be_empty()
+    before = {name: figure(page, name) for name in ("size", "smallest", "position")}
+
+    slider = page.get_by_label("Epsilon", exact=True)
+    slider.focus()
+    for _ in range(40):
+        slider.press("ArrowLeft")
+    expect(page.get_by_label("Epsilon, exactly")).not_to_have_value("1")
+    cheaper = page.get_by_label("Epsilon, exactly").input_value()
+    expect(page.locator("#cost")).to_have_text(f"ε {cheaper}")
+    assert float(cheaper) < 1
+    assert all(figure(page, name) > noise for name, noise in before.items())
+
+    page.get_by_label("Epsilon, exactly").fill("0.75")
+    page.get_by_label("Clusters (k)").fill("3")
+    expect(page.locator("#cost")).to_have_text("ε 0.75")
+    expect(page.locator("#after")).to_contain_text("ε 1.25 of your cap, ε 2.25 of the budget")
+    page.get_by_role("button", name="Submit for ε 0.75").click()
+
+    expect(page.locator("#centres tbody tr")).to_have_count(3)
+    expect(page.get_by_role("img", name="Map of 3 centres")).to_be_visible()
+    expect(page.get_by_role("img", name="Noisy sizes")).to_be_visible()
+    expect(page.get_by_role("img", name="Profile of centre")).to_have_count(3)
+    expect(page.locator("#receipt")).to_contain_text("Each single row")
+    expect(page.locator("#receipt")).to_contain_text("2.12 times as likely")
+    shown = sorted(float(text) for text in page.locator("#centres td:nth-child(3)").all_inner_texts())
+    assert shown == pytest.approx(sorted(age for age, _, _ in THREE_GROUPS), abs=5)
+
+
+def test_a_result_is_downloaded_as_it_was_released(tab: Tab, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    page.get_by_role("button", name="Submit for ε 1").click()
+    expect(page.locator("#centres tbody tr")).to_have_count(4)
+    job = page.url.rsplit("/", 1)[1]
+    released = tab.service.call("GET", f"/v1/jobs/{job}/result", key=granted[1])
+    files = {}
+    for ending in ("JSON", "CSV", "NPY"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=ending, exact=True).click()
+        assert download.value.suggested_filename == f"{granted[0]}-{job[:8]}.{ending.lower()}"
+        files[ending] = Path(download.value.path()).read_bytes()
+    assert json.loads(files["JSON"]) == released
+    assert files["CSV"].decode().splitlines()[0] == "age,income,visits,size"
+    assert np.load(BytesIO(files["NPY"])).tolist() == released["centres"]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download", exact=True).click()
+    receipt = json.loads(Path(download.value.path()).read_text())
+    assert receipt["digest"] == tab.service.call("GET", f"/v1/jobs/{job}/receipt", key=granted[1])["digest"]
+
+
+def test_centres_are_sorted_by_any_column(tab: Tab, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    page.get_by_role("button", name="Submit for").click()
+    heading = page.get_by_role("button", name="income")
+    heading.click()
+    column = page.locator("#centres td:nth-child(4)")
+    assert [float(t) for t in column.all_inner_texts()] == sorted(float(t) for t in column.all_inner_texts())
+    heading.click()
+    expect(page.get_by_role("columnheader", name="income")).to_have_attribute("aria-sort", "descending")
+    expect(heading).to_be_focused()
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers(tab: Tab, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    page.get_by_label("Epsilon, exactly").fill("2.5")
+    quote = page.locator("#quote")
+    expect(quote).to_contain_text("ε 2.5 is more than the ε 2 that your cap has left")
+    page.get_by_role("button", name="Submit for ε 2.5").click()
+    refusal = page.locator("#refusal")
+    expect(refusal).to_contain_text("This asks for ε 2.5")
+    for name, number in (("Requested", "ε 2.5"), ("Total", "ε 2"), ("Spent", "ε 0"), ("Remaining", "ε 2")):
+        expect(refusal.get_by_role("row", name=name).first).to_contain_text(number)
+    expect(refusal).to_contain_text("ask the curator to raise your cap")
+    refusal.get_by_role("button", name="Ask for what remains").click()
+    expect(page.locator("#cost")).to_have_text("ε 2")
+    expect(quote).not_to_contain_text("does not fit")
+    assert tab.service.call("GET", "/v1/jobs", key=granted[1])["items"] == []
+
+
+def test_a_rehearsal_is_free_and_says_so_everywhere(tab: Tab, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    page.get_by_label("Rehearse first").check()
+    expect(page.locator("#cost")).to_have_text("free")
+    page.get_by_role("button", name="Rehearse for free").click()
+    expect(page.locator("#centres")).to_be_visible()
+    expect(page.get_by_text("these centres say nothing about the data")).to_be_visible()
+    expect(page.locator("#receipt")).to_contain_text("A rehearsal on synthetic rows")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs").click()
+    expect(page.get_by_text("rehearsal, free")).to_be_visible()
+    spent = tab.service.call("GET", f"/v1/datasets/{granted[0]}", key=granted[1])["cap"]["spent"]
+    assert spent["epsilon"] == "0"
+
+
+def test_a_queued_job_can_be_cancelled_and_costs_nothing(
+    tab: Tab, service: Service, granted: tuple[str, str]
+) -> None:
+    page = plan_a_job(tab, granted)
+    with service.resting_worker():
+        page.get_by_role("button", name="Submit for").click()
+        expect(page.get_by_role("heading", name="In the queue")).to_be_visible()
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_role("button", name="Cancel the job").click()
+        expect(page.get_by_text("cancelled by the analyst; nothing was charged")).to_be_visible()
+    cap = service.call("GET", f"/v1/datasets/{granted[0]}", key=granted[1])["cap"]
+    assert (cap["spent"]["epsilon"], cap["reserved"]["epsilon"]) == ("0", "0")
+
+
+def test_progress_is_followed_until_the_result_is_there(
+    tab: Tab, service: Service, granted: tuple[str, str]
+) -> None:
+    page = plan_a_job(tab, granted)
+    with service.resting_worker():
+        page.get_by_role("button", name="Submit for").click()
+        expect(page.get_by_text("The cost is reserved, not yet charged")).to_be_visible()
+        expect(page.get_by_role("progressbar", name="Progress of the job")).to_be_visible()
+        asked = sum(url.endswith(page.url.rsplit("/", 1)[1]) for url in tab.requests)
+    expect(page.locator("#centres")).to_be_visible()
+    assert asked <= 10  # it asks when Retry-After says so, not all the time
+
+
+def test_the_page_waits_out_a_broken_connection(tab: Tab, service: Service, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    with service.resting_worker():
+        page.get_by_role("button", name="Submit for").click()
+        expect(page.get_by_role("heading", name="In the queue")).to_be_visible()
+        tab.context.set_offline(True)
+        expect(page.get_by_text("The job goes on; the page keeps asking.")).to_be_visible()
+        tab.context.set_offline(False)
+    expect(page.locator("#centres")).to_be_visible()
+    tab.complaints = [each for each in tab.complaints if "ERR_INTERNET_DISCONNECTED" not in each]
+
+
+def test_an_algorithm_and_its_options_are_the_analysts_choice(tab: Tab, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    page.get_by_label("Algorithm").select_option("sulq")
+    page.get_by_text("Options of sulq").click()
+    page.get_by_label("rounds").fill("2")
+    expect(page.get_by_text("Algorithm: sulq")).to_be_visible()
+    expect(page.locator("#quote")).to_contain_text("4 measurements with noise")
+
+
+def test_an_impossible_request_is_explained_in_place(tab: Tab, granted: tuple[str, str]) -> None:
+    page = plan_a_job(tab, granted)
+    page.get_by_label("Epsilon, exactly").fill("0.0000000000001")
+    expect(page.locator("#quote").get_by_role("alert")).to_be_visible()
+    page.get_by_label("Epsilon, exactly").fill("0.5")
+    expect(page.locator("#cost")).to_have_text("ε 0.5")

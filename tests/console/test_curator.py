@@ -1,0 +1,163 @@
+"""The curator's story in the browser: create, upload, grant, account, retire."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import Tab, rows
+from tests.support.console import Service
+
+pytestmark = pytest.mark.xdist_group("console")
+
+
+def describe(page: Page, name: str) -> None:
+    """Fill in the form of a new dataset."""
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Description").fill("People of three towns.")
+    page.get_by_role("button", name="Add a column").click()
+    for number, (column, high) in enumerate((("age", "100"), ("income", "80"), ("visits", "10")), 1):
+        page.get_by_label(f"Column of column {number}").fill(column)
+        page.get_by_label(f"Low of column {number}").fill("0")
+        page.get_by_label(f"High of column {number}").fill(high)
+    page.get_by_label("Size", exact=True).fill("3000")
+
+
+def test_a_curator_creates_uploads_grants_and_sees_the_ledger(tab: Tab, fresh: str, tmp_path: Path) -> None:
+    name, analyst = f"towns-{fresh}", f"ben-{fresh}"
+    tab.service.analyst(analyst)
+    page = tab.sign_in(tab.service.curator_key)
+
+    page.get_by_role("link", name="New dataset").click()
+    describe(page, name)
+    page.get_by_role("button", name="Create the dataset").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    expect(page.get_by_text("waiting for data")).to_be_visible()
+
+    (tmp_path / "people.csv").write_bytes(rows())
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
+    page.get_by_role("button", name="Upload and seal").click()
+    expect(page.get_by_role("heading", name="The upload")).to_be_visible()
+    upload = page.locator("section", has=page.get_by_role("heading", name="The upload"))
+    expect(upload).to_contain_text("3,000")
+    expect(upload).to_contain_text("town")
+
+    page.get_by_role("link", name="Grants").click()
+    page.get_by_role("button", name="Grant", exact=True).click()
+    window = page.get_by_role("dialog")
+    window.get_by_label("Analyst").select_option(analyst)
+    window.get_by_label("Epsilon").fill("1.5")
+    window.get_by_role("button", name="Grant").click()
+    expect(page.get_by_role("row", name=analyst)).to_contain_text("ε 1.5")
+
+    page.get_by_role("link", name="Ledger").click()
+    expect(page.get_by_role("row", name="opened the account")).to_contain_text("ε 3")
+    expect(page.get_by_role("row", name="set a cap")).to_contain_text(analyst)
+    page.get_by_role("button", name="Verify").click()
+    expect(page.locator("main").get_by_text("All 2 entries check out")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    with Path(download.value.path()).open() as file:
+        assert [row["kind"] for row in csv.DictReader(file)] == ["open", "cap"]
+
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Audit").click()
+    page.get_by_label("Show").select_option(name)
+    expect(page.get_by_text(f"granted {analyst} a cap of ε 1.5")).to_be_visible()
+
+
+def test_bad_rows_are_shown_with_their_lines_and_can_be_left_out(
+    tab: Tab, fresh: str, tmp_path: Path
+) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    describe(page, f"rough-{fresh}")
+    page.get_by_role("button", name="Create the dataset").click()
+    (tmp_path / "rough.csv").write_text("age,income,visits\n1,2,3\n4,five,6\n7,8\n9,10,1\n")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "rough.csv")
+    page.get_by_role("button", name="Upload and seal").click()
+    bad = page.get_by_role("region", name="Bad rows")
+    expect(bad.get_by_role("row")).to_have_count(3)
+    expect(bad.get_by_role("row").nth(1)).to_contain_text("3")
+    expect(bad.get_by_role("row").nth(1)).to_contain_text("income")
+    expect(page.get_by_role("alert").first).to_contain_text("nothing was stored")
+    page.get_by_label("Leave bad rows out").check()
+    page.get_by_role("button", name="Upload and seal").click()
+    expect(page.locator(".facts", has_text="Left out").first).to_contain_text("2 bad rows")
+
+
+def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
+    tab: Tab, fresh: str, tmp_path: Path
+) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    (tmp_path / "people.csv").write_bytes(rows(5))
+    page.get_by_text("Take the names from a CSV file").click()
+    page.get_by_label("A CSV file whose first line names the columns").set_input_files(
+        tmp_path / "people.csv"
+    )
+    names = page.locator("input[name=column]")
+    expect(names).to_have_count(4)
+    assert [names.nth(i).input_value() for i in range(4)] == ["age", "income", "visits", "town"]
+    assert [page.locator("input[name=high]").nth(i).input_value() for i in range(4)] == [""] * 4
+
+
+def test_a_wrong_dataset_is_refused_in_a_sentence_and_nothing_typed_is_lost(tab: Tab, fresh: str) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    describe(page, f"wrong-{fresh}")
+    page.get_by_label("Low of column 1").fill("200")
+    page.get_by_role("button", name="Create the dataset").click()
+    expect(page.get_by_role("alert").first).to_contain_text("Low must be below high in every column")
+    expect(page.get_by_label("Name", exact=True)).to_have_value(f"wrong-{fresh}")
+
+
+def test_a_budget_is_raised_and_cannot_be_lowered(
+    tab: Tab, service: Service, granted: tuple[str, str]
+) -> None:
+    page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}")
+    page.get_by_role("button", name="Raise", exact=True).click()
+    window = page.get_by_role("dialog")
+    window.get_by_label("Epsilon").fill("1")
+    window.get_by_role("button", name="Raise the budget").click()
+    expect(window.get_by_role("alert")).to_contain_text("can only be raised")
+    window.get_by_label("Epsilon").fill("4.5")
+    window.get_by_role("button", name="Raise the budget").click()
+    expect(page.locator(".gauge").first).to_contain_text("ε 4.5")
+
+
+def test_retiring_asks_for_the_name_and_deletes_the_rows(
+    tab: Tab, service: Service, granted: tuple[str, str]
+) -> None:
+    page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}")
+    page.get_by_role("button", name="Retire this dataset").click()
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows for good")
+    expect(delete).to_be_disabled()
+    page.get_by_label(f"Type {granted[0]} to confirm").fill(granted[0])
+    delete.click()
+    expect(page.get_by_role("button", name="Retire this dataset")).to_have_count(0)
+    assert service.call("GET", f"/v1/datasets/{granted[0]}")["state"] == "retired"
+
+
+def test_a_new_persons_key_is_shown_once_and_works_until_it_is_revoked(tab: Tab, fresh: str) -> None:
+    name = f"eve-{fresh}"
+    page = tab.sign_in(tab.service.curator_key, "#/people")
+    page.get_by_role("button", name="New person").click()
+    page.get_by_role("dialog").get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Create", exact=True).click()
+    key = page.locator("code.key").inner_text()
+    assert tab.service.call("GET", "/v1/whoami", key=key) == {"name": name, "role": "analyst"}
+    page.get_by_role("button", name="I have kept it").click()
+    expect(page.get_by_text(key)).to_have_count(0)
+
+    card = page.locator("article", has=page.get_by_role("heading", name=name, exact=True))
+    card.get_by_role("button", name="Revoke").click()
+    page.get_by_role("button", name="Revoke it").click()
+    expect(card.get_by_role("button", name="Revoke")).to_have_count(0)
+    listed = {each["name"]: each for each in tab.service.call("GET", "/v1/principals?limit=500")["items"]}
+    assert [bool(each["revoked_at"]) for each in listed[name]["keys"]] == [True]
+
+
+def test_a_grant_is_withdrawn(tab: Tab, service: Service, granted: tuple[str, str]) -> None:
+    page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}/grants")
+    page.get_by_role("button", name="Withdraw").click()
+    page.get_by_role("button", name="Withdraw it").click()
+    expect(page.get_by_role("cell", name="withdrawn")).to_be_visible()
+    assert service.call("GET", "/v1/datasets", key=granted[1])["items"] == []

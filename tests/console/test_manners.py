@@ -1,0 +1,241 @@
+"""How the console behaves towards everybody: keyboard, small screens, colours, keys, sentences for errors."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import Tab, rows
+from tests.support.console import Service
+
+pytestmark = pytest.mark.xdist_group("console")
+
+CHECKS = (Path(__file__).parent / "checks.js").read_text()
+BASIC_CHECKS = f"() => {{ {CHECKS} return basics(); }}"
+CONTRAST = f"() => {{ {CHECKS} return contrast(); }}"
+
+
+@pytest.fixture(scope="module")
+def finished(service: Service) -> tuple[str, str, str]:
+    """A dataset, an analyst's key and the analyst's finished job."""
+    key = service.analyst("grace")
+    columns = {"age": (0.0, 100.0), "income": (0.0, 80.0), "visits": (0.0, 10.0)}
+    service.dataset("manners", rows(), columns, caps={"grace": ("2", "0.000005")}, description="For manners.")
+    body = {"dataset": "manners", "k": 4, "epsilon": "1"}
+    job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
+    return "manners", key, job
+
+
+def pages_of_an_analyst(finished: tuple[str, str, str]) -> list[tuple[str, str]]:
+    """Addresses with what shows that each is complete."""
+    name, _, job = finished
+    return [
+        ("#/datasets", ".gauge"),
+        (f"#/datasets/{name}", ".facts"),
+        (f"#/datasets/{name}/job", "#after"),
+        (f"#/datasets/{name}/ledger", "td"),
+        ("#/jobs", "td"),
+        (f"#/jobs/{job}", "#receipt"),
+    ]
+
+
+def pages_of_a_curator(finished: tuple[str, str, str]) -> list[tuple[str, str]]:
+    name, _, job = finished
+    return [
+        ("#/datasets", ".gauge"),
+        ("#/datasets/new", "form"),
+        *((f"#/datasets/{name}{tab}", ".card") for tab in ("", "/grants", "/ledger", "/jobs", "/audit")),
+        (f"#/jobs/{job}", "#receipt"),
+        ("#/people", "article"),
+        ("#/audit", "td"),
+    ]
+
+
+def look_at_every_page(
+    tab: Tab, finished: tuple[str, str, str], look: Callable[[Page, str], list[str]]
+) -> list[str]:
+    """What `look` complains about, over every page of both roles."""
+    found = []
+    tab.go("")
+    expect(tab.page.get_by_label("Your key")).to_be_visible()
+    found += look(tab.page, "sign in")
+    for key, places in (
+        (finished[1], pages_of_an_analyst(finished)),
+        (tab.service.curator_key, pages_of_a_curator(finished)),
+    ):
+        tab.sign_in(key)
+        for place, sign in places:
+            tab.go(place)
+            expect(tab.page.locator(sign).first).to_be_visible()
+            expect(tab.page.locator(".busy, main[aria-busy]")).to_have_count(0)
+            found += [f"{place}: {each}" for each in look(tab.page, place)]
+        tab.page.get_by_role("button", name="Sign out").click()
+        expect(tab.page.get_by_label("Your key")).to_be_visible()
+    return found
+
+
+def test_every_page_passes_the_basic_checks_and_is_readable_in_the_light(
+    tab: Tab, finished: tuple[str, str, str]
+) -> None:
+    def look(page: Page, _place: str) -> list[str]:
+        return [*page.evaluate(BASIC_CHECKS), *page.evaluate(CONTRAST)]
+
+    assert look_at_every_page(tab, finished, look) == []
+
+
+def test_every_page_is_readable_in_the_dark(dark_tab: Tab, finished: tuple[str, str, str]) -> None:
+    assert look_at_every_page(dark_tab, finished, lambda page, _: page.evaluate(CONTRAST)) == []
+
+
+def test_no_page_scrolls_sideways_on_a_phone(phone: Tab, finished: tuple[str, str, str]) -> None:
+    def look(page: Page, _place: str) -> list[str]:
+        width = page.evaluate("document.documentElement.scrollWidth")
+        return [] if width <= 375 else [f"{width} pixels wide"]
+
+    assert look_at_every_page(phone, finished, look) == []
+
+
+def test_the_colours_can_be_switched_and_are_remembered(tab: Tab) -> None:
+    page = tab.go("")
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(background)
+    page.get_by_role("button", name="Dark colours").click()
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    expect(page.get_by_role("button", name="Light colours")).to_be_visible()
+    assert page.evaluate(background) == dark
+
+
+def test_a_job_is_planned_and_submitted_with_the_keyboard_alone(tab: Tab, granted: tuple[str, str]) -> None:
+    page = tab.go("")
+    keys = page.keyboard
+
+    def tab_to(name: str, role: str) -> None:
+        target = page.get_by_role(role, name=name).first  # type: ignore[arg-type]
+        expect(target).to_be_visible()
+        for _ in range(60):
+            keys.press("Tab")
+            if target.evaluate("e => e === document.activeElement"):
+                outline = target.evaluate(
+                    "e => e.matches(':focus-visible') && getComputedStyle(e).outlineStyle !== 'none'"
+                )
+                assert outline, f"{name} does not show that it has the focus"
+                return
+        pytest.fail(f"{name} cannot be reached with the Tab key")
+
+    tab_to("Your key", "textbox")
+    keys.type(granted[1])
+    keys.press("Enter")
+    tab_to("Plan a job", "link")
+    keys.press("Enter")
+    expect(page.locator("#cost")).to_have_text("ε 1")
+    tab_to("Epsilon", "slider")
+    keys.press("PageDown")
+    expect(page.locator("#cost")).not_to_have_text("ε 1")
+    tab_to("Submit for", "button")
+    keys.press("Enter")
+    expect(page.locator("#centres")).to_be_visible()
+
+
+def test_the_skip_link_leads_past_the_bar(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key)
+    page.reload()
+    expect(page.get_by_role("heading", name="Datasets", exact=True)).to_be_visible()
+    page.evaluate("document.activeElement.blur()")
+    page.get_by_role("link", name="Skip to the content").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Datasets", exact=True)).to_be_focused()
+
+
+def test_a_dialog_keeps_the_focus_closes_with_escape_and_gives_it_back(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/people")
+    page.get_by_role("button", name="New person").click()
+    window = page.get_by_role("dialog")
+    for press in ["Tab"] * 6 + ["Shift+Tab"] * 6:
+        page.keyboard.press(press)
+        assert window.evaluate("e => e.contains(document.activeElement)")
+    page.keyboard.press("Escape")
+    expect(window).to_have_count(0)
+    expect(page.get_by_role("button", name="New person")).to_be_focused()
+
+
+def test_a_page_takes_the_focus_and_names_itself(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key)
+    page.get_by_role("link", name="People").click()
+    expect(page.get_by_role("heading", name="People")).to_be_focused()
+    expect(page).to_have_title("People · Cairn")
+    expect(page.locator("#announcer")).to_have_text("People")
+
+
+def test_the_key_stays_in_this_tab_and_goes_when_it_signs_out(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key)
+    assert page.evaluate("Object.values(sessionStorage)") == [tab.service.curator_key]
+    assert page.evaluate("Object.values(localStorage).concat(document.cookie).join('')") == ""
+    assert all(tab.service.curator_key not in url for url in tab.requests)
+    other = tab.context.new_page()
+    other.goto(tab.service.address)
+    expect(other.get_by_label("Your key")).to_be_visible()
+    other.close()
+    page.get_by_role("button", name="Sign out").click()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+@pytest.mark.parametrize("key", ["cairn_00000000_no-such-key", "nonsense with spaces", "cairn_ключ"])
+def test_a_wrong_key_gets_a_sentence_that_says_what_to_do(tab: Tab, key: str) -> None:
+    page = tab.go("")
+    page.get_by_label("Your key").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert").first).to_contain_text("ask a curator for a new one")
+    expect(page.get_by_label("Your key")).to_be_focused()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_revoked_key_leads_back_to_the_door_with_the_reason(tab: Tab, fresh: str) -> None:
+    key = tab.service.analyst(f"gone-{fresh}")
+    page = tab.sign_in(key)
+    tab.service.call("DELETE", f"/v1/principals/gone-{fresh}")
+    page.get_by_role("link", name="Jobs").click()
+    expect(page.get_by_text("You were signed out")).to_be_visible()
+
+
+def test_an_absent_service_gets_a_sentence(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key)
+    tab.context.set_offline(True)
+    page.get_by_role("link", name="Jobs").click()
+    expect(page.get_by_role("alert").first).to_contain_text("The service did not answer.")
+    expect(page.get_by_role("alert").first).to_contain_text("Check the connection")
+    tab.complaints = [each for each in tab.complaints if "ERR_INTERNET_DISCONNECTED" not in each]
+
+
+def test_what_is_not_there_is_said_plainly(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/no-such-thing")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    expect(page.get_by_role("alert").first).to_contain_text("Check the name")
+
+
+def test_a_name_that_looks_like_markup_is_shown_as_text(tab: Tab, service: Service, fresh: str) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    service.dataset(f"evil-{fresh}", b"a,b\n1,2\n", {"a": (0, 1), "b": (0, 1)}, description=evil)
+    page = tab.sign_in(service.curator_key, f"#/datasets/evil-{fresh}")
+    expect(page.get_by_text(evil)).to_be_visible()
+    assert page.locator("main img").count() == 0
+
+
+def test_a_phone_shows_the_whole_story(phone: Tab, granted: tuple[str, str]) -> None:
+    page = phone.sign_in(granted[1])
+    page.get_by_role("article").get_by_role("link", name="Plan a job").tap()
+    expect(page.locator("#cost")).to_have_text("ε 1")
+    page.get_by_role("button", name="Submit for").tap()
+    expect(page.get_by_role("img", name="Map of 4 centres")).to_be_visible()
+    assert (
+        page.get_by_role("img", name="Map of 4 centres").evaluate("e => e.getBoundingClientRect().right")
+        <= 375
+    )
+
+
+def test_the_console_works_from_its_own_files_alone(tab: Tab, tmp_path: Path) -> None:
+    page = tab.sign_in(tab.service.curator_key)
+    loaded = page.evaluate("performance.getEntriesByType('resource').map((e) => new URL(e.name).host)")
+    assert set(loaded) == {tab.service.address.removeprefix("http://")}
