@@ -18,7 +18,7 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test lint format check audit chaos bench clean
+.PHONY: help install run test lint format check audit chaos bench screenshots clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,9 @@ chaos: $(TEST_READY) ## Run the long fault-injection tests against real worker p
 
 bench: $(TEST_READY) ## Run a benchmark; BENCH="NAME --options" chooses it, BENCH=--help lists them
 	$(BIN)/python -m benchmarks $(BENCH)
+
+screenshots: $(TEST_READY) ## Draw the console's pictures in docs/images again, with the system's Chromium
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.console.pictures
 
 clean: ## Remove .venv and every cache and build product
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
