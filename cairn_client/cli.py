@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from cairn_client.commands import budgets, datasets, jobs, people, session
@@ -11,13 +14,30 @@ __all__ = ["app"]
 
 app = typer.Typer(
     cls=Group,
-    help="Differentially private clustering: ask a Cairn service for centres, or keep its datasets.",
     epilog="Exit codes: 0 done, 1 refused, 2 wrong usage, 3 not signed in or wrong role, 4 not found, "
     "5 budget or cap too small, 6 service away or busy, 7 job without a result, 8 bad data, 130 stopped.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"cairn {version('cairn')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_say_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Differentially private clustering: ask a Cairn service for centres, or keep its datasets."""
+
+
 for part in (session, datasets, budgets, jobs, people):
     part.add_to(app)
 

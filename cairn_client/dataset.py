@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,17 @@ from cairn_client.wire import (
 __all__ = ["Dataset"]
 
 _UPLOAD_SECONDS = 3600.0
+
+
+class Request(TypedDict, total=False):
+    """What a job may say beside k, epsilon and delta."""
+
+    objective: str
+    algorithm: str
+    options: Mapping[str, Any] | None
+    sites: str | None
+    rehearsal: bool
+    idempotency_key: str | None
 
 
 class Dataset:
@@ -100,11 +111,25 @@ class Dataset:
 
     @overload
     def cluster(
-        self, k: int, epsilon: Number, delta: Number | None = None, *, wait: Literal[False], **rest: Any
+        self,
+        k: int,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        wait: Literal[False],
+        **request: Unpack[Request],
     ) -> Job: ...
     @overload
     def cluster(
-        self, k: int, epsilon: Number, delta: Number | None = None, *, wait: Literal[True] = True, **rest: Any
+        self,
+        k: int,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        wait: Literal[True] = True,
+        timeout: float | None = None,
+        progress: bool | Show | None = None,
+        **request: Unpack[Request],
     ) -> Result: ...
     def cluster(
         self,
@@ -115,7 +140,7 @@ class Dataset:
         wait: bool = True,
         timeout: float | None = None,
         progress: bool | Show | None = None,
-        **request: Any,
+        **request: Unpack[Request],
     ) -> Result | Job:
         """Submit a job, wait for it with a progress bar, and return its result; takes what `submit` takes.
 

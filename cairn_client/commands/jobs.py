@@ -24,13 +24,14 @@ from cairn_client.commands.common import (
     print_pairs,
     print_table,
 )
+from cairn_client.errors import Unreachable
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
 from cairn_client.receipt import is_whole
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "watched"]
 
 Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many centres.")]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
@@ -169,7 +170,7 @@ def submit(
             idempotency_key=idempotency_key,
         )
         if watch or output is not None:
-            _print_result(_watched(job), output, as_json)
+            _print_result(watched(job), output, as_json)
             return
     if as_json:
         print_json(job.facts)
@@ -215,7 +216,7 @@ def job(
     with client() as signed_in:
         found = signed_in.job(id)
         if watch:
-            _print_result(_watched(found), None, as_json)
+            _print_result(watched(found), None, as_json)
             return
     if as_json:
         print_json(found.facts)
@@ -250,7 +251,7 @@ def cancel(id: JobId = "latest", as_json: Json = False) -> None:
 def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
     """Print or write a job's centres, waiting for them if need be."""
     with client() as signed_in:
-        _print_result(_watched(signed_in.job(id)), output, as_json)
+        _print_result(watched(signed_in.job(id)), output, as_json)
 
 
 def receipt(
@@ -290,7 +291,7 @@ def receipt(
 # --- watching -----------------------------------------------------------------------------------------------
 
 
-def _watched(job: Job) -> Result:
+def watched(job: Job) -> Result:
     """The result of a job, watched until it is there; Ctrl-C leaves the job running."""
     if job.ended:
         return job.result()
@@ -300,6 +301,10 @@ def _watched(job: Job) -> Result:
     except KeyboardInterrupt:
         hint(f"\nLeft job {job.id} running; come back with `cairn job {job.id} --watch`.")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except Unreachable:
+        raise Unreachable(
+            f"the connection broke, but the job goes on: come back with `cairn job {job.id} --watch`"
+        ) from None
 
 
 @contextmanager

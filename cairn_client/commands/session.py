@@ -22,6 +22,8 @@ def login(
 ) -> None:
     """Keep an address and a key for later commands. The key is asked for, or read from standard input."""
     address = full_address(url)
+    if is_open(address):
+        hint(f"Careful: the key travels to {address} unencrypted; use an https address where there is one.")
     if sys.stdin.isatty():
         key = typer.prompt("Key", hide_input=True, err=True)
     else:
@@ -30,8 +32,6 @@ def login(
     with Client(entered.address, entered.key) as entering:
         me = entering.whoami()
     path = store_login(entered)
-    if is_open(address):
-        hint(f"Careful: the key travels to {address} unencrypted; use an https address where there is one.")
     typer.echo(f"Signed in at {address} as {me.name} ({me.role}); the key is kept in {path}.")
 
 

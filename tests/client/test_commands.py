@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cairn_client import Client, Unreachable
 from cairn_client.cli import app
 from cairn_client.commands.common import ExitCode
+from cairn_client.commands.jobs import watched
 from cairn_client.login import login_file
 from tests.markdown import ROOT
 from tests.support.flaky import flaky
@@ -119,6 +121,10 @@ def test_wrong_usage_has_its_own_exit_code(words: list[str]) -> None:
     assert "Traceback" not in cairn(*words, code=ExitCode.USAGE).output
 
 
+def test_the_version_is_told() -> None:
+    assert re.fullmatch(r"cairn \d+\.\d+\.\d+\S*\n", cairn("--version").stdout)
+
+
 def test_every_exit_code_is_documented() -> None:
     page = (ROOT / "docs" / "commands.md").read_text()
     assert [code for code in ExitCode if not re.search(rf"(?m)^\| {code.value} \|", page)] == []
@@ -139,6 +145,11 @@ def test_login_tries_the_key_and_keeps_it_for_its_owner_alone(
     assert as_json("whoami") == {"name": "analyst", "role": "analyst", "url": live.url}
     cairn("logout")
     assert not login_file().exists()
+
+
+def test_login_warns_before_a_key_travels_unencrypted() -> None:
+    done = cairn("login", "http://cairn.invalid", stdin="cairn_00000000_x\n", code=ExitCode.AWAY)
+    assert done.stderr.startswith("Careful: the key travels to http://cairn.invalid unencrypted")
 
 
 def test_login_with_a_wrong_key_keeps_nothing(live: Live) -> None:
@@ -255,6 +266,14 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(live: Live) -> 
     found = re.search(r"Left job (\S+) running; come back with `cairn job \1 --watch`\.", said)
     assert found, said
     assert "rehearsal" in cairn("job", found[1], "--watch").output
+
+
+def test_a_connection_that_breaks_for_good_while_watching_says_how_to_come_back(live: Live) -> None:
+    with flaky(live.url) as proxy:
+        visits = Client(proxy.url, live.analyst_key, patience=0.2).dataset("visits")
+        job = visits.submit(k=2, epsilon=1, rehearsal=True, algorithm="sulq")
+    with pytest.raises(Unreachable, match=f"come back with `cairn job {job.id} --watch`"):
+        watched(job)
 
 
 @pytest.mark.usefixtures("as_curator")
