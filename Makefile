@@ -18,10 +18,10 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test lint format check audit chaos bench screenshots clean
+.PHONY: help install run test test-upload lint format check audit chaos bench screenshots clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(TEST_READY) ## Make .venv and install Cairn with everything that tests and benchmarks need
 
@@ -48,6 +48,9 @@ audit: $(TEST_READY) ## Run the long privacy audits, and every property test on 
 
 chaos: $(TEST_READY) ## Run the long fault-injection tests against real worker processes
 	$(PYTEST) -m chaos $(PYTEST_ARGS)
+
+test-upload: $(TEST_READY) ## Upload 1,000,000 x 20 numbers to a real server and print what memory that takes
+	UPLOAD_ROWS=1000000 $(PYTEST) -s tests/acceptance/test_upload.py -k little_memory $(PYTEST_ARGS)
 
 bench: $(TEST_READY) ## Run a benchmark; BENCH="NAME --options" chooses it, BENCH=--help lists them
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from fastapi import FastAPI
 
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 __all__ = ["app", "application"]
 
@@ -104,7 +106,7 @@ def worker(
 ) -> None:
     """Start worker processes, which run jobs; stop them with SIGTERM."""
     from service.logs import configure
-    from service.worker import supervise
+    from service.supervisor import supervise
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)

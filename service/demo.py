@@ -6,11 +6,16 @@ The rows are drawn by this module, so they are nobody's; everything else is as i
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from threading import Thread
 
+import httpx
 import numpy as np
 import typer
+from sqlalchemy.orm import Session
 
 import migrations
 from core.privacy import Budget
@@ -21,6 +26,7 @@ from service.db import Database
 from service.schemas.common import BudgetBody
 from service.schemas.data import Bounds, Box, DatasetBody
 from service.settings import Settings
+from service.tables import Dataset
 from service.uploads.batch import Wanted
 from service.uploads.encode import Upload, encode_upload
 from service.uploads.spool import Spool
@@ -42,21 +48,25 @@ def run_demo(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], N
     settings = Settings(
         database_url=f"sqlite:///{directory / 'demo.sqlite3'}", cache_directory=directory / "cache"
     )
-    if "port" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"port": _free_port(settings.host)})
+    quiet = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
+    port = {} if "port" in settings.model_fields_set else {"port": _free_port(settings.host)}
+    settings = settings.model_copy(update={**quiet, **port})
     database = Database(settings.database_address())
     migrations.upgrade(database.engine)
     curator, analyst = _prepare(database, settings, directory / _KEYS)
     database.dispose()
-    typer.echo(_words(settings.address, curator, analyst))
+    words = _words(settings.address, curator, analyst)
+    Thread(target=_say_when_ready, args=(settings.address, words), daemon=True).start()
     serve(settings, max(1, settings.worker_processes))
 
 
 def _prepare(database: Database, settings: Settings, keys: Path) -> tuple[str, str]:
-    """The two keys of the demo; made on the first start, read from their file afterwards."""
+    """The two keys of the demo; made with everything else on the first start, in one transaction."""
     with database.read() as session:
         known = auth.has_principals(session)
     if known:
+        if not keys.exists():
+            raise typer.BadParameter(f"{keys} is missing; begin again with `cairn-server demo --fresh`")
         curator, analyst = keys.read_text().split()
         return curator, analyst
     now = SystemClock().now()
@@ -66,16 +76,16 @@ def _prepare(database: Database, settings: Settings, keys: Path) -> tuple[str, s
         second = auth.create_principal(session, "analyst", "analyst", by=owner, at=now)
         curator = auth.issue_key(session, first, by="curator", at=now, label="demo").text
         analyst = auth.issue_key(session, second, by="curator", at=now, label="demo").text
-    keys.touch(mode=0o600)
-    keys.write_text(f"{curator}\n{analyst}\n")
-    _load(database, settings, owner)
+        dataset = datasets.create(session, _facts(), owner=owner, at=now)
+        _store(session, dataset, settings, owner, now)
+        grants.grant(session, dataset, second, Budget.of("5", "0.00001"), actor=owner.name, at=now)
+        keys.touch(mode=0o600)
+        keys.write_text(f"{curator}\n{analyst}\n")
     return curator, analyst
 
 
-def _load(database: Database, settings: Settings, owner: Caller) -> None:
-    """Create the dataset, store its rows and grant the analyst half of the budget."""
-    now = SystemClock().now()
-    body = DatasetBody(
+def _facts() -> DatasetBody:
+    return DatasetBody(
         name=_NAME,
         description="Made-up visits to a shop: minutes spent, and the hour of the day.",
         columns=["minutes", "hour"],
@@ -83,30 +93,17 @@ def _load(database: Database, settings: Settings, owner: Caller) -> None:
         size=_ROWS,
         budget=BudgetBody(epsilon="10", delta="0.00002"),
     )
-    with database.write() as session:
-        dataset = datasets.create(session, body, owner=owner, at=now)
+
+
+def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller, now: datetime) -> None:
+    """Take the rows the way an upload goes."""
     spool = Spool(settings.spool_directory, settings.max_upload_bytes)
     spool.write(_csv())
     wanted = Wanted(datasets.domain_of(dataset))
     upload = Upload(spool, "text/csv", wanted, False, settings.chunk_bytes, None, settings.max_upload_bytes)
     encoded = encode_upload(upload)
-    report = {
-        "format": encoded.format,
-        "rows": encoded.rows,
-        "clipped_rows": encoded.clipped_rows,
-        "bad_rows": 0,
-        "bad_row_lines": [],
-        "rows_over_limit": 0,
-        "ignored_columns": [],
-        "bytes": spool.size,
-        "sha256": spool.sha256,
-        "warnings": [],
-    }
-    with database.write() as session:
-        datasets.seal(session, dataset.id, encoded.chunks.chunks(), report, actor=owner.name, at=now)
-        analyst = auth.principal_named(session, "analyst")
-        dataset, _ = datasets.find(session, _NAME, owner)
-        grants.grant(session, dataset, analyst, Budget.of("5", "0.00001"), actor=owner.name, at=now)
+    report = encoded.report(spool, datasets.warnings(dataset, wanted.domain))
+    datasets.seal(session, dataset.id, encoded.chunks.chunks(), report, actor=owner.name, at=now)
     encoded.chunks.close()
     spool.close()
 
@@ -120,6 +117,17 @@ def _csv() -> bytes:
     rows = np.clip(generator.normal(middles[kind], spread[kind]), [0, 0], [120, 24]).round(2)
     lines = "\n".join(f"{minutes},{hour}" for minutes, hour in rows.tolist())
     return f"minutes,hour\n{lines}\n".encode()
+
+
+def _say_when_ready(address: str, words: str) -> None:
+    """Print how to use the service once it answers: nobody should paste a command too early."""
+    while True:
+        try:
+            if httpx.get(f"{address}/readyz", timeout=5).is_success:
+                typer.echo(words)
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
 
 
 def _free_port(host: str) -> int:
@@ -136,7 +144,7 @@ def _free_port(host: str) -> int:
 
 def _words(address: str, curator: str, analyst: str) -> str:
     return f"""
-Cairn is starting at {address}  (stop it with Ctrl-C; the API page is {address}/docs)
+Cairn answers at {address}  (stop it with Ctrl-C; the API page is {address}/docs)
 
   curator's key   {curator}
   analyst's key   {analyst}

@@ -71,7 +71,7 @@ class Settings(BaseSettings):
         description="Most the chunk cache of one machine holds, in bytes; 0 switches it off.",
     )
     chunk_bytes: int = Field(
-        default=16 * MIB,
+        default=8 * MIB,
         ge=4096,
         le=256 * MIB,
         description="Encoded size one stored chunk aims at, in bytes.",

@@ -2,8 +2,7 @@
 
     claim + charge (one transaction) -> execute -> result + end (one transaction)
 
-Each worker is a process of its own with one job at a time. A supervisor starts them and starts them
-again when they are lost.
+Each worker is a process of its own with one job at a time; `supervisor` starts them.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -31,13 +28,12 @@ from service.queue import Claim
 from service.settings import Settings
 from service.ticks import Progress, next_tick
 
-__all__ = ["Worker", "main", "supervise"]
+__all__ = ["Worker", "main"]
 
 log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ENDED_BY_LIMIT = 75
-_RESTART_SECONDS = 1.0
 
 
 class Heartbeat(threading.Thread):
@@ -211,37 +207,3 @@ def main() -> None:
     log.info("worker started", worker=worker.name)
     worker.run(alive=lambda: os.getppid() == parent)
     database.dispose()
-
-
-def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
-    """Keep so many worker processes running until SIGTERM or SIGINT."""
-    stop = threading.Event()
-
-    def order_stop(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, order_stop)
-    signal.signal(signal.SIGINT, order_stop)
-    parent = os.getppid()
-    threads = str(max(1, (os.cpu_count() or 1) // processes))
-    environment = settings.as_environment() | dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads
-    )
-    children = [_start(environment) for _ in range(processes)]
-    while not stop.wait(_RESTART_SECONDS) and (not stop_with_parent or os.getppid() == parent):
-        for place, child in enumerate(children):
-            if child.poll() is not None:
-                log.warning("a worker process ended; starting another", code=child.returncode)
-                children[place] = _start(environment)
-    for child in children:
-        child.terminate()
-    for child in children:
-        child.wait()
-
-
-def _start(environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", "from service.worker import main; main()"],
-        env=environment,
-        start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
-    )

@@ -132,7 +132,7 @@ async def upload_data(
         try:
             if await request.is_disconnected():
                 raise ClientDisconnect
-            report = _report(encoded, spool, dataset)
+            report = encoded.report(spool, datasets.warnings(dataset, upload.wanted.domain))
             await run_in_threadpool(_store, context, dataset, encoded, report, caller)
         finally:
             encoded.chunks.close()
@@ -174,21 +174,6 @@ def _store(
         datasets.seal(
             session, dataset.id, encoded.chunks.chunks(), report, actor=caller.name, at=context.clock.now()
         )
-
-
-def _report(encoded: Encoded, spool: Spool, dataset: Dataset) -> dict[str, Any]:
-    return {
-        "format": encoded.format,
-        "rows": encoded.rows,
-        "clipped_rows": encoded.clipped_rows,
-        "bad_rows": encoded.bad.count,
-        "bad_row_lines": encoded.bad.first,
-        "rows_over_limit": encoded.rows_over_limit,
-        "ignored_columns": list(encoded.ignored_columns)[:1000],
-        "bytes": spool.size,
-        "sha256": spool.sha256,
-        "warnings": datasets.warnings(dataset, datasets.domain_of(dataset)),
-    }
 
 
 def _digest(header: str | None) -> str | None:

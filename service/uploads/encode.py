@@ -20,7 +20,9 @@ from service.uploads.people import RowsPerPerson
 from service.uploads.spool import Spool, detect
 from service.uploads.tables import read_arrow, read_parquet
 
-__all__ = ["Encoded", "encode_upload"]
+__all__ = ["Encoded", "Upload", "encode_upload"]
+
+_MOST_NAMES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,21 @@ class Encoded:
     bad: BadRowList
     rows_over_limit: int
     ignored_columns: tuple[str, ...]
+
+    def report(self, spool: Spool, warnings: list[str]) -> dict[str, Any]:
+        """What the curator is told, and the dataset remembers."""
+        return {
+            "format": self.format,
+            "rows": self.rows,
+            "clipped_rows": self.clipped_rows,
+            "bad_rows": self.bad.count,
+            "bad_row_lines": self.bad.first,
+            "rows_over_limit": self.rows_over_limit,
+            "ignored_columns": list(self.ignored_columns)[:_MOST_NAMES],
+            "bytes": spool.size,
+            "sha256": spool.sha256,
+            "warnings": warnings,
+        }
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,6 @@ def tell_the_story(service: RunningService) -> None:
     ]
     kinds = [row["kind"] for row in ledger]
     assert kinds.count("charge") + kinds.count("void") == kinds.count("reserve")
-    carla.close()
-    ada.close()
 
 
 def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> None:
@@ -149,8 +147,6 @@ def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> Non
     assert ada.wait(last["id"])["state"] == "succeeded"
     whole = carla.call("GET", "/v1/datasets/flowers").json()["budget"]
     assert (whole["spent"]["epsilon"], whole["remaining"]["epsilon"]) == ("3", "0")
-    carla.close()
-    ada.close()
 
 
 def test_service_loses_no_accuracy_against_core(empty_url: str, tmp_path: Path) -> None:
@@ -199,6 +195,4 @@ def losses_through_the_service(service: RunningService) -> list[float]:
         states = list(pool.map(lambda job: ada.wait(job)["state"], jobs))
     assert states == ["succeeded"] * JOBS
     results = [ada.call("GET", f"/v1/jobs/{job}/result", expect=200).json() for job in jobs]
-    carla.close()
-    ada.close()
     return [mean_loss(each["centres"]) for each in results]

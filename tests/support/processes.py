@@ -67,6 +67,7 @@ class RunningService:
 
     def __init__(self, process: subprocess.Popen[bytes], address: str, log: Path):
         self.process, self.address, self.log = process, address, log
+        self._people: list[RemotePerson] = []
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
@@ -86,12 +87,15 @@ class RunningService:
 
     def stop(self) -> int:
         """Stop as an operator would."""
+        for person in self._people:
+            person.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
 
     def person(self, key: str) -> RemotePerson:
-        return RemotePerson(self.address, key)
+        self._people.append(RemotePerson(self.address, key))
+        return self._people[-1]
 
 
 class RemotePerson:

@@ -1,0 +1,26 @@
+"""Start PostgreSQL as an ordinary user, make a database, stop: run as root, this becomes that user first."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from tests.support.postgres import Server, unprivileged_user
+
+
+def main() -> None:
+    tempfile.gettempdir()
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(unprivileged_user())
+    server = Server()
+    assert server.user is None
+    try:
+        server.create()
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main()
