@@ -290,13 +290,18 @@ class GridBalls(View):
 
     @cached_property
     def offsets(self) -> Integers:
-        side = math.isqrt(self.reach)
-        if (2 * side + 1) ** self.base.width > 50 * MOST_OFFSETS:
+        return self.offsets_within(self.base.width, self.reach)
+
+    @staticmethod
+    def offsets_within(width: int, reach: int) -> Integers:
+        """All steps from a grid point to one within sqrt(reach)."""
+        side = math.isqrt(reach)
+        if (2 * side + 1) ** width > 50 * MOST_OFFSETS:
             raise ValueError("the reach covers too many grid points: use fewer dimensions or a shorter reach")
         found = [
             offset
-            for offset in itertools.product(range(-side, side + 1), repeat=self.base.width)
-            if sum(step * step for step in offset) <= self.reach
+            for offset in itertools.product(range(-side, side + 1), repeat=width)
+            if sum(step * step for step in offset) <= reach
         ]
         return np.array(found, dtype=np.int64)
 

@@ -17,6 +17,7 @@ ARGUED = (
     "core/coverage",
     "core/cubes",
     "core/families",
+    "core/buckets",
     "core/mechanisms",
     "core/statistics",
     "core/groups",

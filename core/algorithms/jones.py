@@ -1,4 +1,4 @@
-"""Jones, Nguyen and Nguyen (2021): k centres among public sites, by maximum coverage over growing radii."""
+"""Jones et al. (2021): k centres among public sites, by maximum coverage over growing radii."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.blocks.cover import cover, coverage_for, growing_radii, rest_of
+from core.blocks.cover import above_noise, cover, coverage_for, growing_radii, rest_of
 from core.blocks.medoids import weighted_medoids
 from core.coverage import Cover
 from core.domain import Dense, Domain, Ids
@@ -121,7 +121,7 @@ class Jones(Algorithm):
         family = SiteBalls(distances, tuple(given["radii"]))
         listed = np.unique(np.concatenate(cover(probe, "cover", family, given["rounds"])))
         counts = probe.measure("counts", SiteCounts(distances, listed))
-        weights = np.maximum(counts, 0).astype(np.float64)
+        weights = above_noise(counts, plan.step("counts").mechanism)
         costs = (distances.between(listed) / distances.reach) ** given["power"]
         picked = weighted_medoids(costs, weights, plan.k)
         nearest = costs[:, picked].argmin(axis=1)

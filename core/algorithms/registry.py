@@ -10,9 +10,11 @@ from core.algorithms.balcan import Balcan
 from core.algorithms.balcan_median import BalcanMedian
 from core.algorithms.balcan_sparse import BalcanSparse
 from core.algorithms.base import Algorithm, Clustering
+from core.algorithms.chaturvedi import Chaturvedi
 from core.algorithms.grid import Grid
 from core.algorithms.gupta import Gupta
 from core.algorithms.jones import Jones
+from core.algorithms.jones_euclidean import JonesEuclidean
 from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.domain import Domain
@@ -32,6 +34,8 @@ _ALGORITHMS: dict[str, Algorithm] = {
         BalcanSparse(),
         Gupta(),
         Jones(),
+        JonesEuclidean(),
+        Chaturvedi(),
         Sulq(),
         Grid(),
     )

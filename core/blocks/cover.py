@@ -7,14 +7,18 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from core.blocks.projection import random_projection
 from core.coverage import Cover
+from core.domain import Dense
 from core.families import Family
-from core.mechanisms import Coverage
+from core.mechanisms import Coverage, LaplaceNoise, Mechanism
 from core.privacy import MARGIN, Budget
 from core.probe import Probe
+from core.views import Encoded, RowView
 
-__all__ = ["cover", "coverage_for", "growing_radii", "rest_of"]
+__all__ = ["above_noise", "cover", "coverage_for", "growing_radii", "in_few_dimensions", "rest_of"]
 
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
@@ -49,3 +53,22 @@ def cover(probe: Probe, step: str, family: Family, rounds: int) -> list[Integers
     """The indices that were picked at each level, in `rounds` rounds each."""
     picks = probe.measure(step, Cover(family, (rounds,) * family.levels))
     return [picks[level * rounds : (level + 1) * rounds] for level in range(family.levels)]
+
+
+def above_noise(counts: Integers, mechanism: Mechanism) -> Floats:
+    """Released counts as weights: zero where noise alone would explain them.
+
+    Of m counts without records, half a one exceeds log(m) times the scale of Laplace noise on average. Many
+    small weights at random places would draw centres away from where records are.
+    """
+    assert isinstance(mechanism, LaplaceNoise)
+    return np.where(counts > math.log(max(len(counts), 2)) / mechanism.epsilon, counts, 0).astype(np.float64)
+
+
+def in_few_dimensions(probe: Probe) -> RowView:
+    """Records in as many dimensions as the plan says: projected at random, or as they are."""
+    domain, dimension = probe.plan.domain, probe.plan.parameters["dimension"]
+    rows = Encoded.of(domain)
+    if isinstance(domain, Dense) and domain.dimension == dimension:
+        return rows
+    return random_projection(rows, dimension, probe.draw("projection"))

@@ -1,17 +1,21 @@
-"""Weighted k-medoids on released counts: k of some public sites, by greedy choice and swaps."""
+"""Weighted k-medoids (k of some public sites) and k-medians (any k points) on released counts."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["weighted_medoids"]
+from core.blocks.coreset import nearest_points, weighted_kmeans
+
+__all__ = ["weighted_medians", "weighted_medoids"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 #: Swaps end the search sooner as a rule; each of them lowers the cost.
 MOST_SWAPS = 200
+#: Steps of Weiszfeld's algorithm.
+MEDIAN_STEPS = 50
 
 
 def weighted_medoids(costs: Floats, weights: Floats, k: int) -> Integers:
@@ -57,3 +61,23 @@ def _best_swap(costs: Floats, weights: Floats, chosen: list[int]) -> tuple[int, 
     totals[:, chosen] = np.inf
     out, comes = divmod(int(totals.argmin()), costs.shape[1])
     return out, comes, float(weights @ first - totals[out, comes])
+
+
+def weighted_medians(points: Floats, weights: Floats, k: int, draw: np.random.Generator) -> Floats:
+    """k medians of weighted points, or the points themselves where there are no more than k.
+
+    Weiszfeld's steps from k-means centres: each centre moves to the mean of its points, weighted by one over
+    their distance.
+    """
+    centres = weighted_kmeans(points, weights, k, draw)
+    shortest = 1e-3 * max(float(np.abs(points).max()), 1.0)
+    for _ in range(MEDIAN_STEPS):
+        label = nearest_points(points, centres)
+        away = np.linalg.norm(points - centres[label], axis=1)
+        pull = weights / np.maximum(away, shortest)
+        mass = np.bincount(label, pull, minlength=len(centres))
+        sums = np.stack(
+            [np.bincount(label, pull * column, minlength=len(centres)) for column in points.T], axis=1
+        )
+        centres = np.where(mass[:, None] > 0, sums / np.maximum(mass, 1e-300)[:, None], centres)
+    return centres
