@@ -22,9 +22,9 @@ def is_whole(receipt: Mapping[str, Any]) -> bool:
     return receipt.get("digest") == digest_of(receipt)
 
 
-def size_error(receipt: Mapping[str, Any]) -> float | None:
-    """The standard deviation of the noise in a released cluster size, or None where none is told."""
-    for step in reversed(receipt.get("steps", [])):
+def size_error(planned: Mapping[str, Any]) -> float | None:
+    """The standard deviation of the noise in a cluster's size, by a plan or a receipt; None where none is."""
+    for step in reversed(planned.get("steps", [])):
         if step.get("statistic") != "cluster-counts":
             continue
         mechanism = step.get("mechanism", {})

@@ -16,6 +16,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, TypeVar
 
+from cairn_client.receipt import size_error
+
 __all__ = [
     "Account",
     "AlgorithmFacts",
@@ -263,6 +265,16 @@ class PlanFacts:
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
     warnings: list[str]
+
+    @property
+    def average_size(self) -> float:
+        """Records in an average cluster, by the public size of the dataset."""
+        return float(self.plan["domain"]["size"]) / float(self.plan["k"])
+
+    @property
+    def size_error(self) -> float | None:
+        """The standard deviation of the noise in a cluster's size; None where no sizes are counted."""
+        return size_error(self.plan)
 
 
 @dataclass(frozen=True)

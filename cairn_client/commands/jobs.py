@@ -98,6 +98,8 @@ def plan(
 
 def _print_plan(quote: PlanFacts) -> None:
     after = quote.remaining_after or {}
+    error = quote.size_error
+    noise = f"about ±{error:.3g} records; an average cluster has {quote.average_size:.4g}" if error else None
     print_pairs(
         [
             ("algorithm", quote.plan.get("algorithm")),
@@ -105,6 +107,7 @@ def _print_plan(quote: PlanFacts) -> None:
             ("cost", quote.cost),
             ("fits", "yes" if quote.fits else "no: less is left than it costs"),
             *((f"left of the {where} afterwards", amount) for where, amount in after.items()),
+            ("noise in a size", noise),
             *((f"forecast: {where}", value) for where, value in _flat(quote.forecast)),
             *(("warning", each) for each in quote.warnings),
         ]

@@ -22,6 +22,7 @@ from cairn_client import (
     WaitTimeout,
     is_whole,
 )
+from cairn_client.receipt import size_error
 from cairn_client.wire import JobFacts
 from tests.support.live import Live
 
@@ -58,6 +59,13 @@ def test_plan_and_job_cost_the_same_and_the_ledger_says_so(live: Live) -> None:
     assert [row.kind for row in mine.ledger() if row.job == job.id] == ["reserve", "charge"]
     assert mine.facts.cap is not None
     assert mine.facts.cap.spent.epsilon == Decimal("0.25")
+
+
+def test_a_plan_tells_the_noise_in_sizes_that_the_receipt_confirms(live: Live, finished: Job) -> None:
+    plan = live.analyst().dataset(finished.facts.dataset).plan(k=2, epsilon="0.5", algorithm="sulq")
+    assert plan.average_size == 200
+    assert plan.size_error == size_error(finished.receipt())
+    assert plan.size_error is not None
 
 
 def test_a_result_has_centres_inside_the_bounds_and_a_whole_receipt(finished: Job) -> None:

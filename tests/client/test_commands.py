@@ -204,6 +204,7 @@ def test_a_plan_shows_cost_steps_and_what_is_left() -> None:
     assert re.search(r"cost\s+epsilon 0.5", shown.stdout)
     assert "left of the cap afterwards" in shown.stdout
     assert "what it measures" in shown.stdout
+    assert re.search(r"noise in a size\s+about ±[\d.]+ records; an average cluster has 6667", shown.stdout)
 
 
 def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
