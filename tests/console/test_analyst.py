@@ -12,8 +12,6 @@ from playwright.sync_api import Page, expect
 from tests.console.conftest import THREE_GROUPS, Tab
 from tests.support.console import Service
 
-pytestmark = pytest.mark.xdist_group("console")
-
 
 def plan_a_job(tab: Tab, granted: tuple[str, str]) -> Page:
     """Sign in, and wait until the first price is there."""
@@ -122,7 +120,7 @@ def test_a_rehearsal_is_free_and_says_so_everywhere(tab: Tab, granted: tuple[str
     expect(page.locator("#centres")).to_be_visible()
     expect(page.get_by_text("these centres say nothing about the data")).to_be_visible()
     expect(page.locator("#receipt")).to_contain_text("A rehearsal on synthetic rows")
-    page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs").click()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs", exact=True).click()
     expect(page.get_by_text("rehearsal, free")).to_be_visible()
     spent = tab.service.call("GET", f"/v1/datasets/{granted[0]}", key=granted[1])["cap"]["spent"]
     assert spent["epsilon"] == "0"
@@ -182,3 +180,26 @@ def test_an_impossible_request_is_explained_in_place(tab: Tab, granted: tuple[st
     expect(page.locator("#quote").get_by_role("alert")).to_be_visible()
     page.get_by_label("Epsilon, exactly").fill("0.5")
     expect(page.locator("#cost")).to_have_text("ε 0.5")
+
+
+def test_many_columns_are_drawn_as_lines_and_rho_is_the_currency_of_zcdp(
+    tab: Tab, service: Service, fresh: str
+) -> None:
+    name, key = f"wide-{fresh}", service.analyst(f"ada-{fresh}")
+    body = {"name": name, "dimension": 40, "bounds": {"box": {"low": 0, "high": 1}}, "size": 2000}
+    budget = {"epsilon": "2", "delta": "0.00001"}
+    service.call("POST", "/v1/datasets", json={**body, "budget": budget, "accountant": "zcdp"})
+    file = BytesIO()
+    np.save(file, np.random.default_rng(1).integers(0, 3, (2000, 1)) / 2 * np.ones(40))
+    upload = {"content": file.getvalue(), "headers": {"Content-Type": "application/x-npy"}}
+    service.call("PUT", f"/v1/datasets/{name}/data", **upload)
+    service.call("PUT", f"/v1/datasets/{name}/grants/ada-{fresh}", json=budget)
+    page = tab.sign_in(key, f"#/datasets/{name}/job")
+    expect(page.locator("#cost")).to_contain_text("ρ")
+    expect(page.locator("#quote")).to_contain_text("worth ε 1")
+    page.get_by_role("button", name="Submit for ρ").click()
+    expect(page.get_by_text("The plane in which the centres differ most")).to_be_visible()
+    expect(page.get_by_role("img", name="Profile of centre").first.locator("path")).to_have_count(2)
+    expect(page.locator("#centres thead th")).to_have_count(14)
+    page.get_by_role("button", name="Show 28 more columns").click()
+    expect(page.locator("#centres thead th")).to_have_count(42)

@@ -3,13 +3,10 @@
 import csv
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.conftest import Tab, rows
 from tests.support.console import Service
-
-pytestmark = pytest.mark.xdist_group("console")
 
 
 def describe(page: Page, name: str) -> None:

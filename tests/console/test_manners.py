@@ -9,8 +9,6 @@ from playwright.sync_api import Page, expect
 from tests.console.conftest import Tab, rows
 from tests.support.console import Service
 
-pytestmark = pytest.mark.xdist_group("console")
-
 CHECKS = (Path(__file__).parent / "checks.js").read_text()
 BASIC_CHECKS = f"() => {{ {CHECKS} return basics(); }}"
 CONTRAST = f"() => {{ {CHECKS} return contrast(); }}"
@@ -163,8 +161,8 @@ def test_a_dialog_keeps_the_focus_closes_with_escape_and_gives_it_back(tab: Tab)
 
 def test_a_page_takes_the_focus_and_names_itself(tab: Tab) -> None:
     page = tab.sign_in(tab.service.curator_key)
-    page.get_by_role("link", name="People").click()
-    expect(page.get_by_role("heading", name="People")).to_be_focused()
+    page.get_by_role("link", name="People", exact=True).click()
+    expect(page.get_by_role("heading", name="People", exact=True)).to_be_focused()
     expect(page).to_have_title("People · Cairn")
     expect(page.locator("#announcer")).to_have_text("People")
 
@@ -196,14 +194,14 @@ def test_a_revoked_key_leads_back_to_the_door_with_the_reason(tab: Tab, fresh: s
     key = tab.service.analyst(f"gone-{fresh}")
     page = tab.sign_in(key)
     tab.service.call("DELETE", f"/v1/principals/gone-{fresh}")
-    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("link", name="Jobs", exact=True).click()
     expect(page.get_by_text("You were signed out")).to_be_visible()
 
 
 def test_an_absent_service_gets_a_sentence(tab: Tab) -> None:
     page = tab.sign_in(tab.service.curator_key)
     tab.context.set_offline(True)
-    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("link", name="Jobs", exact=True).click()
     expect(page.get_by_role("alert").first).to_contain_text("The service did not answer.")
     expect(page.get_by_role("alert").first).to_contain_text("Check the connection")
     tab.complaints = [each for each in tab.complaints if "ERR_INTERNET_DISCONNECTED" not in each]

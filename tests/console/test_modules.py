@@ -13,8 +13,6 @@ from core.plan import Plan, Request, Step
 from core.privacy import Budget
 from tests.console.conftest import Tab
 
-pytestmark = pytest.mark.xdist_group("console")
-
 CALL = "([file, name, given]) => import(`/console/${file}`).then((m) => m[name](...given))"
 
 

@@ -69,7 +69,7 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, positio
       ]),
       ...ticks(...places.y, height / 60).map((t) => [
         s("line", { class: "grid", y1: y(t), y2: y(t), x1: margin.left, x2: w - margin.right }),
-        s("text", { x: margin.left - 7, y: y(t) + 4, "text-anchor": "end" }, places.ticked ? number(t, 3) : ""),
+        s("text", { x: margin.left - 7, y: y(t) + 4, "text-anchor": "end" }, places.ticked && places.yName ? number(t, 3) : ""),
       ]),
     ];
     const order = places.points.map((_, i) => i).sort((a, b) => records[b] - records[a]);

@@ -1,7 +1,8 @@
 // What a plan lets expect, computed from its steps and from public facts: never from rows.
 //
 // A mechanism adds noise relative to the most that one record can change a statistic. For the number of
-// records in a cluster that is one record; for the sum of their positions, at most the radius of the bounds.
+// records in a cluster that is one record; for the sum of their positions it is the radius to which the
+// cluster is clipped, taken here as the radius of the bounds: compact clusters get less noise than that.
 
 const UNITS = 32767;
 
@@ -48,7 +49,6 @@ export function noise(plan) {
   const sum = sums && lengths ? spread(sums.mechanism, { width, l1: Math.sqrt(width) }) : null;
   return {
     size,
-    // At most: algorithms clip each cluster to a radius that is usually much smaller than the bounds'.
     position: sum === null ? null : (records) => (sum * UNITS) / Math.max(records, 1),
     lengths,
   };

@@ -4,7 +4,7 @@ import { get, nextStep, post, Problem } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { forecast, verdict } from "../forecast.js";
 import { amount, count, delta, epsilonInWords, number, percent, plural, sentence, strength, value } from "../format.js";
-import { checkbox, decimal, explain, field, figures, form, gauge, input, notice, radios, select, submit } from "../widgets.js";
+import { checkbox, decimal, explain, facts, field, figures, form, gauge, input, notice, radios, select, submit } from "../widgets.js";
 
 const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
 const LEAST = 0.01;
@@ -195,14 +195,21 @@ function drawQuote(place, quote, found, rehearsal) {
       : figures([
           ["Size of a cluster", h("span", { id: "forecast-size" }, `± ${count(2 * expected.size)}`), `records in 95 of 100 runs; an average one has ${count(expected.average)}`],
           ["Smallest cluster that stands out", h("span", { id: "forecast-smallest" }, count(expected.smallest)), "records: three times the noise"],
-          expected.relativePosition !== null ? ["Position of a centre", h("span", { id: "forecast-position" }, `± ${percent(2 * expected.relativePosition)}`), "of a column's range, at most"] : ["Position of a centre", "–", ""],
+          expected.relativePosition !== null ? ["Position of a centre", h("span", { id: "forecast-position" }, `± ${percent(2 * expected.relativePosition)}`), "of a column's range, for clusters as wide as the bounds; compact ones get less"] : ["Position of a centre", "–", ""],
         ]),
     word && notice(word[1], h("p", {}, word[0])),
+    ownForecast(quote.forecast),
     h("p", { class: "small muted" }, `From public numbers alone: ${plural(expected.measurements, "measurement")} with noise, for about ${count(plan.domain.size)} records.`),
     h("h3", {}, `Algorithm: ${plan.algorithm}`),
     h("p", { class: "muted", id: "reason" }, plan.reason ? sentence(plan.reason) : "You chose it."),
     quote.warnings.map((words) => notice("warn", h("p", {}, sentence(words)))),
   );
+}
+
+// What the algorithm itself expects, as far as it is numbers and words.
+function ownForecast(given) {
+  const entries = Object.entries(given).filter(([, each]) => ["number", "string"].includes(typeof each));
+  return entries.length > 0 && facts(entries.map(([key, each]) => [key.replaceAll("_", " "), typeof each === "number" ? number(each) : each]));
 }
 
 function account(name, held, cost) {

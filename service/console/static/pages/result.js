@@ -37,7 +37,7 @@ export function resultView(job, result, receipt) {
 function mapCard(shape) {
   const { picture, label } = mapOfCentres(shape);
   const areas = shape.sizes ? "Areas show noisy sizes. " : "";
-  const rings = shape.position ? "Dashed rings: where the centre could have come out in 95 of 100 runs, for the noise of the last round at most." : "";
+  const rings = shape.position ? "Dashed rings: the last round's noise in 95 of 100 runs, for clusters as wide as the bounds; compact ones get less." : "";
   return h("section", { class: "card stack" }, h("h2", {}, "Where the centres lie"), picture, h("p", { class: "small muted" }, `${label} ${areas}${rings}`));
 }
 
