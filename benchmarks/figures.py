@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import figures_balcan
+from benchmarks import figures_balcan, figures_chaturvedi
 from benchmarks.panels import draw_panels, measure_panels
 
 __all__ = ["app"]
@@ -36,3 +36,12 @@ def balcan(runs: Runs = 5, only: Only = "", mnist: Mnist = None, redraw: Redraw 
     if not redraw:
         measure_panels("balcan", panels, runs, [name for name in only.split(",") if name])
     draw_panels("balcan", panels)
+
+
+@app.command()
+def chaturvedi(runs: Runs = 5, only: Only = "", mnist: Mnist = None, redraw: Redraw = False) -> None:
+    """Chaturvedi et al. (2021), Figure 1: loss by k on MNIST and a mixture."""
+    panels = figures_chaturvedi.panels(mnist)
+    if not redraw:
+        measure_panels("chaturvedi", panels, runs, [name for name in only.split(",") if name])
+    draw_panels("chaturvedi", panels)
