@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Self
 
@@ -59,6 +59,9 @@ MARGIN = 1e-9
 #: Above this epsilon a guarantee means nothing and the formulas leave the range of doubles.
 LARGEST_EPSILON = 1000
 
+#: Doubles end at 1e-324; a longer tail of decimals only costs time.
+FINEST_DECIMAL = 400
+
 Amount = str | int | float | Decimal
 
 
@@ -74,14 +77,16 @@ def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = Fals
         raise InvalidBudget(f"{name} must be finite", parameter=name)
     if value.adjusted() > 30:
         raise InvalidBudget(f"{name} is too large", parameter=name)
-    scaled = value.scaleb(len(str(unit)) - 1)
-    whole = scaled.to_integral_value(ROUND_FLOOR)
-    if whole != scaled and not rounding_down:
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and exponent < -FINEST_DECIMAL:
+        raise InvalidBudget(f"{name} has more than {FINEST_DECIMAL} decimals: use fewer", parameter=name)
+    scaled = Fraction(value) * unit  # exact, however many digits were written
+    if scaled.denominator != 1 and not rounding_down:
         raise InvalidBudget(
             f"{name} must be a whole number of units of {Decimal(1) / unit}: use fewer decimals",
             parameter=name,
         )
-    return int(whole)
+    return math.floor(scaled)
 
 
 def units_text(units: int, unit: int) -> str:
@@ -92,7 +97,7 @@ def units_text(units: int, unit: int) -> str:
 
 def units_up(amount: float, unit: int) -> int:
     """A computed cost as units, rounded up."""
-    return math.ceil(Decimal(amount).scaleb(len(str(unit)) - 1))
+    return math.ceil(Fraction(amount) * unit)
 
 
 @dataclass(frozen=True, order=False)

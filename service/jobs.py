@@ -111,7 +111,8 @@ def _sites(session: Session, dataset: Dataset, name: str) -> dict[str, Any]:
     if found is None:
         raise NotFound(f"{dataset.name} has no site set named {name}")
     values = np.frombuffer(found.payload, dtype="<f8").reshape(found.count, found.width)
-    return {"sites" if found.kind == "coordinates" else "distances": values.tolist()}
+    numbers = "points" if found.kind == "coordinates" else "matrix"
+    return {"sites": {"kind": found.kind, numbers: values.tolist()}}
 
 
 def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[str, Any]:

@@ -66,6 +66,8 @@ def test_a_float_counts_as_the_decimal_it_prints_as() -> None:
         ("1e309", "0", "epsilon"),
         ("1001", "0", "epsilon"),
         ("1e-13", "0", "epsilon"),
+        ("0.1" + "0" * 40 + "1", "0", "epsilon"),
+        ("1e-999999999", "0", "epsilon"),
         ("one", "0", "epsilon"),
         (True, "0", "epsilon"),
         (None, "0", "epsilon"),

@@ -51,6 +51,21 @@ def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
     assert np.load(io.BytesIO(npy.content)).tolist() == centres
 
 
+@pytest.mark.parametrize("algorithm", ["gupta", "jones"])
+def test_facilities_are_placed_among_a_named_set_of_sites(small_house: House, algorithm: str) -> None:
+    small_house.ready(release_ticks=False)
+    put = {"content": b"1,1\n5,2\n9,3\n", "headers": {"Content-Type": "text/csv"}}
+    assert small_house.carla.call("PUT", "/v1/datasets/flowers/sites/shops", **put).status_code == 200
+    request = {"dataset": "flowers", "k": 2, "algorithm": algorithm, "objective": "medians", "sites": "shops"}
+    answer = small_house.ada.post("/v1/jobs", {**request, "epsilon": "0.5"})
+    assert answer.status_code == 202, answer.text
+    assert small_house.work()
+    centres = small_house.ada.get("/v1/jobs/latest/result").json()["centres"]
+    assert all(
+        np.abs(np.array([[1, 1], [5, 2], [9, 3]]) - centre).max(axis=1).min() < 1e-9 for centre in centres
+    )
+
+
 def test_receipt_carries_every_step_and_its_own_digest(small_house: House) -> None:
     small_house.ready(release_ticks=False)
     job = small_house.submit("0.25").json()
