@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core import sampling
-from core.privacy import Approximate, Gaussian, Loss, Pure
+from core.privacy import ZCDP, Approximate, Gaussian, Loss, Pure
 from core.sensitivity import Sensitivity
 from core.totals import SparseCounts
 
@@ -123,7 +123,17 @@ class L2Noise:
         if not sensitivity.one_block or total.ndim != 2:
             raise ValueError("the L2-norm mechanism needs a statistic of which one record touches one row")
         scales = _scales(sensitivity, total.shape, sensitivity.l2 / self.epsilon).reshape(total.shape)
-        return sampling.l2_vectors(total, scales, sensitivity.grid)
+        return sampling.l2_vectors(total, scales, max(sensitivity.grid, _coarse_grid(scales)))
+
+
+def _coarse_grid(scales: npt.NDArray[np.float64]) -> int:
+    """Multiples that released vectors are rounded to: about a thousandth of their noise.
+
+    A vector with one uncertain coordinate is decided in mpmath, as a whole. On a fine grid that would happen
+    to nearly every vector of tens of thousands of coordinates, and take minutes.
+    """
+    deviation = float(scales.min()) * math.sqrt(scales.shape[1])
+    return 1 << max(0, math.floor(math.log2(deviation / 1024)))
 
 
 @dataclass(frozen=True)
@@ -157,30 +167,35 @@ class Choice:
 class TopChoice:
     """Picks in each row `picks` different entries, one after the other, with weight exp(eta * magnitude).
 
-    One record touches one row, at most `touched` of its entries: epsilon-DP with
-    eta = epsilon / (scale * linf * (picks + min(touched, picks))).
+    One record touches one row, at most `touched` of its entries. `amount` is an epsilon, with
+    eta = epsilon / (scale * linf * (picks + min(touched, picks))), or, where `concentrated`, a rho of zCDP,
+    with eta = sqrt(2 * rho / picks) / (scale * linf).
     """
 
     kind: ClassVar[str] = "top-choice"
-    epsilon: float
+    amount: float
     picks: int
+    concentrated: bool = False
 
     def __post_init__(self) -> None:
         if self.picks < 1:
             raise ValueError("at least one entry is picked")
 
     @property
-    def loss(self) -> Pure:
-        return Pure(self.epsilon)
+    def loss(self) -> Pure | ZCDP:
+        return ZCDP(self.amount) if self.concentrated else Pure(self.amount)
 
     def release(self, total: Integers, sensitivity: Sensitivity) -> Integers:
         if sensitivity.scales.size != 1:
             raise ValueError("magnitudes are compared with each other and need one scale")
         if not sensitivity.one_block or total.ndim != 2 or total.shape[1] < self.picks:
             raise ValueError("picks come from rows of enough entries, of which one record touches one row")
+        reach = float(sensitivity.scales.reshape(())) * sensitivity.linf
         touched = self.picks if sensitivity.touched is None else min(sensitivity.touched, self.picks)
-        reach = float(sensitivity.scales.reshape(())) * sensitivity.linf * (self.picks + touched)
-        rate = self.epsilon / (reach * _OUTWARDS)
+        if self.concentrated:
+            rate = math.sqrt(2 * self.amount / self.picks) / (reach * _OUTWARDS)
+        else:
+            rate = self.amount / (reach * (self.picks + touched) * _OUTWARDS)
         return np.array([sampling.choices(np.abs(row), rate, self.picks) for row in total], dtype=np.int64)
 
 

@@ -14,7 +14,7 @@ from core.blocks.split import Split
 from core.groups import EntrySums, PickedSums, TopEntries
 from core.mechanisms import GaussianNoise, LaplaceNoise, TopChoice, additive_noise
 from core.plan import Step
-from core.privacy import Gaussian, Pure
+from core.privacy import Pure
 from core.probe import Probe
 from core.statistics import ClusterCounts
 from core.views import Assigned
@@ -27,10 +27,8 @@ Floats = npt.NDArray[np.float64]
 _SELECT, _VALUES, _SIZES = 0.6, 0.3, 0.1
 
 
-def _selection_epsilon(split: Split, fraction: float, times: int) -> float:
-    """The epsilon of a choice of several columns, whose range is not bounded as a single choice's is."""
-    loss = split.noise(fraction * _SELECT, times)
-    return loss.mu if isinstance(loss, Gaussian) else loss.epsilon
+#: A column should be found if a cluster's records reach this share of its largest sum.
+_TELLING = 0.25
 
 
 def affordable_picks(
@@ -38,18 +36,19 @@ def affordable_picks(
 ) -> int:
     """How many columns to pick: 2s/eta, but no more than can be told from noise, judged from public numbers.
 
-    A column that every tenth record of a cluster has, at full size, should outweigh all empty columns.
+    A column that every fourth record of a cluster has, at full size, should outweigh all empty columns.
     """
     printed = math.ceil(2 * entries / eta)
-    epsilon = _selection_epsilon(split, fraction, 1)
-    telling = epsilon * (size / k) / (10 * 2 * math.log(max(width, 2)))
-    return max(1, min(printed, width, int(telling)))
+    amount = split.part(fraction * _SELECT)
+    records = _TELLING * size / k / math.log(max(width, 2))
+    telling = amount * records / 2 if split.budget.is_pure else 2 * amount * records**2
+    return max(1, min(printed, width, int(min(telling, 1e9))))
 
 
 def sparse_steps(split: Split, fraction: float, picks: int, rounds: int) -> tuple[Step, ...]:
     """The planned measurements of `rounds` recoveries, which together spend this fraction of the budget."""
     values, sizes = split.noise(fraction * _VALUES, rounds), split.noise(fraction * _SIZES, rounds)
-    select = TopChoice(_selection_epsilon(split, fraction, rounds), picks)
+    select = TopChoice(split.part(fraction * _SELECT, rounds), picks, not split.budget.is_pure)
     noise = LaplaceNoise(values.epsilon) if isinstance(values, Pure) else GaussianNoise(values.mu)
     return (
         Step("columns", select, EntrySums.kind, rounds, "in which columns each cluster's mean is large"),

@@ -32,6 +32,10 @@ class Split:
         part = self._whole * fraction / times
         return Pure(part) if self.budget.is_pure else Gaussian(math.sqrt(2 * part))
 
+    def part(self, fraction: float, times: int = 1) -> float:
+        """The epsilon, or where a delta is offered the rho, of each of `times` steps of this fraction."""
+        return self._whole * fraction / times
+
     def choice(self, fraction: float, times: int = 1) -> float:
         """The epsilon of each of `times` choices that together spend this fraction."""
         part = self._whole * fraction / times
