@@ -38,7 +38,7 @@ class Line:
     cluster: Callable[[Dataset, Setting, int], Floats]
     #: Settings it is able to run; all of them unless told otherwise.
     serves: Callable[[Setting], bool] = lambda setting: True
-    #: One run is enough where nothing is drawn at random.
+    #: One run is enough.
     once: bool = False
 
 
