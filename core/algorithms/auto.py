@@ -11,17 +11,25 @@ __all__ = ["choose"]
 
 def choose(domain: Domain, request: Request) -> tuple[str, str]:
     """The name of the algorithm for this request, and why."""
+    pure = request.budget.is_pure
+    guarantee = "pure epsilon" if pure else "epsilon and delta"
     match domain.kind:
         case "dense":
-            return "summit", _why_summit(request)
-        case "sparse" if request.objective == "means":
-            return "sulq", "sparse rows: rounds of noisy averages need no dense copy of them"
+            return (
+                "summit",
+                f"dense rows, k-{request.objective} under {guarantee}: the house algorithm loses least",
+            )
+        case "sparse" if pure and request.objective == "means":
+            return (
+                "balcan-sparse",
+                "sparse rows, k-means under pure epsilon: noise in few chosen columns hurts less than in all",
+            )
+        case "sparse":
+            return (
+                "summit",
+                f"sparse rows, k-{request.objective} under {guarantee}: clusters are found in a projection",
+            )
     raise UnknownAlgorithm(
-        f"auto has no algorithm for {request.objective} on {domain.kind} data: name one",
+        "rows that name sites need the sites: ask for gupta or jones, with the sites as an option",
         parameter="algorithm",
     )
-
-
-def _why_summit(request: Request) -> str:
-    guarantee = "pure epsilon" if request.budget.is_pure else "epsilon and delta"
-    return f"dense rows, k-{request.objective} under {guarantee}: the house algorithm loses least"

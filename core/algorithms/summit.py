@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm, Clustering, read_options
-from core.algorithms.summit_tuning import Schedule, schedule_for
+from core.algorithms.summit_tuning import Schedule, forecast_for, schedule_for, widest_unit
 from core.arithmetic import WEIGHT_ONE
-from core.blocks.coreset import nearest_points, weighted_kmeans
+from core.blocks.coreset import weighted_kmeans
 from core.blocks.noise import deviation
 from core.blocks.rounds import (
     Round,
@@ -23,10 +23,12 @@ from core.blocks.rounds import (
     shrink_by_groups,
     trimmed_shares,
 )
+from core.blocks.seeds import exactly, inside, merged, padded, reseeded
 from core.blocks.starts import clip_into
 from core.blocks.subspace import Subspace, principal_axes
 from core.blocks.tree import Coreset, grow_tree, halvings, level_bits
 from core.domain import UNITS, Domain
+from core.groups import GroupSums
 from core.mechanisms import LaplaceNoise, additive_noise, vector_noise
 from core.plan import Plan, Request, Step, Work
 from core.privacy import Pure, Shares
@@ -40,7 +42,7 @@ from core.statistics import (
     SecondMoments,
     Sums,
 )
-from core.views import Assigned, Encoded, Projected
+from core.views import Assigned, Encoded, Projected, RowView
 
 __all__ = ["Summit"]
 
@@ -48,6 +50,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _EXPLORE = RoundSteps("explore-spread", "explore-sums", "explore-sizes")
+_RECOVER = RoundSteps("", "recover-sums", "recover-sizes")
 
 
 def _refine(number: int) -> RoundSteps:
@@ -61,7 +64,7 @@ class Summit(Algorithm):
     summary = "subspace, adaptive tree and clipped rounds: nearly as good as without privacy"
     objectives = ("means", "medians")
     guarantee = "either"
-    domains = ("dense",)
+    domains = ("dense", "sparse")
     options = ()
 
     def plan(self, domain: Domain, request: Request) -> Plan:
@@ -75,7 +78,8 @@ class Summit(Algorithm):
             budget=request.budget,
             steps=_steps(schedule, Shares(request.budget, domain.rows_per_person)),
             parameters=schedule.to_json(),
-            work=_work(schedule, domain),
+            forecast=forecast_for(schedule, domain, request),
+            work=_work(schedule, domain, request.k),
         )
 
     def run(self, plan: Plan, probe: Probe) -> Clustering:
@@ -109,9 +113,21 @@ def _steps(schedule: Schedule, shares: Shares) -> tuple[Step, ...]:
     )
     rounds = schedule.explore_rounds
     steps += _round_steps(_EXPLORE, shares, schedule.explore_share / rounds, tuning.EXPLORE_SUMS, rounds)
-    for number, share in enumerate(schedule.refine_shares, 1):
+    if schedule.sketch:
+        steps += _recover_steps(shares, schedule.refine_shares[0])
+    for number in schedule.refine_numbers:
+        share = schedule.refine_shares[number - 1]
         steps += _round_steps(_refine(number), shares, share, tuning.REFINE_SUMS, 1)
     return tuple(steps)
+
+
+def _recover_steps(shares: Shares, share: float) -> list[Step]:
+    sums = vector_noise(shares.of(share * tuning.REFINE_SUMS))
+    sizes = additive_noise(shares.of(share * (1 - tuning.REFINE_SUMS)))
+    return [
+        Step(_RECOVER.sizes, sizes, ClusterCounts.kind, 1, "how many records each cluster of the sketch has"),
+        Step(_RECOVER.sums, sums, GroupSums.kind, 1, "where its middle lies in all columns"),
+    ]
 
 
 def _round_steps(names: RoundSteps, shares: Shares, share: float, sums: float, rounds: int) -> list[Step]:
@@ -141,17 +157,19 @@ def _round_steps(names: RoundSteps, shares: Shares, share: float, sums: float, r
     ]
 
 
-def _work(schedule: Schedule, domain: Domain) -> Work:
+def _work(schedule: Schedule, domain: Domain, k: int) -> Work:
     size, width = float(domain.size), float(domain.dimension)
-    axes = min(width, tuning.MOST_AXES)
-    passes = 4.0 + 3.0 * schedule.refine_rounds
-    operations = size * width * (passes + axes + 2.0 * schedule.refine_rounds * schedule.explore_centres)
-    operations += size * axes * schedule.explore_rounds * (schedule.explore_centres + 2.0)
-    operations += schedule.tree_levels * size * 20.0
-    memory = 2.0 * size * axes + 16.0 * size + 24.0 * schedule.explore_centres * width + 6e7
+    seen = float(schedule.sketch or width)  # columns in which second moments are taken
+    axes = min(seen, tuning.MOST_AXES)
+    operations = (
+        size * width * (4.0 + seen * bool(schedule.sketch) + axes + schedule.refine_rounds * (k + 4.0))
+    )
+    operations += size * axes * schedule.explore_rounds * (schedule.explore_centres + 4.0)
+    operations += 20.0 * size * schedule.tree_levels
+    memory = 4.0 * size * axes + 16.0 * size + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
     if schedule.moments:
-        operations += size * width * width + 10.0 * width**3
-        memory += 40.0 * width * width
+        operations += size * seen * seen + 10.0 * seen**3
+        memory += 40.0 * seen * seen
     return Work(operations, memory)
 
 
@@ -166,6 +184,11 @@ class _Scene:
     view: Projected
     #: Units of the projected view per encoded unit.
     zoom: float
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviations along the axes of the projected view, in its units."""
+        return np.sqrt(np.maximum(self.subspace.variances, 0.0)) * self.zoom
 
 
 class _Run:
@@ -187,15 +210,18 @@ class _Run:
             np.maximum(last.sizes, 0.0),
             self._plan,
             dict(self._probe.draws),
-            {"axes": int(scene.subspace.axes.shape[1]), "clipping_radii_units": last.radii.tolist()},
+            {
+                "axes": int(scene.subspace.axes.shape[1]),
+                # In units of the widest column: multiplied by the forecast, the noise in each centre.
+                "clipping_radii": (last.radii * widest_unit(self._domain)).tolist(),
+            },
         )
 
     # --- scene ----------------------------------------------------------------------------------------------
 
     def _scene(self) -> _Scene:
         size = max(float(self._probe.measure("size", Count(self._domain.fingerprint))[0]), 1.0)
-        sums = self._probe.measure("centre", Sums(self._rows))[0]
-        centre = np.rint(clip_into(self._domain, (sums / size)[None, :])[0]).astype(np.int64)
+        centre = self._centre(size)
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         assigned = Assigned(self._rows, centre[None, :])
         histogram = self._probe.measure("radius", NormHistogram(assigned, edges))[0].astype(np.float64)
@@ -210,36 +236,60 @@ class _Run:
         view = Projected(self._rows, matrix, UNITS, centre)
         return _Scene(centre, size, radius, subspace, view, zoom)
 
+    def _centre(self, size: float) -> Integers:
+        """The mean of all records, shrunk towards the middle of the bounds where noise would carry it off."""
+        width = self._rows.width
+        mean = self._probe.measure("centre", Sums(self._rows))[0] / size
+        noise = width * (UNITS * deviation(self._plan, "centre", width) / size) ** 2
+        mean = mean * max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
+        rounded: Integers = np.rint(clip_into(self._domain, mean[None, :])[0]).astype(np.int64)
+        return rounded
+
     def _subspace(
         self, centre: Integers, size: float, shares: Floats, edges: Integers, radius: int, tight: int
     ) -> Subspace:
-        width = self._rows.width
+        """Axes in all columns, orthonormal or (through a sketch) nearly so."""
+        width, sketch = self._rows.width, self._sketch()
         middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
 
         def energy(limit: int) -> float:
             return max(float(shares @ np.minimum(middles, limit) ** 2), 1e-9)
 
         if not self._schedule.moments:
-            axes = np.eye(width)
-            if width > tuning.RANDOM_AXES:
-                drawn = self._probe.draw("axes").normal(size=(width, tuning.RANDOM_AXES))
-                axes = np.linalg.qr(drawn)[0]
-            variance = energy(radius) / width
-            return Subspace(axes, np.full(axes.shape[1], variance), axes, np.zeros(width))
-        packed = self._probe.measure("moments", SecondMoments(self._rows, centre, tight))
-        noise = float(tight) ** 2 * deviation(self._plan, "moments", width)
+            axes = np.eye(width) if sketch is None else sketch
+            variances = np.full(axes.shape[1], energy(radius) / axes.shape[1])
+            return Subspace(axes, variances, axes, np.zeros(width))
+        view: RowView = self._rows
+        middle, zoom = centre, 1.0
+        if sketch is not None:
+            zoom = UNITS / (tuning.SKETCH_ROOM * radius)
+            matrix = np.rint(sketch * (WEIGHT_ONE * zoom)).astype(np.int64)
+            view, middle = Projected(self._rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
+        clip = min(max(round(tight * zoom), 1), 2 * UNITS)
+        packed = self._probe.measure("moments", SecondMoments(view, middle, clip))
+        noise = float(clip) ** 2 * deviation(self._plan, "moments")
         if self._plan.budget.is_pure:
-            noise *= width  # Laplace noise pays for the l1 norm of a whole matrix
-        found = principal_axes(packed, width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)
-        unclipped = max(1.0, energy(radius) / energy(tight))
-        return replace(found, variances=found.variances * unclipped)
+            noise *= view.width  # Laplace noise pays for the l1 norm of a whole matrix
+        found = principal_axes(packed, view.width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)
+        found = replace(
+            found, variances=found.variances * (max(1.0, energy(radius) / energy(tight)) / zoom**2)
+        )
+        return found if sketch is None else replace(found, axes=sketch @ found.axes)
+
+    def _sketch(self) -> Floats | None:
+        """A random projection that keeps lengths on average; None where all columns are looked at."""
+        columns = self._schedule.sketch
+        if columns == 0:
+            return None
+        drawn = self._probe.draw("sketch").normal(size=(self._rows.width, columns))
+        return drawn / math.sqrt(columns)
 
     # --- coreset --------------------------------------------------------------------------------------------
 
     def _tree(self, scene: _Scene) -> Coreset:
         schedule = self._schedule
         axes = min(schedule.tree_axes, scene.view.width)
-        reach = tuning.BOX_DEVIATIONS * np.sqrt(scene.subspace.variances[:axes]) * scene.zoom
+        reach = tuning.BOX_DEVIATIONS * scene.deviations[:axes]
         cuts = halvings(np.clip(reach, 1.0, UNITS), schedule.tree_depth)
         noise = deviation(self._plan, "tree")
         first = tuning.first_bits(scene.size, noise, schedule.tree_depth)
@@ -254,39 +304,50 @@ class _Run:
         k, draw = self._plan.k, self._probe.draw("seeding")
         noise = deviation(self._plan, _EXPLORE.sizes)
         seeds = tuning.affordable_seeds(scene.size, noise, k, self._schedule.explore_centres)
-        coreset = _padded(coreset, seeds + 2, scene, draw)
+        coreset = padded(coreset, seeds + 2, scene.deviations, draw)
         centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         weights = np.ones(len(centres))
         groups = _groups(scene.view.width)
         for number in range(self._schedule.explore_rounds):
             outcome = noisy_round(self._probe, _EXPLORE, scene.view, centres, edges, scene.view.width)
-            moves = shorten(shrink_by_groups(outcome, groups, outcome.moves, 1.0), outcome.radii)
-            centres = _inside(outcome.centres + moves)
+            moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
+            centres = inside(outcome.centres + moves)
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
             if number + 1 < self._schedule.explore_rounds:
-                centres = _reseed(centres, weights, outcome.spreads, coreset, scene, draw)
-        return _merge(centres, weights, k, draw)
+                centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
+        return merged(centres, weights, k, draw)
 
     # --- refinement -----------------------------------------------------------------------------------------
 
     def _refine(self, scene: _Scene, seeds: Floats) -> tuple[Floats, Round]:
-        axes = scene.subspace.axes
-        width, kept = axes.shape
-        centres = clip_into(self._domain, scene.centre + (seeds / scene.zoom) @ axes.T)
-        centres = _enough(centres, self._plan.k)
+        seeds = exactly(seeds, self._plan.k)
+        if self._schedule.sketch:
+            shrinkage = _Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
+            centres = self._recover(scene, seeds, shrinkage)
+        else:
+            shrinkage = _Shrinkage.by_axes(scene.subspace)
+            centres = scene.centre + (seeds / scene.zoom) @ scene.subspace.axes.T
         # Two records in the ball of the data are at most its diameter apart; the last bin takes the rest.
         edges = geometric_edges(min(2 * scene.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         medians = self._plan.objective == "medians"
-        shrinkage = _Shrinkage(scene.subspace)
-        for number in range(1, self._schedule.refine_rounds + 1):
-            outcome = noisy_round(
-                self._probe, _refine(number), self._rows, centres, edges, min(width, 2 * kept), medians
-            )
-            moves = shrinkage.of(outcome)
+        free = min(self._rows.width, 2 * scene.view.width)
+        for number in self._schedule.refine_numbers:
+            centres = clip_into(self._domain, centres)
+            outcome = noisy_round(self._probe, _refine(number), self._rows, centres, edges, free, medians)
+            moves = shrinkage.of(outcome.moves, outcome.errors)
             moves = shorten(moves, 4 * np.sqrt(outcome.spreads) if medians else outcome.radii)
-            centres = clip_into(self._domain, outcome.centres + moves)
-        return centres, outcome
+            centres = outcome.centres + moves
+        return clip_into(self._domain, centres), outcome
+
+    def _recover(self, scene: _Scene, seeds: Floats, shrinkage: _Shrinkage) -> Floats:
+        """Centres in all columns of clusters that were found in a sketch."""
+        assigned = Assigned(scene.view, np.rint(seeds).astype(np.int64))
+        counted = self._probe.measure(_RECOVER.sizes, ClusterCounts(assigned)).astype(np.float64)
+        sizes = np.maximum(counted, max(2 * deviation(self._plan, _RECOVER.sizes), 1.0))
+        sums = self._probe.measure(_RECOVER.sums, GroupSums(assigned, self._rows))
+        errors = UNITS * deviation(self._plan, _RECOVER.sums, self._rows.width) / sizes
+        return scene.centre + shrinkage.of(sums / sizes[:, None] - scene.centre, errors)
 
 
 def _groups(width: int) -> list[npt.NDArray[np.intp]]:
@@ -297,84 +358,32 @@ def _groups(width: int) -> list[npt.NDArray[np.intp]]:
 class _Shrinkage:
     """Empirical Bayes in groups of coordinates that vary alike between clusters."""
 
-    def __init__(self, subspace: Subspace) -> None:
-        width, wide = subspace.candidates.shape
-        self._axes = subspace.candidates
+    def __init__(self, axes: Floats, across: list[npt.NDArray[np.intp]]) -> None:
+        width, wide = axes.shape
+        self._axes = axes
         self._along = _groups(wide)
-        self._across = np.array_split(np.argsort(-subspace.leftover), min(tuning.GROUPS_OF_COLUMNS, width))
+        self._across = across
         self._outside = (width - wide) / width
 
-    def of(self, outcome: Round) -> Floats:
-        """The moves of a round, shrunk as far as the noise asks for."""
-        inner = outcome.moves @ self._axes
-        moves = shrink_by_groups(outcome, self._along, inner, 1.0) @ self._axes.T
+    @classmethod
+    def by_axes(cls, subspace: Subspace) -> _Shrinkage:
+        """Few principal axes at a time, then columns by what the axes leave of their variance."""
+        columns = np.argsort(-subspace.leftover, kind="stable")
+        return cls(subspace.candidates, np.array_split(columns, min(tuning.GROUPS_OF_COLUMNS, len(columns))))
+
+    @classmethod
+    def by_columns(cls, importance: Floats) -> _Shrinkage:
+        """Columns in order of importance, in groups that double in size."""
+        columns = np.argsort(-importance, kind="stable")
+        cuts = [tuning.FIRST_COLUMNS * (2**i - 1) for i in range(1, 32)]
+        groups = np.split(columns, [cut for cut in cuts if cut < len(columns)])
+        return cls(np.zeros((len(columns), 0)), groups)
+
+    def of(self, moves: Floats, errors: Floats) -> Floats:
+        """Moves with these standard deviations per coordinate, shrunk as far as the noise asks for."""
+        inner = moves @ self._axes
+        shrunk: Floats = shrink_by_groups(inner, errors, self._along) @ self._axes.T
         if self._outside > 0:
-            rest = outcome.moves - inner @ self._axes.T
-            moves += shrink_by_groups(outcome, self._across, rest, self._outside)
-        return moves
-
-
-def _inside(points: Floats) -> Floats:
-    """Points of the projected view moved into its ball."""
-    norms = np.linalg.norm(points, axis=1, keepdims=True)
-    inside: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
-    return inside
-
-
-def _padded(coreset: Coreset, least: int, scene: _Scene, draw: np.random.Generator) -> Coreset:
-    """The coreset with random points of hardly any weight where it has too few of its own."""
-    missing = max(0, least - len(coreset.points))
-    deviations = np.sqrt(np.maximum(scene.subspace.variances, 0.0)) * scene.zoom
-    extra = _inside(draw.normal(size=(missing, scene.view.width)) * np.maximum(0.7 * deviations, 1.0))
-    return Coreset(
-        np.concatenate([coreset.points, extra]), np.concatenate([coreset.weights, np.full(missing, 1e-3)])
-    )
-
-
-def _reseed(
-    centres: Floats,
-    weights: Floats,
-    spreads: Floats,
-    coreset: Coreset,
-    scene: _Scene,
-    draw: np.random.Generator,
-) -> Floats:
-    """Seeds without records move to where splitting a large, wide cluster saves most."""
-    centres, weights = centres.copy(), weights.copy()
-    cost = weights * spreads
-    owner = nearest_points(coreset.points, centres)
-    for idle in np.flatnonzero(weights == 0):
-        wide = int(cost.argmax())
-        if cost[wide] <= 0:
-            break
-        own = np.flatnonzero((owner == wide) & (coreset.weights > 0))
-        apart = None
-        if len(own) >= 2:
-            pair = weighted_kmeans(coreset.points[own], coreset.weights[own], 2, draw, restarts=3)
-            if len(pair) == 2:
-                apart = pair[0] - pair[1]
-        if apart is None or not np.any(apart):
-            apart = draw.normal(size=centres.shape[1]) * np.sqrt(np.maximum(scene.subspace.variances, 1e-9))
-        apart = apart / np.linalg.norm(apart) * (0.5 * math.sqrt(spreads[wide]))
-        centres[idle], centres[wide] = centres[wide] + apart, centres[wide] - apart
-        cost[wide] /= 4
-        weights[idle] = weights[wide] = weights[wide] / 2
-    return _inside(centres)
-
-
-def _merge(centres: Floats, weights: Floats, k: int, draw: np.random.Generator) -> Floats:
-    """At most k centres that stand for all seeds with records."""
-    if len(centres) <= k:
-        return centres
-    alive = np.flatnonzero(weights > 0)
-    if len(alive) > k:
-        return weighted_kmeans(centres[alive], weights[alive], k, draw, restarts=20)
-    return centres[np.argsort(-weights, kind="stable")[:k]]
-
-
-def _enough(centres: Floats, k: int) -> Floats:
-    """Exactly k centres: where fewer were found, the first ones again, each a unit apart."""
-    if len(centres) == k:
-        return centres
-    copies = centres[np.arange(k - len(centres)) % len(centres)]
-    return np.concatenate([centres, copies])
+            rest = moves - inner @ self._axes.T
+            shrunk += shrink_by_groups(rest, errors * math.sqrt(self._outside), self._across)
+        return shrunk

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from core.blocks.tree import level_bits
-from core.domain import Domain
+from core.domain import UNITS, Domain, Ids
 from core.errors import EpsilonTooSmall
+from core.mechanisms import vector_noise
 from core.plan import Request
 from core.privacy import Shares
 
-__all__ = ["Schedule", "schedule_for"]
+__all__ = ["Schedule", "affordable_seeds", "first_bits", "forecast_for", "schedule_for", "widest_unit"]
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.
@@ -48,6 +49,13 @@ LEAST_AXES, MOST_AXES = 6, 64
 PURE_MOMENTS_NOISE = 0.05
 #: Axes drawn at random where second moments are of no use.
 RANDOM_AXES = 12
+#: Beyond this many columns second moments are taken in a random sketch of `MOST_SKETCH` columns, or of fewer
+#: where its matrix would have more than `SKETCH_ENTRIES` entries.
+MOST_COLUMNS, MOST_SKETCH, LEAST_SKETCH, SKETCH_ENTRIES = 2048, 256, 24, 1 << 23
+#: A sketch may lengthen rows: room for that in the ball it is clipped to.
+SKETCH_ROOM = 1.25
+#: Columns in the first group of a shrinkage that knows columns only; each group is twice the one before.
+FIRST_COLUMNS = 16
 
 # --- tree ---------------------------------------------------------------------------------------------------
 TREE_AXES = 8
@@ -58,6 +66,8 @@ BOX_DEVIATIONS = 2.5
 KEEP = 2.75
 #: Cells of the first level should hold this many standard deviations on average.
 HEAD = 8.0
+#: A group of records is spread over cells: to be found it needs this many times what a cell needs.
+FOUND = 2.0
 LATER_BITS = (1, 1, 2, 2, 3, 3, 3, 3, 3)
 MOST_FIRST_BITS = 14
 
@@ -79,6 +89,8 @@ PURE_AS_MU = 1 / 3
 class Schedule:
     """What a plan fixes before a row is read."""
 
+    #: Columns of the random projection in which clusters are looked for; 0 where none is needed.
+    sketch: int
     moments: bool
     subspace_share: float
     tree_share: float
@@ -94,6 +106,11 @@ class Schedule:
     def refine_rounds(self) -> int:
         return len(self.refine_shares)
 
+    @property
+    def refine_numbers(self) -> range:
+        """The rounds that refine centres in all columns; after a sketch the first recovers them instead."""
+        return range(2 if self.sketch else 1, self.refine_rounds + 1)
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "refine_shares": list(self.refine_shares)}
 
@@ -108,16 +125,21 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     size, width, k, pure = domain.size, domain.dimension, request.k, request.budget.is_pure
     strength = shares.total * (PURE_AS_MU if pure else 1.0)
     _require_enough(size, shares)
-    moments = width > 1 and (not pure or width**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE)
-    subspace = _subspace_weight(width, size * strength) if moments else 0.0
+    sketch = min(max(SKETCH_ENTRIES // width, LEAST_SKETCH), MOST_SKETCH) if width > MOST_COLUMNS else 0
+    seen = sketch or width
+    moments = width > 1 and (not pure or seen**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE)
+    if not moments and width > RANDOM_AXES:
+        sketch = RANDOM_AXES
+    subspace = _subspace_weight(seen, size * strength) if moments else 0.0
     whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - RADIUS)
     plenty = size * strength / k >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
-    refine_rounds = (2 if plenty else 1) if pure else 3 if plenty else 2
+    refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
     weights = [REFINE_GROWTH**i for i in range(refine_rounds)]
     axes = min(TREE_AXES, width)
     depth = max(4, round(HALVINGS_PER_AXIS * axes))
     return Schedule(
+        sketch=sketch,
         moments=moments,
         subspace_share=subspace / whole,
         tree_share=TREE / whole,
@@ -149,10 +171,38 @@ def _require_enough(size: int, shares: Shares) -> None:
         )
 
 
-def count_deviation(shares: Shares, fraction: float) -> float:
+def _count_deviation(shares: Shares, fraction: float) -> float:
     """Standard deviation of a noisy count that spends this fraction of the budget."""
     loss = shares.of(fraction)
     return math.sqrt(2) / loss.epsilon if hasattr(loss, "epsilon") else 1 / loss.mu
+
+
+def widest_unit(domain: Domain) -> float:
+    """Data units per encoded unit in the widest column."""
+    return 0.0 if isinstance(domain, Ids) else float(domain.unit_lengths().max())
+
+
+def forecast_for(schedule: Schedule, domain: Domain, request: Request) -> dict[str, float]:
+    """What to expect, from public numbers alone.
+
+    `noise_per_radius`: the standard deviation of the noise in each coordinate of a centre, as a fraction of
+    the radius its cluster is clipped to, for a cluster of the average share 1/k; it falls with the share.
+    `noise_at_bounds`: the same in the units of the widest column for a cluster that fills the bounds, the
+    worst case. `smallest_cluster`: about how many records a group far from all others needs to be found.
+    """
+    shares = Shares(request.budget, domain.rows_per_person)
+    last = vector_noise(shares.of(schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * REFINE_SUMS))
+    noise = last.deviation(domain.dimension) * request.k / domain.size
+    cell = _count_deviation(shares, schedule.tree_share / schedule.tree_levels)
+    seed = _count_deviation(
+        shares, schedule.explore_share / schedule.explore_rounds * (1 - ROUND_SPREAD) * (1 - EXPLORE_SUMS)
+    )
+    return {
+        "cluster_share": 1 / request.k,
+        "noise_per_radius": noise,
+        "noise_at_bounds": noise * UNITS * widest_unit(domain),
+        "smallest_cluster": FOUND * max(KEEP * cell, SEED_NOISES * seed),
+    }
 
 
 def first_bits(size: float, noise: float, depth: int) -> int:
@@ -172,6 +222,6 @@ def _tree_levels(size: int, depth: int, shares: Shares, share: float) -> int:
     """How many levels reach the planned depth, given that each gets an equal share."""
     levels = 1
     for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
-        noise = count_deviation(shares, share / levels)
+        noise = _count_deviation(shares, share / levels)
         levels = len(level_bits(first_bits(size, noise, depth), LATER_BITS, depth, depth))
     return levels

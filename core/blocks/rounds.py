@@ -199,15 +199,13 @@ def trimmed_shares(pooled: Floats, noise: float) -> Floats:
     return inside / max(inside.sum(), 1e-12) if inside.any() else np.full(len(pooled), 1 / len(pooled))
 
 
-def shrink_by_groups(
-    outcome: Round, groups: Sequence[npt.NDArray[np.intp]], moves: Floats, freedom: float
-) -> Floats:
+def shrink_by_groups(moves: Floats, errors: Floats, groups: Sequence[npt.NDArray[np.intp]]) -> Floats:
     """Moves shrunk by empirical Bayes: each group of coordinates has a variance pooled over all clusters.
 
-    `freedom` is the share of the noise's variance that these moves still carry.
+    `errors` is the standard deviation of the noise in each coordinate of a cluster's move.
     """
-    noise = freedom * outcome.errors**2
-    precision = outcome.errors**-2 / (outcome.errors**-2).sum()
+    noise = errors**2
+    precision = noise**-1.0 / (noise**-1.0).sum()
     shrunk = np.zeros_like(moves)
     for group in groups:
         energy = (moves[:, group] ** 2).sum(axis=1)
