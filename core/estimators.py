@@ -227,7 +227,7 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._objective == "means"  # "auto" has no k-medians for sparse rows
+        tags.input_tags.sparse = True
         tags.non_deterministic = True
         return tags
 
