@@ -149,7 +149,7 @@ def test_the_map_of_many_columns_keeps_the_distances_of_a_plane() -> None:
 
 @pytest.mark.parametrize(("call", "library"), [("frame", "pandas"), ("plot", "matplotlib")])
 def test_a_missing_library_is_named(call: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.partition(".")[0] == library]:
+    for name in [library, *(each for each in sys.modules if each.startswith(f"{library}."))]:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingLibrary, match=f"pip install {library}"):
         getattr(result(), call)()

@@ -18,6 +18,7 @@ from core import views
 from core.arithmetic import WEIGHT_ONE, clip_weights, clipped_block, integer_sqrt
 from core.domain import UNITS, Dense, Domain, Sparse
 from core.probe import evaluate
+from core.sites import SiteDistances, read_sites
 from core.source import ArraySource, Chunk, SparseSource
 from core.statistics import (
     ClusterCounts,
@@ -26,6 +27,7 @@ from core.statistics import (
     PrefixCounts,
     ResidualSums,
     SecondMoments,
+    SiteCounts,
     Statistic,
     Sums,
 )
@@ -73,7 +75,9 @@ def known_kinds() -> set[str]:
     return {s.kind for s in found if isinstance(s, type) and isinstance(getattr(s, "kind", None), str)}
 
 
-STATISTICS = [*statistics(DENSE), *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind)]
+SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]}, 1)
+BY_SITE = SiteCounts(SiteDistances.of(DENSE, SITES), np.array([0, 2]))
+STATISTICS = [*statistics(DENSE), BY_SITE, *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind)]
 
 
 def test_every_statistic_is_among_those_that_are_tested() -> None:
