@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
+from core import sampling
 from core.cubes import CubeCounts, Cubes
 from core.domain import UNITS, Dense
-from core.mechanisms import Choice, Threshold
+from core.mechanisms import Choice, Threshold, TopChoice
+from core.sensitivity import Sensitivity
 from core.source import Chunk
 from core.swaps import CandidateDistances, NetLosses, SetLosses, SwapLosses
 from core.views import Assigned, Encoded
+from tests.support.bits import inject_bytes
 
 LINE = Dense.ball(1.0, dimension=1, size=100)
 ROWS = Encoded.of(LINE)
@@ -146,3 +150,76 @@ def test_choices_from_nets_in_all_clusters_together_cost_one_epsilon() -> None:
             for i, j in itertools.product(range(3), repeat=2)
         ]
         assert max(ratios) <= epsilon + 1e-9
+
+
+# --- columns of sparse means ------------------------------------------------------------------------------
+
+
+def top_law(sums: list[int], eta: float, picks: int) -> dict[tuple[int, ...], float]:
+    """Every ordered choice of different columns, with its log-probability."""
+    law = {}
+    for order in itertools.permutations(range(len(sums)), picks):
+        left, chance = list(range(len(sums))), 0.0
+        for column in order:
+            weights = [eta * abs(sums[j]) for j in left]
+            chance += eta * abs(sums[column]) - math.log(sum(map(math.exp, weights)))
+            left.remove(column)
+        law[order] = chance
+    return law
+
+
+def rate_of(mechanism: TopChoice, declared: Sensitivity, monkeypatch: pytest.MonkeyPatch) -> float:
+    seen: list[float] = []
+
+    def watch(scores: np.ndarray, eta: float, picks: int) -> np.ndarray:
+        seen.append(eta)
+        return np.arange(picks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("core.sampling.choices", watch)
+        mechanism.release(np.zeros((1, 4), dtype=np.int64), declared)
+    return seen[0]
+
+
+def test_choosing_columns_spends_what_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record changes two of four sums by at most ten each, up or down."""
+    epsilon, picks = 0.8, 2
+    declared = Sensitivity(np.array([10.0]), l1=2, l2=math.sqrt(2), touched=2)
+    eta = rate_of(TopChoice(epsilon, picks), declared, monkeypatch)
+    largest = 0.0
+    for sums in ([0, 0, 0, 0], [3, -8, 40, 0], [-200, 5, 5, 5], [60, 60, 0, 0]):
+        one = top_law(sums, eta, picks)
+        for (a, b), (up, down) in itertools.product(
+            itertools.combinations(range(4), 2), itertools.product((-10, 10), repeat=2)
+        ):
+            neighbour = list(sums)
+            neighbour[a] += up
+            neighbour[b] += down
+            other = top_law(neighbour, eta, picks)
+            largest = max(largest, max(abs(one[order] - other[order]) for order in one))
+    assert largest <= epsilon + 1e-9
+    assert largest > 0.7 * epsilon
+
+
+def test_choosing_columns_under_zcdp_keeps_its_renyi_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    rho, picks = 0.05, 2
+    declared = Sensitivity(np.array([10.0]), l1=2, l2=math.sqrt(2), touched=2)
+    eta = rate_of(TopChoice(rho, picks, concentrated=True), declared, monkeypatch)
+    for sums, neighbour in (([0, 0, 0, 0], [10, -10, 0, 0]), ([50, 50, 3, 0], [40, 60, 3, 0])):
+        one, other = top_law(sums, eta, picks), top_law(neighbour, eta, picks)
+        for order in (1.5, 2.0, 8.0, 40.0):
+            for p, q in ((one, other), (other, one)):
+                moment = math.fsum(math.exp(order * p[c] - (order - 1) * q[c]) for c in p)
+                assert math.log(moment) / (order - 1) <= order * rho
+
+
+def test_columns_are_chosen_by_that_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chi-square over all ordered pairs; false alarm 1e-7, and the same bits in every run."""
+    inject_bytes(monkeypatch, 21)
+    sums, eta, draws = [3, -8, 0, 5], 0.2, 4000
+    law = top_law(sums, eta, 2)
+    seen = dict.fromkeys(law, 0)
+    for _ in range(draws):
+        seen[tuple(sampling.choices(np.abs(np.array(sums)), eta, 2).tolist())] += 1
+    statistic = sum((seen[c] - draws * math.exp(p)) ** 2 / (draws * math.exp(p)) for c, p in law.items())
+    assert statistic < chi2.isf(1e-7, len(law) - 1)
