@@ -124,13 +124,20 @@ def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
             low, high = means - np.nan_to_num(spreads), means + np.nan_to_num(spreads)
             axis.fill_between(epsilons, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
             axis.plot(epsilons, worst, marker="v", linestyle="none", markersize=4, color=line.get_color())
+        axis.plot([], [], marker="v", linestyle="none", markersize=4, color="grey", label="worst run")
         axis.axhline(1, color="grey", linewidth=0.8)
         axis.set_xscale("log")
         ticks = sorted({float(line["epsilon"]) for line in here})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
-        if max(float(line["worst"]) for line in here) > 3:
+        highest = max(float(line["worst"]) for line in here)
+        if highest > 3:
             axis.set_yscale("log")
+            axis.set_yticks([tick for tick in (1, 2, 5, 10, 20, 50) if tick <= 2 * highest])
+            axis.minorticks_off()
+        else:  # differences below half a per cent are not worth a picture's height
+            axis.set_ylim(min(0.995, axis.get_ylim()[0]), max(1.02, axis.get_ylim()[1]))
+        axis.yaxis.set_major_formatter("{x:.4g}")
         axis.set_title(f"{name}, {here[0]['n']} x {here[0]['d']}, k-{objective}", fontsize=9)
         axis.set_xlabel("epsilon", fontsize=8)
         axis.set_ylabel("loss / non-private loss", fontsize=8)
