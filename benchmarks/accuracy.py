@@ -142,7 +142,7 @@ def plot(lines: Sequence[dict[str, Any]], path: Path) -> None:
         axis.set_xlabel("epsilon", fontsize=8)
         axis.set_ylabel("loss / non-private loss", fontsize=8)
         axis.tick_params(labelsize=8)
-        axis.legend(fontsize=8, frameon=False)
+        axis.legend(loc="upper right", fontsize=8, frameon=False)
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     figure.tight_layout()
