@@ -229,7 +229,8 @@ def test_submitting_prints_the_id_alone_for_scripts() -> None:
 
 
 def test_a_cancelled_job_has_no_result_and_its_own_exit_code() -> None:
-    long = ["-k", "300", "--algorithm", "sulq", "--option", "rounds=60"]
+    # The only worker is busy with this one for seconds, so the next is still queued when it is cancelled.
+    long = ["-k", "1500", "--algorithm", "sulq", "--option", "rounds=100"]
     cairn("submit", "visits", *long, "--epsilon", "1", "--rehearsal")
     short = cairn("submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq")
     job = short.stdout.strip()
