@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ from cairn_client.wire import (
     Number,
     PlanFacts,
     Retirement,
+    SiteKind,
     SiteSetFacts,
     UploadReport,
     VerifyReport,
@@ -217,10 +219,15 @@ class Dataset:
         return self._transport.read(VerifyReport, answer)
 
     def put_sites(
-        self, name: str, sites: npt.ArrayLike, kind: Literal["coordinates", "distances"] = "coordinates"
+        self, name: str, sites: npt.ArrayLike | str | Path, kind: SiteKind = "coordinates"
     ) -> SiteSetFacts:
-        """Store public sites: one row of coordinates per site, or a matrix of distances."""
-        with body_of(np.asarray(sites, dtype=np.float64), None, None) as body:
+        """Store public sites, one row for each: an array, or the path of a CSV (no header) or NPY file.
+
+        `coordinates` are in the dataset's columns; `great-circle` takes latitudes and longitudes in degrees
+        and measures along the earth's surface; `distances` is a square matrix, for rows that name sites.
+        """
+        file = sites if isinstance(sites, str | Path) else np.asarray(sites, dtype=np.float64)
+        with body_of(file, None, None) as body:
             answer = self._transport.call(
                 "PUT",
                 self._path(f"/sites/{quoted(name)}"),

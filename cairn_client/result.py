@@ -107,16 +107,18 @@ class Result:
         """The number of the nearest centre for each of your own rows.
 
         Rows are treated as the service treated the dataset's: clipped to its bounds and, with `scaling`
-        `unit`, measured in widths of the columns. A DataFrame may have further columns. Nothing is sent.
+        `unit`, measured in widths of the columns; along great circles where the sites were given so. A
+        DataFrame may have further columns. Nothing is sent.
         """
         table = self._as_table(rows)
         domain = self.receipt["domain"]
-        centres, scale = _measured(self.centres, domain)
+        measured = _measure(self.receipt)
+        centres = measured(self.centres)
         labels = np.empty(len(table), dtype=np.int64)
         step = max(1, _BLOCK // max(1, *self.centres.shape))
         lengths = np.einsum("ij,ij->i", centres, centres)
         for start in range(0, len(table), step):
-            block = _clipped(table[start : start + step], domain) * scale
+            block = measured(_clipped(table[start : start + step], domain))
             labels[start : start + step] = np.argmin(lengths - 2.0 * (block @ centres.T), axis=1)
         return labels
 
@@ -151,13 +153,23 @@ def _bounds(domain: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return shape, numbers
 
 
-def _measured(centres: Floats, domain: Mapping[str, Any]) -> tuple[Floats, Floats]:
-    """The centres in the units in which the service measures distances, and the factor to those units."""
+def _measure(receipt: Mapping[str, Any]) -> Callable[[Floats], Floats]:
+    """Places rows where straight distances order them as the service's own distances do."""
+    domain = receipt["domain"]
+    if receipt.get("parameters", {}).get("sites", {}).get("metric") == "great-circle":
+        return _on_the_sphere
     shape, numbers = _bounds(domain)
-    scale = np.ones(centres.shape[1])
     if shape == "box" and domain["scaling"] == "unit":
-        scale = 1.0 / (np.asarray(numbers["high"], dtype=np.float64) - np.asarray(numbers["low"]))
-    return centres * scale, scale
+        widths = np.asarray(numbers["high"], dtype=np.float64) - np.asarray(numbers["low"])
+        return lambda rows: rows / widths
+    return lambda rows: rows
+
+
+def _on_the_sphere(rows: Floats) -> Floats:
+    """Latitudes and longitudes in degrees as points of the unit sphere: longer arcs have longer chords."""
+    latitude, longitude = np.radians(rows).T
+    across = np.cos(latitude)
+    return np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=1)
 
 
 def _clipped(rows: Floats, domain: Mapping[str, Any]) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from cairn_client.receipt import size_error
 
@@ -36,6 +36,7 @@ __all__ = [
     "PrincipalFacts",
     "ResultFacts",
     "Retirement",
+    "SiteKind",
     "SiteSetFacts",
     "UploadReport",
     "VerifyReport",
@@ -170,6 +171,10 @@ class Retirement:
 
     state: str
     voided_jobs: int
+
+
+#: What the numbers of a site set are.
+SiteKind = Literal["coordinates", "great-circle", "distances"]
 
 
 @dataclass(frozen=True)

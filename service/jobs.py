@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -22,7 +21,7 @@ from sqlalchemy.orm import Session
 from core.algorithms import registry
 from core.plan import Plan, Request, Work
 from core.privacy import Budget, default_delta
-from service import accounting, datasets, ledger, queue
+from service import accounting, datasets, ledger, queue, sites
 from service.amounts import NOTHING, Cost
 from service.auth import Caller
 from service.clock import rfc3339
@@ -37,7 +36,7 @@ from service.errors import (
     TooManyQueued,
 )
 from service.schemas.work import JobBody, PlanBody
-from service.tables import Dataset, Grant, Job, Principal, SiteSet
+from service.tables import Dataset, Grant, Job, Principal
 from service.ticks import last_tick, next_tick, seen_progress
 
 __all__ = ["Limits", "Seen", "Submission", "cancel", "find", "make_plan", "page", "quote", "seen", "submit"]
@@ -77,7 +76,7 @@ def make_plan(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, 
     domain = datasets.domain_of(dataset)
     options = dict(body.options)
     if body.sites is not None:
-        options |= _sites(session, dataset, body.sites)
+        options["sites"] = sites.as_option(sites.find(session, dataset, body.sites))
     budget = _budget(dataset, grant, body)
     plan = registry.plan(
         domain,
@@ -102,17 +101,6 @@ def _budget(dataset: Dataset, grant: Grant, body: PlanBody) -> Budget:
             requested={"epsilon": budget.epsilon_text, "delta": budget.delta_text},
         )
     return budget
-
-
-def _sites(session: Session, dataset: Dataset, name: str) -> dict[str, Any]:
-    found = session.scalars(
-        select(SiteSet).where(SiteSet.dataset_id == dataset.id, SiteSet.name == name)
-    ).one_or_none()
-    if found is None:
-        raise NotFound(f"{dataset.name} has no site set named {name}")
-    values = np.frombuffer(found.payload, dtype="<f8").reshape(found.count, found.width)
-    numbers = "points" if found.kind == "coordinates" else "matrix"
-    return {"sites": {"kind": found.kind, numbers: values.tolist()}}
 
 
 def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[str, Any]:

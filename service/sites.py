@@ -1,4 +1,8 @@
-"""Sets of sites: public places that facility-location jobs choose among; coordinates or distances."""
+"""Sets of sites: public places that facility-location jobs choose among.
+
+Three kinds are kept: `coordinates` in the dataset's columns, `great-circle` for latitudes and longitudes, and
+`distances`, a matrix for datasets whose rows name sites.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.errors import InvalidRequest as InvalidSites
+from core.sites import read_sites
 from service import audit
 from service.datasets import domain_of
-from service.errors import BadFormat, InvalidRequest, Retired
+from service.errors import BadFormat, InvalidRequest, NotFound, Retired
 from service.tables import Dataset, SiteSet
 
-__all__ = ["put", "sets_of"]
-
-_MOST_SITES = 10_000
+__all__ = ["as_option", "find", "put", "sets_of"]
 
 
 def put(
@@ -34,14 +38,16 @@ def put(
     """Store a site set; the same again is a repetition, another of the same name is refused."""
     if dataset.state == "retired":
         raise Retired(f"{dataset.name} is retired; it takes no site sets")
-    _check(dataset, kind, values)
+    try:
+        # What a job would refuse is refused here, while the person who can correct it is looking.
+        read_sites(domain_of(dataset), _in_words_of_core(kind, values), k=1)
+    except InvalidSites as refusal:
+        raise BadFormat(str(refusal)) from refusal
     payload = np.ascontiguousarray(values, dtype="<f8").tobytes()
     digest = hashlib.sha256(payload).hexdigest()
-    found = session.scalars(
-        select(SiteSet).where(SiteSet.dataset_id == dataset.id, SiteSet.name == name)
-    ).one_or_none()
+    found = _named(session, dataset, name)
     if found is not None:
-        if (found.digest, found.kind) != (digest, kind):
+        if (found.digest, found.kind, found.width) != (digest, kind, values.shape[1]):
             raise InvalidRequest(f"the name {name} is taken by other sites; choose another", status=409)
         return found
     made = SiteSet(
@@ -66,17 +72,27 @@ def sets_of(session: Session, dataset: Dataset) -> list[SiteSet]:
     return list(session.scalars(query))
 
 
-def _check(dataset: Dataset, kind: str, values: npt.NDArray[np.float64]) -> None:
-    domain = domain_of(dataset)
-    if not 1 <= values.shape[0] <= _MOST_SITES:
-        raise BadFormat(f"a site set has between 1 and {_MOST_SITES} sites")
-    if not np.isfinite(values).all():
-        raise BadFormat("sites must be finite numbers")
-    if kind == "coordinates" and (domain.kind != "dense" or values.shape[1] != domain.dimension):
-        raise BadFormat(f"coordinates need a dense dataset and one column for each of its {domain.dimension}")
+def find(session: Session, dataset: Dataset, name: str) -> SiteSet:
+    """The site set of that name, or NotFound."""
+    found = _named(session, dataset, name)
+    if found is None:
+        raise NotFound(f"{dataset.name} has no site set named {name}")
+    return found
+
+
+def as_option(found: SiteSet) -> dict[str, Any]:
+    """A stored set in the form in which algorithms take their option `sites`."""
+    values = np.frombuffer(found.payload, dtype="<f8").reshape(found.count, found.width)
+    return _in_words_of_core(found.kind, values.tolist())
+
+
+def _named(session: Session, dataset: Dataset, name: str) -> SiteSet | None:
+    query = select(SiteSet).where(SiteSet.dataset_id == dataset.id, SiteSet.name == name)
+    return session.scalars(query).one_or_none()
+
+
+def _in_words_of_core(kind: str, values: Any) -> dict[str, Any]:
     if kind == "distances":
-        count: Any = getattr(domain, "count", None)
-        if values.shape[0] != values.shape[1] or (count is not None and values.shape[0] != count):
-            raise BadFormat("distances must be a square matrix with one row for each site of the dataset")
-        if (values < 0).any() or np.diagonal(values).any() or (values != values.T).any():
-            raise BadFormat("distances must be symmetric, not negative, and zero from a site to itself")
+        return {"kind": "distances", "matrix": values}
+    metric = "great-circle" if kind == "great-circle" else "euclidean"
+    return {"kind": "coordinates", "metric": metric, "points": values}

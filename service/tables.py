@@ -159,7 +159,7 @@ class DatasetChunk(Base):
 
 
 class SiteSet(Base):
-    """Public sites of a facility-location problem: coordinates, or a matrix of distances."""
+    """Public sites of a facility-location problem: coordinates, latitudes and longitudes, or distances."""
 
     __tablename__ = "site_sets"
 
@@ -175,7 +175,7 @@ class SiteSet(Base):
 
     __table_args__ = (
         UniqueConstraint("dataset_id", "name"),
-        CheckConstraint("kind IN ('coordinates', 'distances')", name="kind"),
+        CheckConstraint("kind IN ('coordinates', 'great-circle', 'distances')", name="kind"),
     )
 
 

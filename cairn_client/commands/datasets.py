@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import (
@@ -36,7 +35,7 @@ from cairn_client.commands.common import (
     print_table,
 )
 from cairn_client.uploading import Sent, media_type
-from cairn_client.wire import DatasetFacts
+from cairn_client.wire import DatasetFacts, SiteKind
 
 __all__ = ["add_to"]
 
@@ -295,17 +294,20 @@ def put_sites(
     site_set: Annotated[str, typer.Argument(metavar="SITES", help="Name of the site set.")],
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="CSV without header, or NPY: one site per line.", exists=True),
+        typer.Argument(metavar="FILE", help="CSV without header, or NPY: one site per line."),
     ],
     kind: Annotated[
-        Literal["coordinates", "distances"], typer.Option(help="What the numbers are.")
+        SiteKind,
+        typer.Option(
+            help="What the numbers are: values of the dataset's columns, latitudes and longitudes, "
+            "or distances from each site to each."
+        ),
     ] = "coordinates",
     as_json: Json = False,
 ) -> None:
     """Store public sites for jobs that choose among sites."""
-    values = np.load(file) if file.suffix == ".npy" else np.loadtxt(file, delimiter=",", ndmin=2)
     with client() as signed_in:
-        made = signed_in.dataset(name).put_sites(site_set, values, kind)
+        made = signed_in.dataset(name).put_sites(site_set, file, kind)
     if as_json:
         print_json(made)
     else:

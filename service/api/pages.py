@@ -94,7 +94,13 @@ def _call(openapi: dict[str, Any], path: str, verb: str, call: dict[str, Any]) -
 
 
 def _example(label: str, openapi: dict[str, Any], media: dict[str, Any]) -> str:
-    value = example_of(openapi, media)
+    named = media.get("examples")
+    if named:
+        return "".join(_one_example(f"{label}, {e['summary']}", e["value"]) for e in named.values())
+    return _one_example(label, example_of(openapi, media))
+
+
+def _one_example(label: str, value: Any) -> str:
     if value is None:
         return f"<p>{escape(label)}</p>"
     text = value if isinstance(value, str) else json.dumps(value, indent=2)
@@ -102,9 +108,11 @@ def _example(label: str, openapi: dict[str, Any], media: dict[str, Any]) -> str:
 
 
 def example_of(openapi: dict[str, Any], media: dict[str, Any]) -> Any:
-    """The example of a body or an answer: its own, or that of the schema it points to."""
+    """An example of a body or an answer: its own, or that of the schema it points to."""
     if "example" in media:
         return media["example"]
+    if "examples" in media:
+        return next(iter(media["examples"].values()))["value"]
     schema = media.get("schema", {})
     reference = schema.get("$ref", "")
     if reference:

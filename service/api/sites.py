@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Path, Query, Request
@@ -18,7 +18,7 @@ from service.auth import Caller
 from service.clock import rfc3339
 from service.errors import BadFormat
 from service.schemas.common import NAME_PATTERN
-from service.schemas.data import SiteSetFacts, SiteSetList
+from service.schemas.data import SiteKind, SiteSetFacts, SiteSetList
 from service.tables import SiteSet
 
 __all__ = ["router"]
@@ -28,12 +28,27 @@ _DOCUMENTATION: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            "text/csv": {"schema": {"type": "string"}, "example": "0.5,0.5\n3.5,1.5\n"},
+            "text/csv": {
+                "schema": {"type": "string"},
+                "examples": {
+                    "coordinates": {
+                        "summary": "kind=coordinates: a value for each column of the dataset",
+                        "value": "0.5,0.5\n3.5,1.5\n",
+                    },
+                    "great-circle": {
+                        "summary": "kind=great-circle: latitude and longitude in degrees",
+                        "value": "52.52,13.405\n48.137,11.575\n",
+                    },
+                    "distances": {
+                        "summary": "kind=distances: a square matrix, for rows that name sites",
+                        "value": "0,2,5\n2,0,4\n5,4,0\n",
+                    },
+                },
+            },
             "application/x-npy": {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
-Kind = Literal["coordinates", "distances"]
 
 
 @router.put("/{sites_name}", responses=answers("bad-format", "retired"), openapi_extra=_DOCUMENTATION)
@@ -43,7 +58,13 @@ async def put_sites(
     sites_name: Annotated[str, Path(pattern=NAME_PATTERN, description="name of the site set")],
     caller: Curator,
     context: Services,
-    kind: Annotated[Kind, Query(description="what the numbers are")] = "coordinates",
+    kind: Annotated[
+        SiteKind,
+        Query(
+            description="what the numbers are: `coordinates` in the dataset's columns, measured as its rows "
+            "are; `great-circle`, latitudes and longitudes in degrees; `distances`, a matrix"
+        ),
+    ] = "coordinates",
 ) -> SiteSetFacts:
     """Store public sites, one per line (CSV without header, or NPY)."""
     body = await request.body()
@@ -60,7 +81,7 @@ def list_sites(name: DatasetName, caller: Anyone, context: Services) -> SiteSetL
 
 
 def _put(
-    context: Context, caller: Caller, name: str, sites_name: str, kind: Kind, body: bytes
+    context: Context, caller: Caller, name: str, sites_name: str, kind: SiteKind, body: bytes
 ) -> SiteSetFacts:
     values = _parse(body)
     with context.database.write() as session:
@@ -88,11 +109,28 @@ def _parse(body: bytes) -> Any:
         if body.startswith(b"\x93NUMPY"):
             values = np.load(io.BytesIO(body), allow_pickle=False)
         else:
-            text = body.decode("utf-8-sig").strip()
-            values = np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
+            values = _lines(body.decode("utf-8-sig"))
         array = np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError, EOFError, OSError, MemoryError) as error:
         raise BadFormat("sites must be lines of numbers separated by commas, or an NPY array") from error
     if array.ndim != 2 or not array.size:
         raise BadFormat("sites must be a table: one site per line, the same number of values on each")
     return array
+
+
+def _lines(text: str) -> list[list[float]]:
+    rows: list[list[float]] = []
+    for number, line in enumerate(text.strip().splitlines(), 1):
+        try:
+            rows.append([float(cell) for cell in line.split(",")])
+        except ValueError as error:
+            raise BadFormat(
+                f"line {number} of the sites holds something other than numbers; write one site per line, "
+                "numbers separated by commas, and no header"
+            ) from error
+        if len(rows[-1]) != len(rows[0]):
+            raise BadFormat(
+                f"line {number} of the sites has {len(rows[-1])} values and the first line {len(rows[0])}; "
+                "give each site the same number of values"
+            )
+    return rows

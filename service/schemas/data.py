@@ -17,6 +17,7 @@ __all__ = [
     "LedgerPage",
     "LedgerRow",
     "Retirement",
+    "SiteKind",
     "SiteSetFacts",
     "SiteSetList",
     "UploadReport",
@@ -292,9 +293,10 @@ class Retirement(Answer):
     voided_jobs: int
 
 
+SiteKind = Literal["coordinates", "great-circle", "distances"]
 _SITES = {
     "name": "hospitals",
-    "kind": "coordinates",
+    "kind": "great-circle",
     "count": 40,
     "width": 2,
     "created_at": "2030-01-01T09:00:00.000Z",
@@ -307,7 +309,7 @@ class SiteSetFacts(Answer):
     model_config = ConfigDict(json_schema_extra=example(_SITES))
 
     name: str
-    kind: Literal["coordinates", "distances"]
+    kind: SiteKind
     count: int
     width: int
     created_at: str

@@ -21,8 +21,6 @@ from cairn_client import (
 )
 from tests.support.live import Live
 
-pytestmark = pytest.mark.xdist_group("live")
-
 
 def test_a_file_is_streamed_with_progress_to_its_end(live: Live, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
@@ -130,4 +128,8 @@ def test_bounds_of_every_kind_are_understood(live: Live) -> None:
 def test_public_sites_are_stored_and_listed(live: Live) -> None:
     owned = live.dataset()
     assert owned.put_sites("depots", [[1.0, 1.0], [9.0, 3.0]]).count == 2
-    assert [each.name for each in owned.sites()] == ["depots"]
+    owned.put_sites("towns", [[1.0, 1.0], [9.0, 3.0]], "great-circle")
+    assert [(each.name, each.kind) for each in owned.sites()] == [
+        ("depots", "coordinates"),
+        ("towns", "great-circle"),
+    ]

@@ -97,6 +97,13 @@ def test_rows_outside_a_ball_are_pulled_onto_it() -> None:
     assert found.predict([[1000.0, 999.0], [5.0, 80.0]]).tolist() == [0, 1]
 
 
+def test_rows_on_the_globe_are_labelled_around_it() -> None:
+    globe = domain(bounds={"box": {"low": [-90.0, -180.0], "high": [90.0, 180.0]}}, scaling="none")
+    globe["parameters"] = {"sites": {"kind": "coordinates", "metric": "great-circle", "points": []}}
+    found = result(globe, centres=[[0.0, -179.0], [0.0, 150.0], [89.0, 0.0]])
+    assert found.predict([[0.0, 179.0], [1.0, 160.0], [88.0, 175.0]]).tolist() == [0, 1, 2]
+
+
 def test_a_frame_of_rows_is_read_by_name() -> None:
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"b": [88.0], "note": ["x"], "a": [9.0]})

@@ -227,6 +227,10 @@ def test_sites_are_stored_once_under_a_name(house: House) -> None:
         ("coordinates", b"1,nan\n"),
         ("coordinates", b"1,2\n3\n"),
         ("coordinates", b""),
+        ("coordinates", b"a,b\n1,2\n"),
+        ("coordinates", b"1,2\n11,2\n"),
+        ("coordinates", b"1,2\n1,2\n"),
+        ("distances", b"0,1\n1,0\n"),
         ("distances", b"0,1\n2,0\n"),
         ("distances", b"0,1,2\n1,0,2\n"),
         ("distances", b"1,1\n1,1\n"),
@@ -238,3 +242,29 @@ def test_wrong_sites_are_refused(shared_house: House, kind: str, content: bytes)
         "PUT", "/v1/datasets/flowers/sites/s", content=content, params={"kind": kind}
     )
     assert answer.json()["type"] == "/problems/bad-format"
+
+
+def test_a_wrong_line_of_sites_is_named(shared_house: House) -> None:
+    answer = shared_house.carla.call("PUT", "/v1/datasets/flowers/sites/s", content=b"1,2\n3,x\n")
+    assert answer.json()["detail"].startswith("line 2 of the sites holds something other than numbers")
+    answer = shared_house.carla.call("PUT", "/v1/datasets/flowers/sites/s", content=b"1,2\n3\n")
+    assert answer.json()["detail"].startswith("line 2 of the sites has 1 values and the first line 2")
+
+
+def test_sites_on_the_globe_need_a_dataset_of_latitudes_and_longitudes(house: House) -> None:
+    place = {"content": b"52.5,13.4\n48.1,11.6\n", "params": {"kind": "great-circle"}}
+    house.create("globe", columns=["lat", "lon"], bounds={"box": {"low": [-90, -180], "high": [90, 180]}})
+    made = house.carla.call("PUT", "/v1/datasets/globe/sites/towns", **place)
+    assert (made.status_code, made.json()["kind"], made.json()["count"]) == (200, "great-circle", 2)
+    house.create("tall", bounds={"box": {"low": [0, 0], "high": [100, 4]}})
+    refused = house.carla.call("PUT", "/v1/datasets/tall/sites/towns", **place)
+    assert (refused.status_code, refused.json()["type"]) == (422, "/problems/bad-format")
+    assert "latitudes within -90..90" in refused.json()["detail"]
+
+
+def test_the_same_numbers_of_another_kind_are_other_sites(small_house: House) -> None:
+    small_house.create()
+    put = {"content": b"1,1\n5,2\n"}
+    place = "/v1/datasets/flowers/sites/shops"
+    assert small_house.carla.call("PUT", place, **put).status_code == 200
+    assert small_house.carla.call("PUT", place, **put, params={"kind": "great-circle"}).status_code == 409

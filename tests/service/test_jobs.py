@@ -66,6 +66,30 @@ def test_facilities_are_placed_among_a_named_set_of_sites(small_house: House, al
     )
 
 
+@pytest.mark.parametrize("algorithm", ["gupta", "jones"])
+@pytest.mark.parametrize(("kind", "nearest"), [("great-circle", [0, -179]), ("coordinates", [0, 150])])
+def test_sites_on_the_globe_are_measured_around_it(
+    small_house: House, algorithm: str, kind: str, nearest: list[float]
+) -> None:
+    """Everybody lives just west of the date line; the site just east of it is near, but not on a map."""
+    small_house.create(
+        bounds={"box": {"low": [-90, -180], "high": [90, 180]}},
+        size=4000,
+        scaling="none",
+        release_ticks=False,
+    )
+    assert small_house.upload(b"a,b\n" + b"0,179\n" * 4000).status_code == 200
+    assert small_house.grant().status_code == 200
+    put = {"content": b"0,-179\n0,150\n", "params": {"kind": kind}}
+    assert small_house.carla.call("PUT", "/v1/datasets/flowers/sites/ports", **put).status_code == 200
+    # A false alarm has odds below exp(-50): each of 4000 records is at least 0.15 reaches nearer.
+    request = {"dataset": "flowers", "k": 1, "algorithm": algorithm, "objective": "medians", "sites": "ports"}
+    answer = small_house.ada.post("/v1/jobs", {**request, "epsilon": "1", "delta": "0"})
+    assert answer.status_code == 202, answer.text
+    assert small_house.work()
+    assert small_house.ada.get("/v1/jobs/latest/result").json()["centres"] == [nearest]
+
+
 def test_receipt_carries_every_step_and_its_own_digest(small_house: House) -> None:
     small_house.ready(release_ticks=False)
     job = small_house.submit("0.25").json()

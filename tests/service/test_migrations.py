@@ -54,6 +54,39 @@ def one_entry(database: Database) -> Database:
     return database
 
 
+def _put_sites(database: Database, kind: str) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO site_sets (dataset_id, name, kind, count, width, digest, payload, created_at)"
+                " VALUES (1, :kind, :kind, 1, 2, '', '', 0)"
+            ),
+            {"kind": kind},
+        )
+
+
+def test_database_refuses_a_kind_of_sites_it_does_not_know(one_entry: Database) -> None:
+    for kind in ("coordinates", "great-circle", "distances"):
+        _put_sites(one_entry, kind)
+    with pytest.raises(IntegrityError):
+        _put_sites(one_entry, "taxicab")
+
+
+def test_sites_of_older_tables_live_on_and_names_stay_unique(one_entry: Database) -> None:
+    migrations.downgrade(one_entry.engine, "0001")
+    _put_sites(one_entry, "coordinates")
+    with pytest.raises(IntegrityError):
+        _put_sites(one_entry, "great-circle")
+    migrations.upgrade(one_entry.engine)
+    _put_sites(one_entry, "great-circle")
+    with pytest.raises(IntegrityError):
+        _put_sites(one_entry, "coordinates")
+    migrations.downgrade(one_entry.engine, "0001")
+    with one_entry.engine.connect() as connection:
+        assert connection.scalars(text("SELECT kind FROM site_sets")).all() == ["coordinates"]
+        assert connection.scalars(text("SELECT kind FROM ledger_entries")).all() == ["open"]
+
+
 @pytest.mark.parametrize(
     "statement", ["UPDATE ledger_entries SET loss_units = 0", "DELETE FROM ledger_entries"]
 )
