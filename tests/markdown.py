@@ -19,11 +19,6 @@ class Fence:
     code: str
 
     @property
-    def exempt(self) -> bool:
-        """Marked `no-run: REASON`; a mark without a reason exempts nothing."""
-        return bool(re.fullmatch(r"no-run:\s*\S.*", self.note))
-
-    @property
     def role(self) -> str | None:
         """Marked `service: ROLE`: it runs against a real service, with that role's key."""
         found = re.fullmatch(r"service:\s*(analyst|curator)", self.note)

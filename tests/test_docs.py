@@ -70,10 +70,15 @@ def test_every_fence_names_its_language(page: str) -> None:
     assert [fence.place for fence in fences(page) if not fence.language] == []
 
 
+@pytest.mark.parametrize("page", pages())
+def test_a_note_on_a_fence_says_whose_service_it_runs_against(page: str) -> None:
+    """There is no note that keeps a block from being run."""
+    assert [fence.place for fence in fences(page) if fence.note and fence.role is None] == []
+
+
 def python_blocks(page: str) -> list[Fence]:
     """Those that need no service; the others run in tests/client/test_guides.py."""
-    own = [fence for fence in fences(page) if fence.language == "python" and not fence.exempt]
-    return [fence for fence in own if fence.role is None]
+    return [fence for fence in fences(page) if fence.language == "python" and fence.role is None]
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if python_blocks(page)] or ["README.md"])
@@ -151,7 +156,7 @@ def unknown_commands(fence: Fence) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", GUIDES)
 def test_shell_blocks_name_only_what_exists(page: str) -> None:
-    shell = [f for f in fences(page) if f.language in {"sh", "bash", "shell", "console"} and not f.exempt]
+    shell = [f for f in fences(page) if f.language in {"sh", "bash", "shell", "console"}]
     assert [line for fence in shell for line in unknown_commands(fence)] == []
 
 

@@ -26,8 +26,6 @@ from cairn_client.receipt import size_error
 from cairn_client.wire import JobFacts
 from tests.support.live import Live
 
-pytestmark = pytest.mark.xdist_group("live")
-
 
 @pytest.fixture(scope="module")
 def finished(live: Live) -> Job:

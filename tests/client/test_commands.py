@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import stat
@@ -25,10 +24,7 @@ from tests.markdown import ROOT
 from tests.support.flaky import flaky
 from tests.support.live import Live
 from tests.support.processes import free_port
-
-pytestmark = pytest.mark.xdist_group("live")
-
-CAIRN = [sys.executable, "-m", "cairn_client.cli"]
+from tests.support.terminal import CAIRN, in_terminal
 
 
 @pytest.fixture(autouse=True)
@@ -155,29 +151,6 @@ def test_login_warns_before_a_key_travels_unencrypted() -> None:
 def test_login_with_a_wrong_key_keeps_nothing(live: Live) -> None:
     sentence(cairn("login", live.url, stdin="cairn_00000000_wrong\n", code=ExitCode.NOT_SIGNED_IN))
     assert not login_file().exists()
-
-
-def in_terminal(*words: str, typed: str = "") -> str:
-    """What a terminal shows when the command runs in it."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execv(CAIRN[0], [*CAIRN, *words])
-    shown = b""
-    if typed:
-        while b"Key: " not in shown:  # what is typed before that is thrown away
-            shown += os.read(terminal, 1000)
-        os.write(terminal, typed.encode())
-    while True:
-        try:
-            piece = os.read(terminal, 65536)
-        except OSError:  # how the end of a terminal looks on Linux
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown.decode()
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())  # without colours
 
 
 def test_a_typed_key_is_not_shown(live: Live) -> None:
@@ -334,7 +307,19 @@ def test_sites_are_stored_from_a_file(live: Live, place: Path) -> None:
     owned = live.dataset()
     (place / "depots.csv").write_text("1,1\n9,3\n")
     assert "2 sites" in cairn("sites", "put", owned.name, "depots", "depots.csv").stdout
+    words = ["sites", "put", owned.name, "towns", "depots.csv", "--kind", "great-circle"]
+    assert "stored as great-circle" in cairn(*words).stdout
     assert "depots" in cairn("sites", "list", owned.name).stdout
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_sites_with_a_header_name_the_line_and_the_way_out(live: Live, place: Path) -> None:
+    owned = live.dataset()
+    (place / "depots.csv").write_text("lat,lon\n9,3\n")
+    words = ["sites", "put", owned.name, "depots", "depots.csv"]
+    said = sentence(cairn(*words, code=ExitCode.BAD_DATA))
+    assert "line 1 of the sites holds something other than numbers" in said
+    assert "no header" in said
 
 
 def test_the_shell_completes_commands_and_names_of_datasets() -> None:

@@ -16,8 +16,6 @@ from tests.support.flaky import Flaky, flaky
 from tests.support.live import Live
 from tests.support.processes import free_port
 
-pytestmark = pytest.mark.xdist_group("live")
-
 
 @pytest.fixture
 def proxy(live: Live) -> Iterator[Flaky]:
