@@ -41,10 +41,10 @@ format: $(TEST_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 
 check: $(TEST_READY) ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
-	$(PYTEST) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
-	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadgroup -m "audit or hypothesis" $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
 
 chaos: $(TEST_READY) ## Run the long fault-injection tests against real worker processes
 	$(PYTEST) -m chaos $(PYTEST_ARGS)

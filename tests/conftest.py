@@ -4,7 +4,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.databases", "tests.support.live", "tests.support.service"]
+pytest_plugins = [
+    "tests.support.databases",
+    "tests.support.live",
+    "tests.support.scheduling",
+    "tests.support.service",
+]
 
 # `make test` must give the same answer twice, so its examples are fixed; `make audit` looks for new ones.
 # No deadlines: the machine may be busy, and a slow example is no wrong example.

@@ -1,0 +1,33 @@
+"""Which tests share a test process under `pytest -n`: those that share a started service or a browser.
+
+xdist's own way to say so, the mark `xdist_group`, does nothing with this version of pytest: it appends the
+group to a test's private id, which pytest has since renamed. So the scheduler itself is told, by directory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+#: Everything in one of these directories runs in one process, where its service is started once.
+TOGETHER = ("tests/client/", "tests/console/")
+
+
+def home_of(test: str) -> str:
+    """What a test shares its process with: its directory, or nothing but itself."""
+    return next((folder for folder in TOGETHER if test.startswith(folder)), test)
+
+
+class ByHome(LoadScopeScheduling):
+    """Hands out whole homes, the largest first, so that the single tests fill the rest of the time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return home_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """The scheduler of `--dist loadscope`."""
+    return ByHome(config, log) if config.getvalue("dist") == "loadscope" else None
