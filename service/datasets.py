@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from core.domain import Dense, Domain, Ids, Sparse, domain_from_json
 from core.errors import InvalidDomain
 from core.privacy import Budget
-from service import accounting, audit, ledger, queue
+from service import accounting, audit, faults, ledger, queue
 from service.auth import Caller
 from service.clock import rfc3339
 from service.errors import AlreadySealed, InvalidRequest, NotFound, NotSealed, Retired
@@ -178,8 +178,11 @@ def seal(
                 payload=chunk.payload,
             )
         )
+        faults.reach("upload.chunk")
     dataset.state, dataset.sealed_at, dataset.upload = "sealed", at, report
     audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
+    session.flush()
+    faults.reach("upload.sealed")
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:

@@ -2,6 +2,8 @@
 
 A write session on SQLite begins with BEGIN IMMEDIATE, so it holds the write lock before it reads and
 never has to upgrade; on PostgreSQL the functions that need it lock rows with SELECT ... FOR UPDATE.
+A read session sees one moment of the database, however many queries it makes. Nobody waits for ever: not
+for a lock, not for a server that fell silent, and the server ends whoever falls silent with a lock in hand.
 """
 
 from __future__ import annotations
@@ -18,7 +20,18 @@ from sqlalchemy.orm import Session
 __all__ = ["Database"]
 
 _WRITE = "cairn_write"
-_SQLITE_BUSY_MILLISECONDS = 30_000
+#: How long a writer waits for another before it gives up; the caller is then told to try again.
+LOCK_SECONDS = 30.0
+#: How long a client may be silent in the middle of a transaction before PostgreSQL takes its locks away.
+SILENT_SECONDS = 60.0
+#: What libpq does about a server that does not answer, over TCP: seconds, and milliseconds for the last.
+_CONNECT = {
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 40_000,
+}
 
 
 class Database:
@@ -31,13 +44,18 @@ class Database:
         if self.is_sqlite:
             self.engine = _sqlite_engine(url, pool)
         else:
-            self.engine = create_engine(url, pool_size=pool, max_overflow=0, pool_pre_ping=True)
+            self.engine = _postgres_engine(url, pool)
+        self._read_engine = self.engine
+        if not self.is_sqlite:  # SQLite's readers see one moment anyway
+            self._read_engine = self.engine.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
         self._write_engine = self.engine.execution_options(**{_WRITE: True})
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for reading; whatever it changed is rolled back when it closes."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        """A session for reading one moment of the database; what it would change is never kept."""
+        with Session(self._read_engine, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
@@ -60,15 +78,13 @@ def _sqlite_engine(url: str, pool: int) -> Engine:
             "an in-memory SQLite database cannot be shared by processes; name a file: sqlite:///path"
         )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(
-        url, pool_size=pool, max_overflow=0, connect_args={"timeout": _SQLITE_BUSY_MILLISECONDS / 1000}
-    )
+    engine = create_engine(url, pool_size=pool, max_overflow=0, connect_args={"timeout": LOCK_SECONDS})
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # the driver must not begin transactions by itself
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {_SQLITE_BUSY_MILLISECONDS}")
+        cursor.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
         cursor.execute("PRAGMA journal_mode = WAL")
         # FULL: a charge must survive a power cut before the first row is read.
         cursor.execute("PRAGMA synchronous = FULL")
@@ -79,5 +95,23 @@ def _sqlite_engine(url: str, pool: int) -> Engine:
     def begin(connection: Connection) -> None:
         write = connection.get_execution_options().get(_WRITE, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _postgres_engine(url: str, pool: int) -> Engine:
+    engine = create_engine(url, pool_size=pool, max_overflow=0, pool_pre_ping=True, connect_args=_CONNECT)
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        connection.autocommit = True  # else the settings would be rolled back with the first transaction
+        connection.execute(
+            f"SET lock_timeout = {LOCK_SECONDS * 1000:.0f};"
+            f"SET idle_in_transaction_session_timeout = {SILENT_SECONDS * 1000:.0f};"
+            # A charge must survive a crash before the first row is read, whatever the server's default.
+            "SELECT set_config('synchronous_commit', 'on', false)"
+            " WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        connection.autocommit = False
 
     return engine

@@ -12,6 +12,7 @@ from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.plan import Plan
 from core.source import DataSource
+from service import faults
 from service.db import Database
 from service.executors import make_executor
 from service.queue import Claim
@@ -41,8 +42,10 @@ def execute(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Carry a job's plan out; returns what it released, and the receipt."""
     plan = Plan.from_json(held.plan)
+    faults.reach("execute.begun")
     with make_executor(settings) as executor:
         clustering = registry.run(plan, _source(held, plan, database, settings), executor, listener)
+    faults.reach("execute.released")
     with database.read() as session:
         job = session.scalars(select(Job).where(Job.id == held.job_id)).one()
         dataset = session.get_one(Dataset, held.dataset_id)

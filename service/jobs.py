@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from core.algorithms import registry
 from core.plan import Plan, Request, Work
 from core.privacy import Budget, default_delta
-from service import accounting, datasets, ledger, queue, sites
+from service import accounting, datasets, faults, ledger, queue, sites
 from service.amounts import NOTHING, Cost
 from service.auth import Caller
 from service.clock import rfc3339
@@ -189,6 +189,7 @@ def submit(
             ledger.reserve(session, accounts, job.id, cost, actor=caller.name, at=now)
         except ledger.Overdrawn as refusal:
             raise _refusal(dataset, grant, refusal) from refusal
+    faults.reach("submit.reserved")
     try:
         with session.begin_nested():
             session.add(job)

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
-from service import ledger
+from service import faults, ledger
 from service.tables import Dataset, Grant, Job, Result
 
 __all__ = [
@@ -79,6 +79,7 @@ def claim(
     ).one_or_none()
     if job is None:
         return None
+    faults.reach("claim.locked")
     dataset = session.get_one(Dataset, job.dataset_id)
     if job.state == "running":
         if job.attempts >= MOST_ATTEMPTS:
@@ -93,6 +94,7 @@ def claim(
     job.lease_expires_at = now + lease
     job.claimed_at = job.claimed_at or now
     session.flush()
+    faults.reach("claim.charged")
     return Claim(
         job.id,
         job.lease,
@@ -163,9 +165,12 @@ def finish(
         values["progress"] = progress
     if not _update(session, held, values):
         return False
+    faults.reach("finish.updated")
     if result:
         body, receipt = result
         session.add(Result(job_id=held.job_id, body=body, receipt=receipt, created_at=now))
+        session.flush()
+    faults.reach("finish.stored")
     return True
 
 
@@ -196,6 +201,7 @@ def cancel(session: Session, job: Job, *, actor: str, now: datetime) -> bool:
     if not locked.rehearsal:
         accounts = ledger.lock(session, locked.dataset_id, locked.grant_id)
         ledger.void(session, accounts, locked.id, actor=actor, at=now)
+    faults.reach("cancel.voided")
     _end(locked, "cancelled", "cancelled", now)
     return True
 

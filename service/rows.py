@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from core.domain import Domain, domain_from_json
 from core.source import Chunk, ChunkLoader
+from service import faults
 from service.db import Database
 from service.tables import Dataset, DatasetChunk
 from service.uploads.chunks import decode_payload
@@ -59,6 +60,7 @@ class ChunkCache:
             self._make_room(len(payload))
             with tempfile.NamedTemporaryFile(dir=self.directory, prefix="new-", delete=False) as file:
                 file.write(payload)
+            faults.reach("execute.cached")
             os.replace(file.name, self._path(digest))
         except OSError:
             return
@@ -103,6 +105,7 @@ class DatabaseChunk:
         payload = self.cache.get(self.digest)
         if payload is None:
             payload = self._fetch()
+            faults.reach("execute.fetched")
             self.cache.put(self.digest, payload)
         return Chunk(decode_payload(self.kind, payload, self.dimension), self.first, self.key)
 

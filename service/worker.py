@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from service import execution, queue
+from service import execution, faults, queue
 from service.clock import Clock, SystemClock
 from service.db import Database
 from service.logs import configure
@@ -76,6 +76,8 @@ class Heartbeat(threading.Thread):
                 lease=timedelta(seconds=settings.lease_seconds),
                 progress=self._progress.to_json(),
             )
+            faults.reach("beat.renewed")
+        faults.reach("beat.committed")
         if time.monotonic() - self._started_at > settings.job_seconds:
             self._end_by_limit("time")
         elif _resident_bytes() > settings.max_memory_bytes:
@@ -134,13 +136,16 @@ class Worker:
     def claim(self) -> Claim | None:
         """Take a job and charge it, in one transaction, before any row is read."""
         with self.database.write() as session:
-            return queue.claim(
+            held = queue.claim(
                 session,
                 worker=self.name,
                 now=self.clock.now(),
                 lease=timedelta(seconds=self.settings.lease_seconds),
                 can_run=execution.can_run,
             )
+        if held is not None:
+            faults.reach("claim.committed")
+        return held
 
     def carry_out(self, held: Claim) -> bool:
         """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
@@ -148,6 +153,7 @@ class Worker:
 
         def listen(step: str, measured: int, planned: int) -> None:
             progress.note(self.clock.now() - held.claimed_at, step, measured, planned)
+            faults.reach("execute.measured")
 
         heartbeat = Heartbeat(self, held, progress)
         heartbeat.start()
@@ -161,6 +167,7 @@ class Worker:
         return self._finish(held, result, progress)
 
     def _finish(self, held: Claim, result: Any, progress: Progress) -> bool:
+        faults.reach("finish.begun")
         deadline = time.monotonic() + 2 * self.settings.lease_seconds
         while True:
             try:
@@ -168,6 +175,7 @@ class Worker:
                     stored = queue.finish(
                         session, held, now=self.clock.now(), result=result, progress=progress.to_json()
                     )
+                faults.reach("finish.committed")
                 log.info("job ended", job=held.job_id, stored=stored, rehearsal=held.rehearsal)
                 return stored
             except SQLAlchemyError:

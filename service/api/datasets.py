@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service import datasets
+from service import datasets, faults
 from service.api.context import Context
 from service.api.deps import Anyone, Curator, Limit, Services, cursor_from, cursor_to
 from service.api.problems import answers
@@ -118,6 +118,7 @@ async def upload_data(
     spool = Spool(context.settings.spool_directory, context.settings.max_upload_bytes)
     try:
         await _receive(request, spool, context.settings.body_idle_seconds)
+        faults.reach("upload.received")
         spool.check(announced)
         upload = Upload(
             spool,
@@ -129,6 +130,7 @@ async def upload_data(
             context.settings.max_upload_bytes,
         )
         encoded = await run_in_threadpool(encode_upload, upload)
+        faults.reach("upload.encoded")
         try:
             if await request.is_disconnected():
                 raise ClientDisconnect
@@ -174,6 +176,7 @@ def _store(
         datasets.seal(
             session, dataset.id, encoded.chunks.chunks(), report, actor=caller.name, at=context.clock.now()
         )
+    faults.reach("upload.committed")
 
 
 def _digest(header: str | None) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
-from service import datasets, jobs
+from service import datasets, faults, jobs
 from service.api.context import Context
 from service.api.deps import Analyst, Anyone, Limit, Services, cursor_from, cursor_to
 from service.api.problems import answers
@@ -107,12 +107,16 @@ def submit_job(
         if earlier is not None:
             return _accepted(session, jobs.Submission(earlier, replayed=True), caller, context, response)
         plan = jobs.make_plan(session, dataset, grant, body, context.limits.work)
+    faults.reach("submit.planned")
     with context.database.write() as session:
         submission = jobs.submit(
             session, caller, body, plan, key=idempotency_key, limits=context.limits, now=now
         )
         session.flush()
-        return _accepted(session, submission, caller, context, response)
+        faults.reach("submit.enqueued")
+        accepted = _accepted(session, submission, caller, context, response)
+    faults.reach("submit.committed")
+    return accepted
 
 
 @router.get("/jobs", responses=answers())

@@ -1,0 +1,102 @@
+"""What must hold of a database at every moment, whoever crashed or raced: the faults found, in words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service import ledger
+from service.db import Database
+from service.tables import Account, Dataset, DatasetChunk, Job, LedgerEntry, Result
+
+__all__ = ["faults", "unfinished"]
+
+_SETTLED = {
+    "queued": ["reserve"],
+    "running": ["reserve", "charge"],
+    "succeeded": ["reserve", "charge"],
+    "cancelled": ["reserve", "void"],
+}
+
+
+def faults(database: Database) -> list[str]:
+    """Everything that is wrong; empty when nothing was lost, overspent, charged twice or half stored."""
+    with database.read() as session:
+        return [
+            *_books(session),
+            *_overspent(session),
+            *_jobs(session),
+            *_uploads(session),
+        ]
+
+
+def unfinished(database: Database) -> list[str]:
+    """The jobs that have not ended."""
+    with database.read() as session:
+        return list(session.scalars(select(Job.id).where(Job.state.in_(("queued", "running")))))
+
+
+def _books(session: Session) -> list[str]:
+    """The chain verifies, and balances equal its replay."""
+    found = []
+    for dataset_id in session.scalars(select(Dataset.id)):
+        found += [f"dataset {dataset_id}: {fault}" for fault in ledger.verify(session, dataset_id).faults]
+    return found
+
+
+def _overspent(session: Session) -> list[str]:
+    return [
+        f"account {account.id} is overspent"
+        for account in session.scalars(select(Account))
+        if account.loss_reserved + account.loss_spent > account.loss_total
+        or account.delta_reserved + account.delta_spent > account.delta_total
+    ]
+
+
+def _jobs(session: Session) -> list[str]:
+    """Each job is charged once or not at all, as its state says; it has a result just when it succeeded."""
+    moves: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+    query = select(LedgerEntry.job_id, LedgerEntry.kind, LedgerEntry.loss_units, LedgerEntry.delta_units)
+    for job_id, kind, loss, delta in session.execute(query.order_by(LedgerEntry.sequence)):
+        if job_id is not None:
+            moves[job_id].append((kind, loss, delta))
+    results = set(session.scalars(select(Result.job_id)))
+    found = []
+    columns = (Job.id, Job.state, Job.reason, Job.rehearsal, Job.loss_units, Job.delta_units)
+    for job_id, state, reason, rehearsal, loss, delta in session.execute(select(*columns)):
+        made = moves.pop(job_id, [])
+        expected = [] if rehearsal else _SETTLED.get(state) or _of_failed(reason)
+        if made != [(kind, loss, delta) for kind in expected]:
+            found.append(f"job {job_id} is {state} ({reason}) with the entries {made}")
+        if (job_id in results) != (state == "succeeded"):
+            found.append(f"job {job_id} is {state}, and its result is {job_id in results}")
+    found += [f"job {job_id} is in the ledger alone: it was lost" for job_id in moves]
+    return found
+
+
+def _of_failed(reason: str) -> list[str]:
+    return ["reserve", "void"] if reason == "cannot-run" else ["reserve", "charge"]
+
+
+def _uploads(session: Session) -> list[str]:
+    """A sealed dataset has all of its chunks, whole; any other has none."""
+    chunks: dict[int, list[DatasetChunk]] = defaultdict(list)
+    for chunk in session.scalars(select(DatasetChunk).order_by(DatasetChunk.ordinal)):
+        chunks[chunk.dataset_id].append(chunk)
+    found = []
+    for dataset in session.scalars(select(Dataset)):
+        own = chunks[dataset.id]
+        if dataset.state != "sealed":
+            found += [f"{dataset.name} is {dataset.state} and has chunks"] if own else []
+            continue
+        report = dataset.upload or {}
+        whole = (
+            [chunk.ordinal for chunk in own] == list(range(len(own)))
+            and sum(chunk.rows for chunk in own) == report.get("rows")
+            and all(hashlib.sha256(chunk.payload).hexdigest() == chunk.digest for chunk in own)
+        )
+        found += [] if whole else [f"{dataset.name} is sealed with half an upload"]
+    return found

@@ -1,0 +1,134 @@
+"""A stage for models and crashes: a database with people and sealed datasets, made by the service itself."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from core.algorithms import registry
+from core.domain import Dense, Domain
+from core.plan import Plan, Request, Work
+from core.privacy import Budget
+from service import auth, datasets, grants, jobs
+from service.auth import Caller
+from service.clock import SystemClock
+from service.db import Database
+from service.schemas.common import BudgetBody
+from service.schemas.data import Bounds, Box, DatasetBody
+from service.schemas.work import JobBody
+from service.settings import Settings
+from service.tables import Dataset
+from service.uploads.chunks import StoredChunk
+
+__all__ = ["DELTA", "DOMAIN", "Scene", "body", "chunks", "plan"]
+
+DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
+#: The delta of every job: small enough that the budgets' deltas never run out before their epsilons.
+DELTA = "0.0000001"
+_numbers = itertools.count()
+LIMITS = jobs.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
+
+
+@cache
+def plan(epsilon: str) -> Plan:
+    """The plan of a small job."""
+    return registry.plan(DOMAIN, Request(k=2, budget=Budget.of(epsilon, DELTA), algorithm="sulq"))
+
+
+def body(dataset: str, epsilon: str, *, rehearsal: bool = False) -> JobBody:
+    """The request of a small job."""
+    return JobBody(dataset=dataset, k=2, algorithm="sulq", epsilon=epsilon, delta=DELTA, rehearsal=rehearsal)
+
+
+def chunks(domain: Domain, count: int = 3, rows: int = 40) -> list[StoredChunk]:
+    """So many small chunks of rows."""
+    assert isinstance(domain, Dense)
+    stored = []
+    for ordinal in range(count):
+        first = ordinal * rows
+        table = [[(7 * i) % 10, (3 * i) % 4] for i in range(first, first + rows)]
+        payload = domain.encode(table).astype("<i2").tobytes()
+        digest = hashlib.sha256(payload).hexdigest()
+        stored.append(StoredChunk(ordinal, first, rows, digest, payload))
+    return stored
+
+
+class Scene:
+    """A curator, two analysts, and datasets of their own for each act."""
+
+    def __init__(self, url: str, folder: Path, **settings: Any):
+        self.url = url
+        self.settings = Settings(database_url=url, cache_directory=folder / "cache", **settings)
+        self.database = Database(url)
+        now = SystemClock().now()
+        with self.database.write() as session:
+            people = [
+                auth.create_principal(session, f"{name}-{_unique()}", role, by=None, at=now)
+                for name, role in (("carla", "curator"), ("ada", "analyst"), ("ben", "analyst"))
+            ]
+            self.keys = [auth.issue_key(session, each, by="test", at=now).text for each in people]
+        self.carla, self.ada, self.ben = (Caller(each.id, each.name, each.role) for each in people)
+        self.analysts = (self.ada, self.ben)
+
+    def close(self) -> None:
+        self.database.dispose()
+
+    def dataset(
+        self,
+        accountant: str,
+        epsilon: str,
+        *,
+        delta: str = "0.01",
+        caps: tuple[str, ...] = (),
+        seal: bool = True,
+        at: datetime | None = None,
+    ) -> str:
+        """A dataset without release ticks; sealed, and granted with these caps, if so wished."""
+        now = at or SystemClock().now()
+        name = f"d-{_unique()}"
+        facts = DatasetBody(
+            name=name,
+            columns=["a", "b"],
+            bounds=Bounds(box=Box(low=[0, 0], high=[10, 4])),
+            size=1000,
+            budget=BudgetBody(epsilon=epsilon, delta=delta),
+            accountant=accountant,
+            release_ticks=False,
+        )
+        with self.database.write() as session:
+            made = datasets.create(session, facts, owner=self.carla, at=now)
+            if seal:
+                self.seal(session, made, at=now)
+            for analyst, cap in zip(self.analysts, caps, strict=False):
+                person = auth.principal_named(session, analyst.name)
+                grants.grant(session, made, person, Budget.of(cap, delta), actor="carla", at=now)
+        return name
+
+    def seal(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
+        """Upload a few rows."""
+        stored = chunks(datasets.domain_of(dataset))
+        report = {"format": "csv", "rows": sum(each.rows for each in stored), "sha256": "0" * 64}
+        datasets.seal(session, dataset.id, stored, report, actor="carla", at=at)
+
+    def submit(
+        self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any
+    ) -> jobs.Submission:
+        """Submit a small job inside a write session."""
+        now = options.pop("at", None) or SystemClock().now()
+        key = options.pop("key", None)
+        request = body(dataset, epsilon, **options)
+        return jobs.submit(session, who or self.ada, request, plan(epsilon), key=key, limits=LIMITS, now=now)
+
+    def queued(self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None) -> str:
+        """The id of a new queued job."""
+        with self.database.write() as session:
+            return self.submit(session, dataset, epsilon, who=who).job.id
+
+
+def _unique() -> str:
+    return f"{os.getpid():x}-{next(_numbers)}-{os.urandom(3).hex()}"
