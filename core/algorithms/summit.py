@@ -13,7 +13,7 @@ from core.algorithms.base import Algorithm, Clustering, read_options
 from core.algorithms.summit_tuning import Schedule, forecast_for, schedule_for, widest_unit
 from core.arithmetic import WEIGHT_ONE
 from core.blocks.coreset import weighted_kmeans
-from core.blocks.noise import deviation
+from core.blocks.noise import CountNoise, deviation
 from core.blocks.rounds import (
     Round,
     RoundSteps,
@@ -94,7 +94,11 @@ def _steps(schedule: Schedule, shares: Shares) -> tuple[Step, ...]:
         ),
         Step("centre", vector_noise(shares.of(centre_sum)), Sums.kind, 1, "the middle of all records"),
         Step(
-            "radius", additive_noise(shares.of(tuning.RADIUS)), NormHistogram.kind, 1, "how far records reach"
+            "radius",
+            additive_noise(shares.of(schedule.radius_share)),
+            NormHistogram.kind,
+            1,
+            "how far records reach",
         ),
     ]
     if schedule.moments:
@@ -225,7 +229,7 @@ class _Run:
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         assigned = Assigned(self._rows, centre[None, :])
         histogram = self._probe.measure("radius", NormHistogram(assigned, edges))[0].astype(np.float64)
-        shares = trimmed_shares(histogram, deviation(self._plan, "radius"))
+        shares = trimmed_shares(histogram, CountNoise.of(self._plan, "radius"))
         tight, radius = (
             int(edges[np.argmax(shares.cumsum() >= level)])
             for level in (tuning.SHAPE_LEVEL, tuning.DATA_LEVEL)

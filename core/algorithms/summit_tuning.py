@@ -22,7 +22,9 @@ __all__ = ["Schedule", "affordable_seeds", "first_bits", "forecast_for", "schedu
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.
-CENTRE, RADIUS = 0.03, 0.02
+CENTRE = 0.03
+#: The radius gets between these: what brings the noise of a bin down to `RADIUS_SIGNAL * N`.
+LEAST_RADIUS, MOST_RADIUS, RADIUS_SIGNAL = 0.02, 0.06, 0.01
 #: What the centre spends on its sum; the rest goes to the count.
 CENTRE_SUM = 0.9
 #: The others divide what is left in these proportions.
@@ -60,6 +62,8 @@ FIRST_COLUMNS = 16
 # --- tree ---------------------------------------------------------------------------------------------------
 TREE_AXES = 8
 HALVINGS_PER_AXIS = 2.5
+#: Where one level alone can count finer cells than that, the tree goes as deep as that, up to this.
+MOST_DEPTH = 11
 #: The box of the tree, in standard deviations along each axis.
 BOX_DEVIATIONS = 2.5
 #: A cell stays active while its count is this many standard deviations of the noise.
@@ -75,7 +79,7 @@ MOST_FIRST_BITS = 14
 #: With `N * mu / k` of at least this, three rounds of each kind pay; below it two.
 PLENTY = 30.0
 #: Seeds per centre asked for, or this many in all where that is more: a finer picture to merge from.
-OVERSEED, ENOUGH_SEEDS = 2.0, 30
+OVERSEED, ENOUGH_SEEDS = 2.0, 64
 #: How many standard deviations of its size a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
@@ -92,6 +96,7 @@ class Schedule:
     #: Columns of the random projection in which clusters are looked for; 0 where none is needed.
     sketch: int
     moments: bool
+    radius_share: float
     subspace_share: float
     tree_share: float
     explore_share: float
@@ -131,16 +136,19 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     if not moments and width > RANDOM_AXES:
         sketch = RANDOM_AXES
     subspace = _subspace_weight(seen, size * strength) if moments else 0.0
-    whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - RADIUS)
+    radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
+    whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - radius)
     plenty = size * strength / k >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
     refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
     weights = [REFINE_GROWTH**i for i in range(refine_rounds)]
     axes = min(TREE_AXES, width)
-    depth = max(4, round(HALVINGS_PER_AXIS * axes))
+    fine = first_bits(size, _count_deviation(shares, TREE / whole), MOST_DEPTH)
+    depth = max(4, round(HALVINGS_PER_AXIS * axes), fine)
     return Schedule(
         sketch=sketch,
         moments=moments,
+        radius_share=radius,
         subspace_share=subspace / whole,
         tree_share=TREE / whole,
         explore_share=EXPLORE / whole,

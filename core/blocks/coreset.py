@@ -10,12 +10,14 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-__all__ = ["nearest_points", "weighted_kmeans"]
+__all__ = ["agglomerated", "nearest_points", "weighted_kmeans"]
 
 Floats = npt.NDArray[np.float64]
 
 #: Weights of at least this keep every point in play; released counts may be zero or negative.
 _LEAST_WEIGHT = 1e-9
+#: Up to so many points are also merged pair by pair, the best of all starts where clusters lie apart.
+_MOST_MERGED = 800
 
 
 def weighted_kmeans(
@@ -23,19 +25,56 @@ def weighted_kmeans(
 ) -> Floats:
     """k centres of weighted points, or the points themselves where there are no more than k.
 
+    The best of some restarts and, where points are few enough, of a start by merging pairs.
     One thread: the sums of several threads depend on their order, and a release must not.
     """
     seed = int(draw.integers(1 << 31))
     distinct, owner = np.unique(points, axis=0, return_inverse=True)
     if len(distinct) <= k:
         return distinct
-    merged = np.bincount(owner.reshape(-1), np.maximum(weights, _LEAST_WEIGHT))
-    solver = KMeans(k, n_init=restarts, random_state=seed)
+    mass: Floats = np.bincount(owner.reshape(-1), np.maximum(weights, _LEAST_WEIGHT)).astype(np.float64)
+    solvers = [KMeans(k, n_init=restarts, random_state=seed)]
+    if len(distinct) <= _MOST_MERGED:
+        solvers.append(KMeans(k, init=agglomerated(distinct, mass, k), n_init=1))
     with warnings.catch_warnings(), threadpool_limits(1):
         # Points so close that two centres coincide are odd data, not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found: Floats = solver.fit(distinct, sample_weight=merged).cluster_centers_
+        best = min((solver.fit(distinct, sample_weight=mass) for solver in solvers), key=_inertia)
+    found: Floats = best.cluster_centers_
     return found
+
+
+def _inertia(solver: KMeans) -> float:
+    return float(solver.inertia_)
+
+
+def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
+    """k means of weighted points, merged pair by pair, always where that adds least to the loss (Ward)."""
+    means, mass = points.copy(), weights.copy()
+    squares = (points * points).sum(axis=1)
+    apart = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
+    cost = apart * (mass[:, None] * mass[None, :] / (mass[:, None] + mass[None, :]))
+    np.fill_diagonal(cost, np.inf)
+    partner, least = cost.argmin(axis=1), cost.min(axis=1)
+    alive = np.ones(len(points), dtype=bool)
+    for _ in range(len(points) - k):
+        one = int(least.argmin())
+        other = int(partner[one])
+        means[one] = (mass[one] * means[one] + mass[other] * means[other]) / (mass[one] + mass[other])
+        mass[one] += mass[other]
+        alive[other] = False
+        cost[other, :] = cost[:, other] = np.inf
+        least[other] = np.inf
+        fresh = ((means - means[one]) ** 2).sum(axis=1) * (mass * mass[one] / (mass + mass[one]))
+        fresh[~alive] = np.inf
+        fresh[one] = np.inf
+        cost[one, :] = cost[:, one] = fresh
+        # A merge never brings a third point closer than both parts were (Ward's costs only grow), so only
+        # those whose partner is gone or has changed look for a new one.
+        for row in np.flatnonzero(alive & ((partner == one) | (partner == other))):
+            partner[row], least[row] = cost[row].argmin(), cost[row].min()
+        partner[one], least[one] = cost[one].argmin(), cost[one].min()
+    return means[alive]
 
 
 def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arithmetic import WEIGHT_ONE
-from core.blocks.noise import deviation
+from core.blocks.noise import CountNoise, deviation
 from core.domain import UNITS
 from core.probe import Probe
 from core.statistics import ClusterCounts, NormHistogram, ResidualSums
@@ -36,10 +36,13 @@ Integers = npt.NDArray[np.int64]
 #: How alike the distances in different clusters are taken to be: the share of a bin varies between clusters
 #: as if each had been seen this many times before. Bins that are rare everywhere are believed less.
 _LIKENESS = 3.0
-#: What lies this many standard deviations away from what other clusters suggest is taken as real.
+#: A bin that noise would fill like this less often than so is taken as real, whatever other clusters suggest.
+_SURPRISE_CHANCE = 0.006
+#: The same for moves, in standard deviations of the energy of a group of coordinates.
 _SURPRISE_NOISES = 2.5
-#: The overall histogram ends where no more than this many standard deviations of noise lie beyond.
-_TAIL_NOISES = 2.0
+#: How often noise alone may make a histogram reach further than its records, and the runs of bins looked at.
+_TAIL_CHANCE = 0.05
+_RUNS = (1, 2, 3, 4, 6, 8)
 #: Clipping is never tighter than this quantile of a cluster's distances.
 _LEAST_QUANTILE = 0.5
 #: How far a mean moves when its largest residuals are clipped, as a share of the mean overshoot.
@@ -96,9 +99,10 @@ def noisy_round(
     assigned = Assigned(view, np.rint(centres).astype(np.int64))
     counted = probe.measure(steps.sizes, ClusterCounts(assigned)).astype(np.float64)
     histogram = probe.measure(steps.spread, NormHistogram(assigned, edges)).astype(np.float64)
-    per_bin = deviation(plan, steps.spread)
+    per_bin = CountNoise.of(plan, steps.spread)
     sizes, size_error = _combine(
-        (counted, deviation(plan, steps.sizes)), (histogram.sum(axis=1), per_bin * len(edges) ** 0.5)
+        (counted, deviation(plan, steps.sizes)),
+        (histogram.sum(axis=1), per_bin.deviation * len(edges) ** 0.5),
     )
     divisor = np.maximum(sizes, max(2 * size_error, 1.0))
     shape = _Shape.of(histogram, edges, divisor, per_bin)
@@ -140,15 +144,15 @@ class _Shape:
     sizes: Floats
 
     @classmethod
-    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: float) -> _Shape:
+    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise) -> _Shape:
         middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
-        overall = trimmed_shares(histogram.sum(axis=0), noise * np.sqrt(len(histogram)))
+        overall = trimmed_shares(histogram.sum(axis=0), noise, len(histogram))
         expected = sizes[:, None] * overall
         variance = sizes[:, None] ** 2 * overall / (1 + _LIKENESS)
         surprise = histogram - expected
         # What the noise cannot explain is believed whatever other clusters look like.
-        certain = 1 - (_SURPRISE_NOISES * noise) ** 2 / np.maximum(surprise**2, 1e-12)
-        trust = np.maximum(variance / (variance + noise**2), certain)
+        certain = 1 - noise.beyond(_SURPRISE_CHANCE) ** 2 / np.maximum(surprise**2, 1e-12)
+        trust = np.maximum(variance / (variance + noise.deviation**2), certain)
         believed = np.maximum(expected + surprise * trust, 0.0)
         totals = believed.sum(axis=1, keepdims=True)
         shares = np.where(totals > 0, believed / np.maximum(totals, 1e-12), overall)
@@ -185,18 +189,33 @@ class _Shape:
         return mean
 
 
-def trimmed_shares(pooled: Floats, noise: float) -> Floats:
-    """Shares of the bins of a noisy histogram, without the noise beyond its first and its last records."""
-    bins = np.arange(1, len(pooled) + 1)
-    limit = _TAIL_NOISES * noise * np.sqrt(bins)
-    begun = np.flatnonzero(pooled.cumsum() > limit)
-    ended = np.flatnonzero(pooled[::-1].cumsum() > limit)
-    if len(begun) == 0 or len(ended) == 0 or begun[0] >= len(pooled) - ended[0]:
-        return np.full(len(pooled), 1 / len(pooled))
+def trimmed_shares(pooled: Floats, noise: CountNoise, histograms: int = 1) -> Floats:
+    """Shares of the bins of a sum of noisy histograms, without the noise before and after its records."""
+    support = _support(pooled, noise, histograms)
     inside = np.zeros(len(pooled))
-    support = slice(begun[0], len(pooled) - ended[0])
     inside[support] = np.maximum(pooled[support], 0.0)
-    return inside / max(inside.sum(), 1e-12) if inside.any() else np.full(len(pooled), 1 / len(pooled))
+    return inside / inside.sum() if inside.any() else np.full(len(pooled), 1 / len(pooled))
+
+
+def _support(pooled: Floats, noise: CountNoise, histograms: int) -> slice:
+    """The bins between the first and the last records that noise alone would hardly make up.
+
+    Bins are looked at one at a time, then in runs of two, of three and so on: many weak bins tell together
+    what none tells alone. A run counts only if it lies outside what shorter ones have found.
+    """
+    sums = np.concatenate([[0.0], pooled.cumsum()])
+    chance = _TAIL_CHANCE / (len(pooled) * len(_RUNS))
+    first, last = len(pooled), 0
+    for length in _RUNS:
+        starts = np.arange(len(pooled) - length + 1)
+        limit = noise.beyond(chance, histograms * length) * np.sqrt(histograms * length)
+        told = starts[sums[starts + length] - sums[starts] > limit]
+        if last == 0 and len(told):
+            first, last = int(told[0]), int(told[-1]) + length
+        before, after = told[told + length <= first], told[told >= last]
+        first = int(before.min(initial=first))
+        last = int((after + length).max(initial=last))
+    return slice(first, last) if last else slice(0, len(pooled))
 
 
 def shrink_by_groups(moves: Floats, errors: Floats, groups: Sequence[npt.NDArray[np.intp]]) -> Floats:
