@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +22,33 @@ from service.uploads.tables import split_bad
 __all__ = ["read_npy", "read_npz"]
 
 _VALUES_PER_BATCH = 1 << 20
+# What numpy raises on headers that are damaged or made to do damage.
+_DAMAGED_HEADER = (
+    ValueError,
+    TypeError,
+    OSError,
+    EOFError,
+    OverflowError,
+    SyntaxError,
+    RecursionError,
+    MemoryError,
+    tokenize.TokenError,
+)
+# And zipfile, with the libraries it unpacks with.
+_DAMAGED_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    MemoryError,
+    AttributeError,
+)
 _MEMBERS = ("data.npy", "indices.npy", "indptr.npy", "shape.npy")
 
 
@@ -74,7 +105,7 @@ def _unpack(file: IO[bytes], folder: Path, most_bytes: int) -> dict[str, Path]:
                                 f"the matrix unpacks to more than {most_bytes} bytes", limit=most_bytes
                             )
                         unpacked.write(piece)
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+    except _DAMAGED_ARCHIVE as error:
         raise BadFormat("the file cannot be read as NPZ; write it with scipy.sparse.save_npz") from error
     return paths
 
@@ -116,8 +147,7 @@ def _drop_bad(block: sp.csr_array, first: int, bad: BadRowList) -> Batch:
     owner = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     wrong = np.zeros(block.shape[0], dtype=bool)
     wrong[owner[~np.isfinite(block.data)]] = True
-    for row in np.flatnonzero(wrong):
-        bad.add(first + int(row), "an entry is missing or not a finite number")
+    bad.add_all(np.flatnonzero(wrong), first, lambda _row: "an entry is missing or not a finite number")
     return Batch(block).only(~wrong)
 
 
@@ -126,6 +156,10 @@ def _map(file: IO[bytes]) -> Any:
     file.seek(0)
     try:
         version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise BadFormat(
+                "the file is of a version of NPY that is not known here; write it with numpy.save"
+            )
         read = (
             np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         )
@@ -143,7 +177,7 @@ def _map(file: IO[bytes]) -> Any:
             return np.zeros(shape, dtype=kind)
         order = "F" if fortran else "C"
         return np.memmap(file, dtype=kind, mode="r", offset=offset, shape=shape, order=order)  # type: ignore[call-overload]  # order is one of the two literals
-    except (ValueError, TypeError, OSError, EOFError, OverflowError, SyntaxError) as error:
+    except _DAMAGED_HEADER as error:
         raise BadFormat("the file cannot be read as NPY; write it with numpy.save") from error
 
 

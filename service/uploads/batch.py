@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,13 @@ class BadRowList:
         self.count += 1
         if len(self.first) < _REPORTED:
             self.first.append({"line": line, "reason": reason})
+
+    def add_all(self, rows: npt.NDArray[np.intp], first: int, reason: Callable[[int], str]) -> None:
+        """Note many bad rows of a batch whose first is on line `first`; only those reported get a reason."""
+        reported = rows[: _REPORTED - len(self.first)]
+        for row in reported:
+            self.add(first + int(row), reason(int(row)))
+        self.count += len(rows) - len(reported)
 
     def settle(self) -> None:
         """Raise BadRows at the end of a file that has some, unless they are to be dropped."""

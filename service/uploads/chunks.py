@@ -49,6 +49,7 @@ class ChunkFile:
         self.pending_rows = 0
         self._pending_bytes = 0
         self.rows = 0
+        self.bytes = 0
 
     def add(self, encoded: Any) -> None:
         """Take some more encoded rows."""
@@ -68,6 +69,7 @@ class ChunkFile:
         data = np.ascontiguousarray(rows, dtype=_INT32 if self._domain.kind == "ids" else _INT16)
         self._file.write(data.data)
         self._pending_bytes += data.nbytes
+        self.bytes += data.nbytes
 
     def _seal(self) -> None:
         if self._domain.kind == "sparse":
@@ -75,6 +77,7 @@ class ChunkFile:
             payload = _sparse_payload(matrix, self._domain.dimension)
             self._file.write(payload)
             self._pending, self._pending_bytes = [], len(payload)
+            self.bytes += len(payload)
         self._index.append((self.rows, self.pending_rows, self._pending_bytes))
         self.rows += self.pending_rows
         self.pending_rows = self._pending_bytes = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from service.uploads.batch import Wanted
 __all__ = ["Matched", "match_columns"]
 
 _NAMED = 10
+_MOST_COLUMNS = 100_000
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Matched:
 
 def match_columns(names: Sequence[str], wanted: Wanted) -> Matched:
     """Find the dataset's columns among a file's; BadFormat names what is missing or ambiguous."""
+    if len(names) > _MOST_COLUMNS:
+        raise BadFormat(f"the file has more than {_MOST_COLUMNS} columns; is the separator a comma?")
     needed = [*wanted.columns, *([wanted.id_column] if wanted.id_column else [])]
     by_name = {name: place for place, name in reversed(list(enumerate(names)))}
     missing = [name for name in needed if name not in by_name]
@@ -36,7 +40,8 @@ def match_columns(names: Sequence[str], wanted: Wanted) -> Matched:
             "dataset in the header",
             missing_columns=missing[:_NAMED],
         )
-    double = [name for name in needed if names.count(name) > 1]
+    times = Counter(names)
+    double = [name for name in needed if times[name] > 1]
     if double:
         raise BadFormat(f"the file has more than one column named {double[0]}; rename or remove one")
     person = by_name[wanted.id_column] if wanted.id_column else None

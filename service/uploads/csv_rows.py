@@ -23,12 +23,11 @@ from service.uploads.columns import Matched, match_columns
 __all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
 
 _BLOCK = 1 << 20
-_LONGEST_LINE = 1 << 20
+_LONGEST_RECORD = 1 << 20
 _ROWS_PER_BATCH = 8192
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_MOST_COLUMNS = 100_000
 
-csv.field_size_limit(_LONGEST_LINE)
+csv.field_size_limit(_LONGEST_RECORD)
 
 
 class Unclean(Exception):
@@ -47,15 +46,13 @@ class Header:
 def read_header(file: IO[bytes], wanted: Wanted) -> Header:
     """Read and match the header; a file of numbers alone has none and is taken in the dataset's order."""
     file.seek(0)
-    reader = csv.reader(_lines(file))
+    reader = csv.reader(_Lines(file))
     try:
         first = next(reader, None)
     except csv.Error as error:
         raise BadFormat(f"the header cannot be read as CSV: {error}") from error
     if first is None or not any(first):
         raise BadFormat("the first line is empty; put the names of the columns there, separated by commas")
-    if len(first) > _MOST_COLUMNS:
-        raise BadFormat(f"the header has more than {_MOST_COLUMNS} columns; is the separator a comma?")
     names = tuple(name.strip() for name in first)
     if wanted.positional and wanted.id_column is None and all(_NUMBER.fullmatch(name) for name in names):
         generic = (
@@ -68,7 +65,10 @@ def read_header(file: IO[bytes], wanted: Wanted) -> Header:
 
 
 def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
-    """Batches of a file in which every row is good; Unclean at the first doubt."""
+    """Batches of a file in which every row is good; Unclean at the first doubt.
+
+    The file must be this reader's alone: given up, it may still read ahead for a while.
+    """
     file.seek(0)
     keys = [str(place) for place in range(len(header.names))]
     matched = header.matched
@@ -110,13 +110,15 @@ def _clean(block: Any, width: int, has_person: bool) -> Batch:
 def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iterator[Batch]:
     """Batches of the good rows, the bad ones noted with the line they begin on."""
     file.seek(0)
-    reader = csv.reader(_lines(file))
+    lines = _Lines(file)
+    reader = csv.reader(lines)
     rows: list[list[float]] = []
     people: list[str] | None = None if header.matched.person is None else []
     started = 1
     try:
         for record in reader:
             line, started = started, reader.line_num + 1
+            lines.begin_record()
             if not record or line <= header.lines:
                 continue
             reason = _take(record, header, rows, people)
@@ -160,25 +162,50 @@ def _take(record: list[str], header: Header, rows: list[list[float]], people: li
     return None
 
 
-def _lines(file: IO[bytes]) -> Iterator[str]:
-    """Lines of the file as text; a line without end is refused before it fills the memory."""
-    number = 0
-    pending = b""
-    while piece := file.read(_BLOCK):
-        if b"\0" in piece:
-            raise BadFormat("the file holds zero bytes, so it is not CSV in UTF-8; save it as UTF-8 text")
-        pending += piece
-        *whole, pending = pending.split(b"\n")
-        for line in whole:
-            number += 1
-            yield _text(line, number)
-        if len(pending) > _LONGEST_LINE:
-            raise BadFormat(f"line {number + 1} is longer than {_LONGEST_LINE} bytes; is this CSV?")
-    if pending:
-        yield _text(pending, number + 1)
+class _Lines:
+    """Lines of a file as text; a line or a record without end is refused before it fills the memory."""
 
+    def __init__(self, file: IO[bytes]):
+        self._file = file
+        self._number = 0
+        self._whole: list[bytes] = []
+        self._pending: bytes | None = b""
+        self._record = 0
 
-def _text(line: bytes, number: int) -> str:
-    if len(line) > _LONGEST_LINE:
-        raise BadFormat(f"line {number} is longer than {_LONGEST_LINE} bytes; is this CSV?")
-    return line.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape") + "\n"
+    def begin_record(self) -> None:
+        """The lines so far have become whole records."""
+        self._record = 0
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        if not self._whole:
+            self._fill()
+        line = self._whole.pop()
+        self._number += 1
+        self._record += len(line) + 1
+        if self._record > _LONGEST_RECORD:
+            raise BadFormat(
+                f"the record that ends on line {self._number} or later is longer than {_LONGEST_RECORD} "
+                "bytes; is a quote left open?"
+            )
+        return line.decode("utf-8-sig" if self._number == 1 else "utf-8", "surrogateescape") + "\n"
+
+    def _fill(self) -> None:
+        """Read on until there is a whole line, or the last one."""
+        while not self._whole:
+            if self._pending is None:
+                raise StopIteration
+            piece = self._file.read(_BLOCK)
+            if b"\0" in piece:
+                raise BadFormat("the file holds zero bytes, so it is not CSV in UTF-8; save it as UTF-8 text")
+            if not piece:
+                self._whole = [self._pending] if self._pending else []
+                self._pending = None
+                continue
+            *whole, self._pending = (self._pending + piece).split(b"\n")
+            self._whole = whole[::-1]
+            if len(self._pending) > _LONGEST_RECORD:
+                line = self._number + len(whole) + 1
+                raise BadFormat(f"line {line} is longer than {_LONGEST_RECORD} bytes; is this CSV?")

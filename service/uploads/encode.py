@@ -23,6 +23,7 @@ from service.uploads.tables import read_arrow, read_parquet
 __all__ = ["Encoded", "Upload", "encode_upload"]
 
 _MOST_NAMES = 1000
+_LONGEST_NAME = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Encoded:
             "bad_rows": self.bad.count,
             "bad_row_lines": self.bad.first,
             "rows_over_limit": self.rows_over_limit,
-            "ignored_columns": list(self.ignored_columns)[:_MOST_NAMES],
+            "ignored_columns": [_printable(name) for name in self.ignored_columns[:_MOST_NAMES]],
             "bytes": spool.size,
             "sha256": spool.sha256,
             "warnings": warnings,
@@ -68,8 +69,7 @@ class Upload:
 
 def encode_upload(upload: Upload) -> Encoded:
     """Read the whole upload; every fault in it is raised as BadFormat or BadRows."""
-    file = upload.spool.file
-    file.seek(0)
+    file = upload.spool.view()
     format_name = detect(upload.content_type, file.read(16))
     if upload.wanted.domain.kind == "sparse" and format_name != "npz":
         raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
@@ -78,7 +78,7 @@ def encode_upload(upload: Upload) -> Encoded:
         ignored = header.matched.ignored
         try:
             bad = BadRowList(upload.drop_bad_rows)
-            return _collect(upload, format_name, read_csv_fast(file, header), bad, ignored)
+            return _collect(upload, format_name, read_csv_fast(upload.spool.view(), header), bad, ignored)
         except Unclean:
             bad = BadRowList(upload.drop_bad_rows)
             return _collect(upload, format_name, read_csv_carefully(file, header, bad), bad, ignored)
@@ -88,7 +88,7 @@ def encode_upload(upload: Upload) -> Encoded:
 
 
 def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[str, ...], Iterator[Batch]]:
-    file, wanted = upload.spool.file, upload.wanted
+    file, wanted = upload.spool.view(), upload.wanted
     if format_name == "npy":
         return (), read_npy(file, wanted, bad)
     if format_name == "npz":
@@ -105,15 +105,17 @@ def _collect(
     people = RowsPerPerson(domain.rows_per_person) if upload.wanted.id_column else None
     clipped = over = 0
     try:
-        for batch in batches:
+        for batch in _limited(batches, bad):
             if people is not None and batch.people is not None:
                 kept = batch.only(people.keep(batch.people))
                 over += len(batch) - len(kept)
                 batch = kept
             clipped += count_clipped(domain, batch.values)
             chunks.add(_encode(domain, batch.values))
-            if chunks.rows > MAX_RECORDS:
-                raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
+            if chunks.bytes > upload.most_bytes:
+                raise TooLarge(
+                    f"the rows unpack to more than {upload.most_bytes} bytes", limit=upload.most_bytes
+                )
         bad.settle()
     except BaseException:
         chunks.close()
@@ -123,6 +125,21 @@ def _collect(
             people.close()
     total = chunks.rows + chunks.pending_rows
     return Encoded(chunks, format_name, total, clipped, bad, over, ignored)
+
+
+def _limited(batches: Iterator[Batch], bad: BadRowList) -> Iterator[Batch]:
+    """The batches of a file of at most so many rows, good ones and bad ones counted."""
+    rows = 0
+    for batch in batches:
+        rows += len(batch)
+        if rows + bad.count > MAX_RECORDS:
+            raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
+        yield batch
+
+
+def _printable(name: str) -> str:
+    """A column's name as text that can be shown and stored, whatever its bytes were."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:_LONGEST_NAME])
 
 
 def _encode(domain: Domain, values: Any) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from service.errors import BadFormat, DigestMismatch, TooLarge
 
-__all__ = ["FORMATS", "Spool", "detect"]
+__all__ = ["FORMATS", "Spool", "View", "detect"]
 
 FORMATS = {
     "text/csv": "csv",
@@ -35,6 +37,53 @@ _MAGIC = {
 }
 
 
+class View(io.RawIOBase):
+    """A file read from a place of its own, so that two readers of one file never move each other.
+
+    A library may go on reading ahead in a thread after its reader was given up. What is asked for beyond
+    the end is not allocated either, whatever length a damaged file announces.
+    """
+
+    def __init__(self, file: IO[bytes]):
+        self._descriptor = os.dup(file.fileno())
+        self._size = os.fstat(self._descriptor).st_size
+        self._place = 0
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The next bytes, at most `size` of them; all that are left when it is negative."""
+        left = max(0, self._size - self._place)
+        wanted = left if size is None or size < 0 else min(size, left)
+        found = os.pread(self._descriptor, wanted, self._place)
+        self._place += len(found)
+        return found
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to another place."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise OSError("a place before the beginning of the file")
+        self._place = start + offset
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def close(self) -> None:
+        """Let the file go."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
 class Spool:
     """The body of an upload on its way in: counted, hashed, on disk."""
 
@@ -56,6 +105,10 @@ class Spool:
     def sha256(self) -> str:
         """The digest of what has arrived."""
         return self._hash.hexdigest()
+
+    def view(self) -> IO[bytes]:
+        """What has arrived, to be read from the beginning."""
+        return cast(IO[bytes], View(self.file))  # typeshed does not count RawIOBase among them
 
     def check(self, announced: str | None) -> None:
         """DigestMismatch when the bytes are not those that were announced."""

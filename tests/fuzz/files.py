@@ -1,0 +1,191 @@
+"""Files that are made to do damage: broken headers, false lengths, and little files that unpack to a lot."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+CSV, NPY, NPZ = "text/csv", "application/x-npy", "application/x-npz"
+PARQUET, ARROW = "application/vnd.apache.parquet", "application/vnd.apache.arrow.stream"
+SPARSE: dict[str, Any] = {"columns": None, "dimension": 4, "bounds": {"sparse": {"radius": 2}}}
+NAMED: dict[str, Any] = {"id_column": "id", "rows_per_person": 2}
+MIB = 1 << 20
+
+
+def as_parquet(columns: dict[str, Any], **options: Any) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns), file, **options)
+    return file.getvalue()
+
+
+def as_arrow(columns: dict[str, Any], *, file_form: bool = False, compression: str | None = None) -> bytes:
+    file, table = io.BytesIO(), pa.table(columns)
+    options = ipc.IpcWriteOptions(compression=compression)
+    with (ipc.new_file if file_form else ipc.new_stream)(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return file.getvalue()
+
+
+def as_npz(**parts: Any) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **parts)
+    return file.getvalue()
+
+
+def csr(rows: int = 4) -> bytes:
+    """A good sparse matrix of four columns."""
+    count = min(rows, 4)
+    pointer = np.minimum(np.arange(rows + 1), count)
+    return as_npz(data=np.ones(count), indices=np.arange(count), indptr=pointer, shape=np.array([rows, 4]))
+
+
+def npy(header: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
+    """An NPY file with any header."""
+    text = header.encode("latin-1")
+    length = struct.pack("<H" if version == (1, 0) else "<I", len(text))
+    return b"\x93NUMPY" + bytes(version) + length + text + data
+
+
+def not_text() -> pa.Array:
+    """A column that says it is text and is not."""
+    raw = pa.array([b"\xff\xfe", b"x"], pa.binary())
+    return pa.Array.from_buffers(pa.string(), 2, raw.buffers())
+
+
+def _two(**more: Any) -> dict[str, Any]:
+    return {"a": [1.0, 2.0], "b": [1.0, 2.0], **more}
+
+
+def longer_than_it_is() -> bytes:
+    """An Arrow stream of three rows that says it has two hundred thousand."""
+    content = bytearray(as_arrow({"a": [1.0, 2.0, 3.0], "b": [1.0, 2.0, 3.0]}))
+    for place in range(len(content) - 8):
+        if struct.unpack_from("<q", content, place)[0] == 3:
+            struct.pack_into("<q", content, place, 200_000)
+    return bytes(content)
+
+
+_SHAPE = "{'descr':'<f8','fortran_order':False,'shape':%s}\n"
+#: Name: type, content, changes to the dataset's facts. All of them must be refused as bad-format or bad-rows.
+HOSTILE: dict[str, tuple[str, bytes, dict[str, Any]]] = {
+    "npy with an open bracket": (NPY, npy("{'descr': '<f8', 'shape': (3, 2"), {}),
+    "npy with an open string": (NPY, npy("{'descr': '<f8', 'shape': (3L, 2'''"), {}),
+    "npy of brackets": (NPY, npy("(" * 5000), {}),
+    "npy of negative size": (NPY, npy(_SHAPE % "(-1,-2)", b"\0" * 16), {}),
+    "npy of endless width": (NPY, npy(_SHAPE % "(0,1000000000000)"), {}),
+    "npy of too large a number": (NPY, npy(_SHAPE % "(100000000000000000000,0)"), {}),
+    "npy of an unknown version": (NPY, npy(_SHAPE % "(1,2)", b"\0" * 16, (9, 0)), {}),
+    "npy of a truth for a length": (NPY, npy(_SHAPE % "(True,2)", b"\0" * 16), {}),
+    "npz whose entries add up to infinity": (
+        NPZ,
+        as_npz(
+            data=np.full(4, 1e308), indices=np.zeros(4, int), indptr=np.array([0, 4]), shape=np.array([1, 4])
+        ),
+        SPARSE,
+    ),
+    "npz that points beyond everything": (
+        NPZ,
+        as_npz(data=np.ones(1), indices=[0], indptr=np.full(5, 2**64 - 1, np.uint64), shape=np.array([4, 4])),
+        SPARSE,
+    ),
+    "csv with one endless record": (CSV, b"a,b\n" + b'"\n",' * (MIB // 3), {}),
+    "csv with one endless line": (CSV, b"a,b\n" + b"1," * MIB, {}),
+    "csv of a hundred thousand and one columns": (CSV, b"a,b" + b"," * 100_000 + b"\n", {}),
+    "csv beyond the largest number": (CSV, b"a,b\n1e309,1\n", {}),
+    "csv of quotes": (CSV, b'"' * 100_000, {}),
+    "csv of zero bytes": (CSV, b"a,b\n" + b"\0" * 1000, {}),
+    "parquet with an id that is no text": (PARQUET, as_parquet(_two(id=not_text())), NAMED),
+    "parquet with endless ids": (
+        PARQUET,
+        as_parquet(
+            {"a": np.zeros(2000), "b": np.zeros(2000), "id": ["x" * 100_000] * 2000}, compression="zstd"
+        ),
+        NAMED,
+    ),
+    "parquet with lists for ids": (PARQUET, as_parquet(_two(id=[[1], [2]])), NAMED),
+    "arrow with an id that is no text": (ARROW, as_arrow(_two(id=not_text())), NAMED),
+    "arrow with a time beyond time": (
+        ARROW,
+        as_arrow(_two(id=pa.array([2**62, 2], pa.timestamp("s")))),
+        NAMED,
+    ),
+    "arrow with endless lists of nothing": (
+        ARROW,
+        as_arrow(_two(id=pa.array([None, None], pa.list_(pa.null(), 1_000_000)))),
+        NAMED,
+    ),
+    "arrow that is longer than it is": (ARROW, longer_than_it_is(), {}),
+}
+
+#: Little files that unpack to more than 8 MiB, of every format that can.
+BOMBS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
+    "parquet": (PARQUET, as_parquet({"a": np.zeros(4_000_000), "b": np.zeros(4_000_000)}), {}),
+    "arrow, lz4": (
+        ARROW,
+        as_arrow({"a": np.zeros(4_000_000), "b": np.zeros(4_000_000)}, compression="lz4"),
+        {},
+    ),
+    "arrow, zstd": (
+        ARROW,
+        as_arrow({"a": np.zeros(4_000_000), "b": np.zeros(4_000_000)}, compression="zstd"),
+        {},
+    ),
+    "npz, entries": (
+        NPZ,
+        as_npz(
+            data=np.zeros(2_000_000),
+            indices=np.zeros(2_000_000, np.int32),
+            indptr=np.zeros(5, int),
+            shape=np.array([4, 4]),
+        ),
+        SPARSE,
+    ),
+    "npz, empty rows": (
+        NPZ,
+        as_npz(
+            data=np.zeros(0),
+            indices=np.zeros(0, np.int32),
+            indptr=np.zeros(1_500_001, int),
+            shape=np.array([1_500_000, 4]),
+        ),
+        SPARSE,
+    ),
+}
+
+#: Good files to damage.
+GOOD: dict[str, tuple[str, bytes, dict[str, Any]]] = {
+    "csv": (CSV, b'a,b,c\n1,1,x\n2,2,\xc3\xa9\n"3",3,\n', {}),
+    "npy": (NPY, npy(_SHAPE % "(2,2)", b"\0" * 32), {}),
+    "npz": (NPZ, csr(), SPARSE),
+    "parquet": (PARQUET, as_parquet(_two(id=["p", "q"], c=["x", "y"]), compression="zstd"), NAMED),
+    "arrow file": (ARROW, as_arrow(_two(id=["p", "q"]), file_form=True), NAMED),
+    "arrow stream": (ARROW, as_arrow(_two(id=["p", "q"]), compression="lz4"), NAMED),
+}
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    """The content with some bits, bytes or lengths changed, cut out, doubled or cut off."""
+    made = bytearray(content)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(made)) if made else 0
+        match chance.randrange(6):
+            case 0 if made:
+                made[place] ^= 1 << chance.randrange(8)
+            case 1 if made:
+                made[place] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+            case 2 if len(made) > 12:
+                place = chance.randrange(len(made) - 8)
+                struct.pack_into("<q", made, place, chance.choice((-1, 0, 2**31, 2**40, 2**63 - 1)))
+            case 3:
+                del made[place : place + chance.randrange(16)]
+            case 4:
+                made[place:place] = made[place : place + chance.randrange(64)]
+            case _:
+                del made[chance.randrange(len(made) + 1) :]
+    return bytes(made)
