@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.console import Service, chromium
 
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=60_000)  # a busy machine is slow, and waiting costs nothing when all is well
 _serial = itertools.count(1)
 
 # What a browser itself writes to its console when the service refuses something: the page handles those.
@@ -45,7 +45,7 @@ class Tab:
             **{"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", **options}
         )
         self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(60_000)
         self.complaints: list[str] = []
         self.foreseen: tuple[str, ...] = ()  # what a test causes on purpose, whenever the browser says it
         self.requests: list[str] = []

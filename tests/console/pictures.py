@@ -133,7 +133,7 @@ def open_page(
 
 def show(page: Page, service: Service, place: str) -> None:
     page.goto(f"{service.address}/{place}")
-    expect(page.locator("main[aria-busy]")).to_have_count(0)
+    expect(page.locator(f"main[data-page='{place}']")).to_be_visible()
 
 
 def take(page: Page, name: str, height: int = 760) -> None:

@@ -34,7 +34,8 @@ def test_an_analyst_watches_the_price_submits_and_reads_the_result(
     expect(page.locator("#cost")).to_have_text("ε 1")
     expect(page.locator("#after")).to_contain_text("ε 1 of your cap, ε 2 of the budget")
     expect(page.locator("#reason")).not_to_be_empty()
-    before = {name: figure(page, name) for name in ("size", "smallest", "position")}
+    names = ("smallest-cluster", "noise-per-radius", "noise-at-bounds")
+    before = {name: figure(page, name) for name in names}
 
     slider = page.get_by_label("Epsilon", exact=True)
     slider.focus()
@@ -203,3 +204,27 @@ def test_many_columns_are_drawn_as_lines_and_rho_is_the_currency_of_zcdp(
     expect(page.locator("#centres thead th")).to_have_count(14)
     page.get_by_role("button", name="Show 28 more columns").click()
     expect(page.locator("#centres thead th")).to_have_count(42)
+
+
+def test_facilities_are_chosen_among_public_sites(tab: Tab, service: Service, fresh: str) -> None:
+    name, key = f"calls-{fresh}", service.analyst(f"ada-{fresh}")
+    columns = {"lat": (47.0, 55.0), "lon": (5.0, 16.0)}
+    calls = b"lat,lon\n" + b"52.5,13.4\n48.1,11.6\n" * 2000
+    service.dataset(name, calls, columns, caps={f"ada-{fresh}": ("2", "0.000005")})
+    page = tab.sign_in(key, f"#/datasets/{name}/job")
+    page.get_by_label("Algorithm").select_option("gupta")
+    expect(page.get_by_text("this dataset has none yet: ask its curator")).to_be_visible()
+
+    stations = {"content": b"52.5,13.4\n48.1,11.6\n53.5,10\n", "params": {"kind": "great-circle"}}
+    service.call("PUT", f"/v1/datasets/{name}/sites/stations", **stations)
+    page.reload()
+    page.get_by_label("Algorithm").select_option("gupta")
+    expect(page.get_by_label("means")).to_be_disabled()
+    expect(page.get_by_label("medians")).to_be_checked()
+    expect(page.get_by_label("Public sites")).to_have_value("stations")
+    page.get_by_label("Clusters (k)").fill("2")
+    expect(page.locator("#quote")).to_contain_text("Algorithm: gupta")
+    page.get_by_role("button", name="Submit for ε 1").click()
+    expect(page.locator("#centres tbody tr")).to_have_count(2)
+    shown = sorted(float(text) for text in page.locator("#centres td:nth-child(2)").all_inner_texts())
+    assert shown == [48.1, 52.5]  # by 2000 records each; another choice has odds below exp(-50)

@@ -158,3 +158,31 @@ def test_a_grant_is_withdrawn(tab: Tab, service: Service, granted: tuple[str, st
     page.get_by_role("button", name="Withdraw it").click()
     expect(page.get_by_role("cell", name="withdrawn")).to_be_visible()
     assert service.call("GET", "/v1/datasets", key=granted[1])["items"] == []
+
+
+def test_public_sites_are_stored_and_listed(tab: Tab, service: Service, fresh: str, tmp_path: Path) -> None:
+    name = f"calls-{fresh}"
+    service.dataset(name, b"lat,lon\n52,13\n", {"lat": (47.0, 55.0), "lon": (5.0, 16.0)})
+    page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
+    page.get_by_role("navigation", name=f"About {name}").get_by_role("link", name="Sites").click()
+    expect(page.get_by_text("None yet. Store some")).to_be_visible()
+    page.get_by_role("button", name="Store the sites").click()
+    expect(page.locator("main").get_by_text("Name: Please fill")).to_be_visible()
+
+    page.get_by_label("Name", exact=True).fill("stations")
+    page.get_by_label("The file holds").select_option("great-circle")
+    expect(page.get_by_text("latitude, then longitude, in degrees")).to_be_visible()
+    (tmp_path / "stations.csv").write_text("lat,lon\n52.5,13.4\n")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "stations.csv")
+    page.get_by_role("button", name="Store the sites").click()
+    refusal = page.locator("form").get_by_role("alert")
+    expect(refusal).to_contain_text("Line 1 of the sites holds something other than numbers")
+    expect(refusal).to_contain_text("nothing was stored")
+
+    (tmp_path / "good.csv").write_text("52.5,13.4\n48.1,11.6\n")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "good.csv")
+    page.get_by_role("button", name="Store the sites").click()
+    row = page.get_by_role("row", name="stations")
+    expect(row).to_contain_text("latitude and longitude")
+    stored = service.call("GET", f"/v1/datasets/{name}/sites")["items"]
+    assert [(each["kind"], each["count"]) for each in stored] == [("great-circle", 2)]

@@ -20,6 +20,7 @@ def finished(service: Service) -> tuple[str, str, str]:
     key = service.analyst("grace")
     columns = {"age": (0.0, 100.0), "income": (0.0, 80.0), "visits": (0.0, 10.0)}
     service.dataset("manners", rows(), columns, caps={"grace": ("2", "0.000005")}, description="For manners.")
+    service.call("PUT", "/v1/datasets/manners/sites/depots", content=b"20,10,2\n50,60,8\n")
     body = {"dataset": "manners", "k": 4, "epsilon": "1"}
     job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
     return "manners", key, job
@@ -32,6 +33,7 @@ def pages_of_an_analyst(finished: tuple[str, str, str]) -> list[tuple[str, str]]
         ("#/datasets", ".gauge"),
         (f"#/datasets/{name}", ".facts"),
         (f"#/datasets/{name}/job", "#after"),
+        (f"#/datasets/{name}/sites", "td"),
         (f"#/datasets/{name}/ledger", "td"),
         ("#/jobs", "td"),
         (f"#/jobs/{job}", "#receipt"),
@@ -43,7 +45,8 @@ def pages_of_a_curator(finished: tuple[str, str, str]) -> list[tuple[str, str]]:
     return [
         ("#/datasets", ".gauge"),
         ("#/datasets/new", "form"),
-        *((f"#/datasets/{name}{tab}", ".card") for tab in ("", "/grants", "/ledger", "/jobs", "/audit")),
+        *((f"#/datasets/{name}{tab}", ".card") for tab in ("", "/grants", "/sites")),
+        *((f"#/datasets/{name}{tab}", "td") for tab in ("/ledger", "/jobs", "/audit")),
         (f"#/jobs/{job}", "#receipt"),
         ("#/people", "article"),
         ("#/audit", "td"),
@@ -65,7 +68,8 @@ def look_at_every_page(
         tab.sign_in(key)
         for place, sign in places:
             tab.go(place)
-            expect(tab.page.locator(sign).first).to_be_visible()
+            # The page of before may have that sign too.
+            expect(tab.page.locator(f"main[data-page='{place}'] {sign}").first).to_be_visible()
             expect(tab.page.locator(".busy, main[aria-busy]")).to_have_count(0)
             found += [f"{place}: {each}" for each in look(tab.page, place)]
         tab.page.get_by_role("button", name="Sign out").click()
@@ -151,6 +155,7 @@ def test_a_dialog_keeps_the_focus_closes_with_escape_and_gives_it_back(tab: Tab)
     page = tab.sign_in(tab.service.curator_key, "#/people")
     page.get_by_role("button", name="New person").click()
     window = page.get_by_role("dialog")
+    expect(window).to_be_visible()
     for press in ["Tab"] * 6 + ["Shift+Tab"] * 6:
         page.keyboard.press(press)
         assert window.evaluate("e => e.contains(document.activeElement)")

@@ -49,14 +49,17 @@ def test_equal_centres_are_drawn_on_one_spot(tab: Tab) -> None:
     ],
 )
 def test_lengths_of_units_are_those_of_the_domain(tab: Tab, domain: Dense) -> None:
-    lengths = call(tab.go(""), "forecast.js", "unitLengths", domain.to_json())
+    lengths = call(tab.go(""), "noise.js", "unitLengths", domain.to_json())
     assert lengths == pytest.approx(domain.unit_lengths().tolist())
 
 
-def plan_with(mechanism: Any) -> Plan:
+def receipt_with(mechanism: Any) -> Any:
     domain = Dense.box([0] * 5, [1] * 5, size=6000)
     steps = (Step("counts", mechanism, "cluster-counts"), Step("sums", mechanism, "residual-sums"))
-    return Plan("any", "means", 3, domain, Budget.of("100", "0.1"), steps)
+    return Plan("any", "means", 3, domain, Budget.of("100", "0.1"), steps).to_json()
+
+
+RELEASED = {"centres": [[0.5] * 5] * 3, "sizes": [2000, 1000, -5], "details": {}}
 
 
 @pytest.mark.parametrize(
@@ -67,25 +70,57 @@ def plan_with(mechanism: Any) -> Plan:
         (L2Noise(0.5), 2 * np.sqrt(2), 2 * np.sqrt(6)),
     ],
 )
-def test_a_forecast_tells_the_noise_of_the_planned_mechanism(
+def test_error_bars_show_the_noise_of_the_mechanism_that_was_paid_for(
     tab: Tab, mechanism: Any, size: float, sums: float
 ) -> None:
-    expected = call(tab.go(""), "forecast.js", "forecast", plan_with(mechanism).to_json())
-    assert expected["size"] == pytest.approx(size)
-    assert expected["relativeSize"] == pytest.approx(size / 2000)
-    # One record moves a sum by at most the radius, sqrt(5)/2 column ranges; the cluster has 2000 records.
-    assert expected["relativePosition"] == pytest.approx(sums * np.sqrt(5) / 2 / 2000)
+    found = call(tab.go(""), "noise.js", "noise", receipt_with(mechanism), RELEASED)
+    assert found["size"] == pytest.approx(size)
+    # One record moves a sum by at most the radius of the bounds, 32767 units; noisy sizes divide it.
+    assert found["places"] == pytest.approx([sums * 32767 / records for records in (2000, 1000, 1)])
 
 
-def test_a_larger_epsilon_forecasts_less_noise(tab: Tab) -> None:
+def test_error_bars_follow_the_radii_that_clusters_were_clipped_to(tab: Tab) -> None:
     page = tab.go("")
-    domain = Dense.box([0, 0], [1, 1], size=10_000)
-    found = []
-    for epsilon in ("0.1", "0.5", "2"):
-        plan = registry.plan(domain, Request(k=4, budget=Budget.of(epsilon, "0.000001")))
-        found.append(call(page, "forecast.js", "forecast", plan.to_json()))
-    for name in ("size", "smallest", "relativePosition"):
-        assert found[0][name] > found[1][name] > found[2][name] > 0
+    domain = Dense.box([0, 0], [1, 10], size=10_000)
+    plan = registry.plan(domain, Request(k=2, budget=Budget.of("1", "0.000001")))
+    released = {"centres": [[0.2, 2], [0.8, 8]], "sizes": None, "details": {"clipping_radii": [1.0, 2.0]}}
+    found = call(page, "noise.js", "noise", plan.to_json(), released)
+    # The forecast is for a cluster of this size and any radius: both must tell the same noise.
+    expected = np.array([1.0, 2.0]) * plan.forecast["noise_per_radius"]
+    assert np.array(found["places"]) * max(found["lengths"]) == pytest.approx(expected)
+
+
+def quoted(plan: Plan, forecast: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"plan": plan.to_json(), "forecast": dict(plan.forecast) if forecast is None else forecast}
+
+
+def test_a_forecast_shows_the_figures_of_the_service(tab: Tab) -> None:
+    domain = Dense.box([0, 0], [1, 1], size=20_000)
+    plan = registry.plan(domain, Request(k=4, budget=Budget.of("0.5", "0.000001")))
+    given = {"smallest_cluster": 300.4, "noise_per_radius": 0.0123, "cluster_share": 0.25, "swaps_tried": 7}
+    found = call(tab.go(""), "forecast.js", "expectations", quoted(plan, given))
+    assert [each[:3] for each in found["figures"]] == [
+        ["smallest_cluster", "Smallest cluster that is found", "300"],
+        ["noise_per_radius", "Position of a centre", "± 2.5%"],
+    ]
+    assert "an average one has 5,000" in found["figures"][0][3]
+    assert found["others"] == [["swaps tried", "7"]]
+
+
+def test_without_a_forecast_nothing_is_promised(tab: Tab) -> None:
+    domain = Dense.box([0, 0], [1, 1], size=20_000)
+    plan = registry.plan(domain, Request(k=4, budget=Budget.of("0.5", "0.000001")))
+    found = call(tab.go(""), "forecast.js", "expectations", quoted(plan, {}))
+    assert (found["figures"], found["others"], found["verdict"]) == ([], [], None)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "kind"), [(3, "1", "good"), (10, "0.2", "warn"), (30, "0.05", "bad")]
+)
+def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: str) -> None:
+    domain = Dense.box([0, 0], [1, 1], size=20_000)
+    plan = registry.plan(domain, Request(k=k, budget=Budget.of(epsilon, "0.000001")))
+    assert call(tab.go(""), "forecast.js", "expectations", quoted(plan))["verdict"][1] == kind
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ function padded(values, share) {
 }
 
 // Where the centres lie: two columns as they are, more of them in the plane where centres differ most.
-export function mapOfCentres({ centres, sizes, columns, domain, lengths, position }) {
+export function mapOfCentres({ centres, sizes, columns, domain, lengths, places: noisy }) {
   const width = centres[0].length;
   const records = sizes ? sizes.map((n) => Math.max(n, 1)) : centres.map(() => domain.size / centres.length);
   const places = layout(centres, columns, domain, lengths, width);
-  const reach = places.units.map((unit) => records.map((n) => (position ? 2 * position(n) * unit : 0)));
+  const reach = places.units.map((unit) => centres.map((_, i) => (noisy ? 2 * noisy[i] * unit : 0)));
   const words = `Map of ${centres.length} centres. ${places.label}`;
   const picture = responsive((w) => {
     const margin = { left: 52, right: 16, top: 14, bottom: 46 };
@@ -81,7 +81,7 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, positio
         { class: hue(i) },
         s("title", {}, title),
         s("circle", { class: "blob hued", cx: px, cy: py, r: radius(records[i]) }),
-        position && s("ellipse", { class: "noise hued-line", cx: px, cy: py, rx: Math.max(1, reach[0][i] * kx), ry: Math.max(1, reach[1][i] * ky) }),
+        noisy && s("ellipse", { class: "noise hued-line", cx: px, cy: py, rx: Math.max(1, reach[0][i] * kx), ry: Math.max(1, reach[1][i] * ky) }),
         s("circle", { class: "dot hued", cx: px, cy: py, r: 4 }),
         s("text", { class: "strong halo", x: px, y: py - 9, "text-anchor": "middle" }, String(i + 1)),
       );

@@ -18,7 +18,7 @@ const ROUTES = [
   [/^#\/datasets$/, "both", datasets],
   [/^#\/datasets\/new$/, "curator", createDataset],
   [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "analyst", newJob],
-  [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|ledger|jobs|audit))?$/, "both", dataset],
+  [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", dataset],
   [/^#\/jobs$/, "both", jobs],
   [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", job],
   [/^#\/people$/, "curator", people],
@@ -100,6 +100,7 @@ function drawBar() {
 }
 
 function present(title, content) {
+  main.dataset.page = location.hash;
   document.title = title === "Cairn" ? title : `${title} · Cairn`;
   replace(main, content);
   const heading = main.querySelector("h1");
@@ -126,6 +127,7 @@ async function show() {
       }
     }
   }
+  if (signal.aborted) return;
   drawBar();
   if (!me) {
     present("Sign in", signIn(signedIn, parting));

@@ -7,15 +7,16 @@ import { budgetFields, button, confirm, decimal, dialog, explain, facts, field, 
 import { auditTable } from "./audit.js";
 import { shape } from "./datasets.js";
 import { jobTable } from "./jobs.js";
+import { sites } from "./sites.js";
 import { uploadReport, uploader } from "./upload.js";
 
-const TABS = [["", "Overview"], ["grants", "Grants"], ["ledger", "Ledger"], ["jobs", "Jobs"], ["audit", "Audit"]];
+const TABS = [["", "Overview"], ["grants", "Grants"], ["sites", "Sites"], ["ledger", "Ledger"], ["jobs", "Jobs"], ["audit", "Audit"]];
 
 export async function dataset(context, name, tab = "") {
   const found = await get(`/v1/datasets/${name}`);
   const curator = context.me.role === "curator";
-  const shown = curator ? TABS : TABS.filter(([key]) => ["", "ledger", "jobs"].includes(key));
-  const sections = { "": curator ? overview : publicFacts, grants, ledger, jobs: datasetJobs, audit: datasetAudit };
+  const shown = curator ? TABS : TABS.filter(([key]) => ["", "sites", "ledger", "jobs"].includes(key));
+  const sections = { "": curator ? overview : publicFacts, grants, sites, ledger, jobs: datasetJobs, audit: datasetAudit };
   const here = shown.some(([key]) => key === tab) ? tab : "";
   const content = h(
     "div",

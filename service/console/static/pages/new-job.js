@@ -2,9 +2,10 @@
 
 import { get, nextStep, post, Problem } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
-import { forecast, verdict } from "../forecast.js";
-import { amount, count, delta, epsilonInWords, number, percent, plural, sentence, strength, value } from "../format.js";
+import { expectations } from "../forecast.js";
+import { amount, count, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
 import { checkbox, decimal, explain, facts, field, figures, form, gauge, input, notice, radios, select, submit } from "../widgets.js";
+import { KINDS } from "./sites.js";
 
 const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
 const LEAST = 0.01;
@@ -37,7 +38,6 @@ export async function newJob(context, name) {
     radios("objective", "Centres are", [["means", "means"], ["medians", "medians"]], "means"),
     field("Algorithm", algorithm),
     options,
-    sites.length > 0 && field("Public sites", select("sites", [["", "none"], ...sites.map((each) => [each.name, `${each.name} (${each.count})`])])),
     rehearsal,
     h("div", { class: "row" }, send),
   ];
@@ -61,7 +61,11 @@ export async function newJob(context, name) {
   const refusal = h("div", { id: "refusal" });
   made.append(refusal);
 
-  const drawOptions = () => replace(options, optionFields(usable.find((each) => each.name === algorithm.value)));
+  const drawOptions = () => {
+    const chosen = usable.find((each) => each.name === algorithm.value);
+    replace(options, siteField(chosen, sites), optionFields(chosen));
+    offerObjectives(made, chosen);
+  };
   algorithm.addEventListener("change", drawOptions);
   drawOptions();
 
@@ -145,6 +149,21 @@ function epsilonDial(most, start) {
   };
 }
 
+// Only what the algorithm can do can be chosen.
+function offerObjectives(element, algorithm) {
+  const choices = [...element.querySelectorAll("[name=objective]")];
+  for (const each of choices) each.disabled = algorithm !== undefined && !algorithm.objectives.includes(each.value);
+  if (choices.some((each) => each.checked && each.disabled)) choices.find((each) => !each.disabled).checked = true;
+}
+
+// For algorithms that choose among public sites: which set of them.
+function siteField(algorithm, sites) {
+  if (!algorithm?.options?.properties?.sites) return null;
+  if (!sites.length) return notice("warn", h("p", {}, `${algorithm.name} chooses centres among public sites, and this dataset has none yet: ask its curator to store some.`));
+  const choices = sites.map((each) => [each.name, `${each.name}: ${plural(each.count, "site")} by ${KINDS[each.kind] ?? each.kind}`]);
+  return field("Public sites", select("sites", choices), { hint: "Centres are chosen among these." });
+}
+
 function optionFields(algorithm) {
   const properties = Object.entries(algorithm?.options?.properties ?? {}).filter(([, each]) => each.type !== "object");
   if (!properties.length) return null;
@@ -176,8 +195,7 @@ function read(element, dataset, usable) {
 
 function drawQuote(place, quote, found, rehearsal) {
   const plan = quote.plan;
-  const expected = forecast(plan);
-  const word = verdict(expected);
+  const expected = expectations(quote);
   const after = quote.remaining_after;
   replace(
     place,
@@ -190,26 +208,15 @@ function drawQuote(place, quote, found, rehearsal) {
     !rehearsal && after && h("p", { id: "after" }, "Would remain after this job: ", h("strong", {}, amount(after.cap ?? after.budget)), after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : "."),
     h("hr", {}),
     h("h2", {}, "Forecast"),
-    expected.size === null
-      ? h("p", { class: "muted" }, "This algorithm chooses among candidates; how far its choice may be off cannot be said beforehand.")
-      : figures([
-          ["Size of a cluster", h("span", { id: "forecast-size" }, `± ${count(2 * expected.size)}`), `records in 95 of 100 runs; an average one has ${count(expected.average)}`],
-          ["Smallest cluster that stands out", h("span", { id: "forecast-smallest" }, count(expected.smallest)), "records: three times the noise"],
-          expected.relativePosition !== null ? ["Position of a centre", h("span", { id: "forecast-position" }, `± ${percent(2 * expected.relativePosition)}`), "of a column's range, for clusters as wide as the bounds; compact ones get less"] : ["Position of a centre", "–", ""],
-        ]),
-    word && notice(word[1], h("p", {}, word[0])),
-    ownForecast(quote.forecast),
+    expected.figures.length > 0 && figures(expected.figures.map(([key, name, figure, words]) => [name, h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure), words])),
+    expected.verdict && notice(expected.verdict[1], h("p", {}, expected.verdict[0])),
+    expected.others.length > 0 && facts(expected.others),
+    !expected.figures.length && !expected.others.length && h("p", { class: "muted", id: "no-forecast" }, `${plan.algorithm} makes no forecast. A rehearsal is free and shows what an answer looks like.`),
     h("p", { class: "small muted" }, `From public numbers alone: ${plural(expected.measurements, "measurement")} with noise, for about ${count(plan.domain.size)} records.`),
     h("h3", {}, `Algorithm: ${plan.algorithm}`),
     h("p", { class: "muted", id: "reason" }, plan.reason ? sentence(plan.reason) : "You chose it."),
     quote.warnings.map((words) => notice("warn", h("p", {}, sentence(words)))),
   );
-}
-
-// What the algorithm itself expects, as far as it is numbers and words.
-function ownForecast(given) {
-  const entries = Object.entries(given).filter(([, each]) => ["number", "string"].includes(typeof each));
-  return entries.length > 0 && facts(entries.map(([key, each]) => [key.replaceAll("_", " "), typeof each === "number" ? number(each) : each]));
 }
 
 function account(name, held, cost) {

@@ -3,8 +3,8 @@
 import { download } from "../api.js";
 import { hue, mapOfCentres, profile, sizeBars } from "../charts.js";
 import { h, replace } from "../dom.js";
-import { noise } from "../forecast.js";
 import { COUNT, number, plural } from "../format.js";
+import { noise } from "../noise.js";
 import { button, copyButton } from "../widgets.js";
 
 const FEW_COLUMNS = 12;
@@ -12,7 +12,7 @@ const MOST_PROFILES = 24;
 
 export function resultView(job, result, receipt) {
   const columns = result.columns ?? result.centres[0].map((_, j) => `x${j}`);
-  const added = noise(receipt);
+  const added = noise(receipt, result);
   const shape = { ...result, columns, domain: receipt.domain, ...added };
   const drawable = result.centres[0].length > 0 && receipt.domain.kind !== "ids" && added.lengths;
   const stem = `${job.dataset}-${job.id.slice(0, 8)}`;
@@ -37,7 +37,8 @@ export function resultView(job, result, receipt) {
 function mapCard(shape) {
   const { picture, label } = mapOfCentres(shape);
   const areas = shape.sizes ? "Areas show noisy sizes. " : "";
-  const rings = shape.position ? "Dashed rings: the last round's noise in 95 of 100 runs, for clusters as wide as the bounds; compact ones get less." : "";
+  const whose = shape.clipped ? "" : ", for clusters as wide as the bounds; compact ones get less";
+  const rings = shape.places ? `Dashed rings: the last round's noise in 95 of 100 runs${whose}.` : "";
   return h("section", { class: "card stack" }, h("h2", {}, "Where the centres lie"), picture, h("p", { class: "small muted" }, `${label} ${areas}${rings}`));
 }
 
@@ -47,12 +48,11 @@ function sizeCard(sizes, deviation) {
 }
 
 function profileCard(shape) {
-  const { centres, sizes, columns, domain, lengths, position } = shape;
+  const { centres, columns, domain, lengths, places } = shape;
   const [low, high] = edges(domain, centres, columns);
   const drawn = centres.slice(0, MOST_PROFILES);
   const figures = drawn.map((_, i) => {
-    const records = sizes ? Math.max(1, sizes[i]) : domain.size / centres.length;
-    const reach = columns.map((_, j) => (position ? 2 * position(records) * lengths[j] : 0));
+    const reach = columns.map((_, j) => (places ? 2 * places[i] * lengths[j] : 0));
     return h("figure", { class: `stack tight ${hue(i)} flat` }, h("figcaption", {}, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`)), profile(i, { centres, columns, low, high, reach }));
   });
   const rest = centres.length - drawn.length;

@@ -1,0 +1,62 @@
+// Sets of public sites that jobs may choose centres among: listed for everybody, stored by the curator.
+
+import { get, upload } from "../api.js";
+import { h, toast } from "../dom.js";
+import { COUNT, moment, plural } from "../format.js";
+import { field, form, input, select, submit, table } from "../widgets.js";
+
+export const KINDS = {
+  coordinates: "values of the columns",
+  "great-circle": "latitude and longitude",
+  distances: "distances between sites",
+};
+
+const HINTS = {
+  coordinates: (found) => `One line per site with ${plural(found.dimension, "value")}, separated by commas, inside the bounds. No header.`,
+  "great-circle": () => "One line per site: latitude, then longitude, in degrees. No header. Distances follow the earth's surface.",
+  distances: (found) => `${COUNT.format(found.dimension)} lines of ${COUNT.format(found.dimension)} distances: from each site to each. No header.`,
+};
+
+export async function sites({ me, reload }, found) {
+  const { items } = await get(`/v1/datasets/${found.name}/sites`);
+  const owns = me.role === "curator" && found.state !== "retired";
+  const headings = [{ name: "Name" }, { name: "Sites", right: true }, { name: "Given by" }, { name: "Since" }];
+  const rows = items.map((each) => [h("strong", {}, each.name), COUNT.format(each.count), KINDS[each.kind] ?? each.kind, h("span", { class: "nowrap" }, moment(each.created_at))]);
+  const empty = owns ? "None yet. Store some, and analysts can ask which few of them serve the records best." : "None yet. Algorithms that choose among public sites need some: ask the curator.";
+  const list = h(
+    "section",
+    { class: "card stack" },
+    h("h2", {}, "Public sites"),
+    h("p", { class: "muted" }, "Stations, depots, shops: places that everybody knows. Some algorithms choose centres among them instead of anywhere."),
+    table(headings, rows, { empty, label: "Public sites" }),
+  );
+  return owns ? h("div", { class: "halves" }, list, storeCard(found, reload)) : list;
+}
+
+// Which kinds of numbers make sense for the dataset's rows.
+function kindsFor(found) {
+  if (found.kind === "ids") return ["distances"];
+  if (found.kind !== "dense") return [];
+  return found.dimension === 2 && found.bounds.box ? ["coordinates", "great-circle"] : ["coordinates"];
+}
+
+function storeCard(found, reload) {
+  const kinds = kindsFor(found);
+  if (!kinds.length) return h("section", { class: "card stack" }, h("h2", {}, "Store sites"), h("p", { class: "muted" }, "Sparse rows have no sites to choose among."));
+  const kind = select("kind", kinds.map((each) => [each, KINDS[each]]));
+  const file = h("input", { type: "file", name: "file", accept: ".csv,.txt,.npy", required: true });
+  const chosen = field("File", file, { hint: HINTS[kinds[0]](found) });
+  kind.addEventListener("change", () => (chosen.querySelector(".hint").textContent = HINTS[kind.value](found)));
+  const made = form({}, [
+    field("Name", input("name", { required: true, pattern: "[a-z0-9][a-z0-9._\\-]{0,63}", title: "lower-case letters, digits, dots, dashes", placeholder: "stations" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it." }),
+    field("The file holds", kind),
+    chosen,
+    h("div", { class: "row" }, submit("Store the sites")),
+  ], async (data) => {
+    const path = `/v1/datasets/${found.name}/sites/${encodeURIComponent(data.get("name").trim())}?kind=${data.get("kind")}`;
+    const stored = await upload(path, data.get("file"), () => {}).done;
+    toast(`${stored.name} is stored with ${plural(stored.count, "site")}.`);
+    await reload();
+  });
+  return h("section", { class: "card stack" }, h("h2", {}, "Store sites"), h("p", { class: "muted" }, "A set never changes: another list gets another name. It must be public, never taken from the rows."), made);
+}
