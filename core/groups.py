@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.arithmetic import Integers, Rows, top_entries, weighted_sums
+from core.arithmetic import WEIGHT_ONE, Integers, Rows, clip_weights, top_entries, weighted_sums
 from core.domain import UNITS
 from core.sensitivity import Sensitivity
 from core.source import Chunk
 from core.views import Assigned, RowView
 
-__all__ = ["EntrySums", "GroupSums", "PickedSums", "TopEntries"]
+__all__ = ["EntrySums", "GroupResidualSums", "GroupSums", "PickedSums", "TopEntries"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +76,48 @@ class GroupSums:
         if isinstance(rows, sp.csr_array):
             return _sparse_sums(rows, labels, self.shape[0])
         return weighted_sums(rows, labels, np.ones(len(labels), dtype=np.int64), self.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class GroupResidualSums:
+    """For each group the sum of its records' residuals about one centre common to all, clipped to a radius.
+
+    As GroupSums, with noise that follows how far records reach and not how far the bounds do. Entries are in
+    units of 2^-15, as those of ResidualSums are.
+    """
+
+    kind: ClassVar[str] = "group-residual-sums"
+    view: Assigned
+    #: The rows that are added, with the centre (just one) that is taken away from them.
+    rows: Assigned
+    radius: int
+
+    def __post_init__(self) -> None:
+        if len(self.rows.centres) != 1:
+            raise ValueError("residuals of all groups are about one centre")
+        if not 1 <= self.radius <= 2 * UNITS:
+            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.centres), self.rows.base.width)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        scale = np.array([float(self.radius) * WEIGHT_ONE])
+        return Sensitivity(scale, l1=math.sqrt(self.shape[1]), grid=WEIGHT_ONE)
+
+    def of(self, chunk: Chunk) -> Integers:
+        labels = self.view.assignment(chunk).labels
+        weights = clip_weights(self.rows.assignment(chunk).squared, self.radius)
+        groups = self.shape[0]
+        sums = weighted_sums(self.rows.base.rows(chunk), labels, weights, groups)
+        mass = np.bincount(labels, weights, minlength=groups).astype(np.int64)
+        return sums - mass[:, None] * self.rows.centres
 
 
 @dataclass(frozen=True, eq=False)

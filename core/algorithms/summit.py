@@ -28,7 +28,7 @@ from core.blocks.starts import clip_into
 from core.blocks.subspace import Subspace, principal_axes
 from core.blocks.tree import Coreset, grow_tree, halvings, level_bits
 from core.domain import UNITS, Domain
-from core.groups import GroupSums
+from core.groups import GroupResidualSums
 from core.mechanisms import LaplaceNoise, additive_noise, vector_noise
 from core.plan import Plan, Request, Step, Work
 from core.privacy import Pure, Shares
@@ -130,7 +130,7 @@ def _recover_steps(shares: Shares, share: float) -> list[Step]:
     sizes = additive_noise(shares.of(share * (1 - tuning.REFINE_SUMS)))
     return [
         Step(_RECOVER.sizes, sizes, ClusterCounts.kind, 1, "how many records each cluster of the sketch has"),
-        Step(_RECOVER.sums, sums, GroupSums.kind, 1, "where its middle lies in all columns"),
+        Step(_RECOVER.sums, sums, GroupResidualSums.kind, 1, "where its middle lies in all columns"),
     ]
 
 
@@ -349,9 +349,10 @@ class _Run:
         assigned = Assigned(scene.view, np.rint(seeds).astype(np.int64))
         counted = self._probe.measure(_RECOVER.sizes, ClusterCounts(assigned)).astype(np.float64)
         sizes = np.maximum(counted, max(2 * deviation(self._plan, _RECOVER.sizes), 1.0))
-        sums = self._probe.measure(_RECOVER.sums, GroupSums(assigned, self._rows))
-        errors = UNITS * deviation(self._plan, _RECOVER.sums, self._rows.width) / sizes
-        return scene.centre + shrinkage.of(sums / sizes[:, None] - scene.centre, errors)
+        residuals = GroupResidualSums(assigned, Assigned(self._rows, scene.centre[None, :]), scene.radius)
+        sums = self._probe.measure(_RECOVER.sums, residuals) / WEIGHT_ONE
+        errors = scene.radius * deviation(self._plan, _RECOVER.sums, self._rows.width) / sizes
+        return scene.centre + shrinkage.of(sums / sizes[:, None], errors)
 
 
 def _groups(width: int) -> list[npt.NDArray[np.intp]]:

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from core.domain import Sparse
-from core.groups import EntrySums, GroupSums, PickedSums, TopEntries
+from core.groups import EntrySums, GroupResidualSums, GroupSums, PickedSums, TopEntries
 from core.source import Chunk
 from core.views import Assigned, Encoded
 
@@ -82,3 +82,36 @@ def test_a_record_changes_few_entries_of_one_row_by_at_most_the_scale() -> None:
 def test_a_column_cannot_be_picked_twice_for_the_same_centre() -> None:
     with pytest.raises(ValueError, match="picked once"):
         PickedSums(assigned(), TopEntries(ROWS, 4, 3000), np.array([[1, 1], [0, 1], [0, 1], [0, 1]]))
+
+
+def about_a_centre(radius: int) -> GroupResidualSums:
+    return GroupResidualSums(assigned(), Assigned(ROWS, encoded(1, 9).toarray().astype(np.int64)), radius)
+
+
+def test_residuals_of_a_group_are_about_the_common_centre_and_clipped() -> None:
+    rows, statistic = encoded(40, 3), about_a_centre(20_000)
+    gaps = (rows.toarray().astype(np.int64) - statistic.rows.centres).astype(np.float64)
+    norms = np.linalg.norm(gaps, axis=1, keepdims=True)
+    assert (norms > 20_000).any()
+    assert (norms < 20_000).any()
+    expected = np.zeros((4, 30))
+    np.add.at(expected, labels(rows), gaps * np.minimum(1.0, 20_000 / norms))
+    # Weights are rounded down to 2^-15: each record's share errs by less than its residual times that.
+    assert np.abs(statistic.of(chunk_of(rows)) / 2**15 - expected).max() < norms.sum() * 2**-15
+
+
+def test_a_record_moves_the_residuals_of_one_group_by_at_most_the_radius() -> None:
+    for radius in (1, 700, 20_000, 65_534):
+        statistic = about_a_centre(radius)
+        for seed in range(20):
+            change = statistic.of(chunk_of(encoded(1, seed))) / statistic.sensitivity.scales
+            assert np.count_nonzero(np.any(change != 0, axis=1)) <= 1
+            assert (change**2).sum() <= 1 + 1e-12
+            assert np.abs(change).sum() <= statistic.sensitivity.l1
+
+
+def test_residuals_of_groups_refuse_two_centres_and_a_radius_beyond_the_domain() -> None:
+    with pytest.raises(ValueError, match="one centre"):
+        GroupResidualSums(assigned(), assigned(), 100)
+    with pytest.raises(ValueError, match="radius"):
+        about_a_centre(65_535)

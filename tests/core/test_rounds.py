@@ -5,7 +5,7 @@ import pytest
 
 from core.blocks.coreset import agglomerated, weighted_kmeans
 from core.blocks.noise import CountNoise
-from core.blocks.rounds import trimmed_shares
+from core.blocks.rounds import shrink_by_groups, trimmed_shares
 
 GAUSSIAN, LAPLACE = CountNoise(10.0, long_tails=False), CountNoise(10.0, long_tails=True)
 
@@ -64,3 +64,21 @@ def test_clusters_that_lie_apart_are_told_apart_whatever_the_restarts_draw() -> 
         found = weighted_kmeans(points, np.ones(200), 40, np.random.default_rng(seed), restarts=1)
         nearest = np.linalg.norm(middles[:, None] - found[None], axis=2).min(axis=1)
         assert nearest.max() < 5
+
+
+def test_few_long_moves_among_many_columns_survive_the_noise_of_the_others() -> None:
+    """One seed, no draw at run time. Ten of 2,000 columns move by ten deviations of the noise: shrunk alike,
+    all would lose two thirds of their way; with a threshold they lose less than half of it, and all the
+    noise of the others goes."""
+    moves = np.zeros((2, 2000))
+    moves[:, :10] = 10.0
+    noisy = moves + np.random.default_rng(8).normal(size=moves.shape)
+    shrunk = shrink_by_groups(noisy, np.ones(2), [np.arange(2000)])
+    assert shrunk[:, :10].min() > 4.0
+    assert ((shrunk - moves) ** 2).sum() < 0.5 * (moves**2).sum()
+
+
+def test_moves_of_all_columns_alike_are_shrunk_alike() -> None:
+    moves = np.random.default_rng(9).normal(size=(1, 2000)) * 2
+    shrunk = shrink_by_groups(moves, np.ones(1), [np.arange(2000)])
+    assert np.ptp(shrunk / moves) < 1e-9
