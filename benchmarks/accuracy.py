@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,6 +68,14 @@ def measure(
             }
         )
     return rows
+
+
+def declared(data: Dataset, factor: float) -> Dataset:
+    """The same rows under a public size that is wrong by this factor."""
+    if factor == 1:
+        return data
+    size = max(round(len(data.rows) * factor), 1)
+    return replace(data, name=f"{data.name}, N x {factor:g}", domain=replace(data.domain, size=size))
 
 
 CELL = ("dataset", "n", "d", "objective", "k", "algorithm", "epsilon", "delta")
@@ -163,26 +172,29 @@ def main(
     runs: Annotated[int, typer.Option(help="Runs of each cell.")] = 10,
     algorithm: Annotated[list[str] | None, typer.Option(help="Names in the registry; default: auto.")] = None,
     objective: Annotated[str, typer.Option(help="means or medians.")] = "means",
+    size_factor: Annotated[float, typer.Option(help="Public size over the real number of rows.")] = 1.0,
     bounds: Annotated[tuple[float, float] | None, typer.Option(help="LOW HIGH of a .npy file.")] = None,
     mnist: Annotated[Path | None, typer.Option(help="An .npz file with MNIST's `pixels`.")] = None,
     name: Annotated[str, typer.Option(help="Name of the CSV and PNG files.")] = "accuracy",
     results: Annotated[Path, typer.Option(help="Folder of results and of remembered baselines.")] = RESULTS,
+    append: Annotated[bool, typer.Option(help="Keep the runs that the CSV file holds already.")] = False,
     replot: Annotated[bool, typer.Option(help="Only print and plot what the CSV file holds.")] = False,
 ) -> None:
     """Compare private with non-private losses; prints a table, keeps every run as CSV and plots a PNG."""
     path = results / f"{name}.csv"
     if not replot:
         baselines = Baselines(results / "baselines.csv")
-        rows: list[dict[str, object]] = []
+        rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
         for chosen in data or ["blobs3"]:
             dataset = load(chosen, bounds, mnist)
             for clusters in k or dataset.clusters:
                 reference = baselines.loss(dataset.name, dataset.rows, clusters, objective)
+                known = declared(dataset, size_factor)
                 for amount in epsilon or ["1"]:
-                    budget = Budget.at_most(amount, delta_for(delta, dataset.domain.size))
+                    budget = Budget.at_most(amount, delta_for(delta, known.domain.size))
                     for which in algorithm or ["auto"]:
                         request = Request(clusters, budget, objective, which)
-                        rows += measure(dataset, request, delta, runs, reference)
+                        rows += measure(known, request, delta, runs, reference)
                         write_csv(path, rows)  # a long campaign that is stopped keeps what it has
     lines = summarise(read_csv(path))
     print_table(f"loss over non-private k-{objective} on the same rows", lines)

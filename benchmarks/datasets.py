@@ -141,9 +141,55 @@ def city() -> Dataset:
     return _box("city", rows, 0, 100, 8, 32)
 
 
+def few() -> Dataset:
+    """2,000 rows again, in twice as many dimensions and five clusters that nearly touch."""
+    draw = np.random.default_rng(7)
+    return _box("few", gaussians(draw, 2_000, draw.uniform(-3, 3, size=(5, 10)), 1.0), -10, 10, 5)
+
+
+def tails() -> Dataset:
+    """No clusters, but lognormal tails: the best eight centres of 50,000 rows spend three on 313 of them."""
+    draw = np.random.default_rng(7)
+    return _box("tails", draw.lognormal(0, 1.5, size=(50_000, 3)) * 2, 0, 500, 8)
+
+
+def zipf() -> Dataset:
+    """30 clusters in 6 dimensions, 100,000 rows, shares as 1/i^2: from 62% down to 0.07%."""
+    draw = np.random.default_rng(7)
+    shares = np.arange(1.0, 31.0) ** -2
+    rows = gaussians(draw, 100_000, draw.uniform(-80, 80, size=(30, 6)), 4.0, shares / shares.sum())
+    return _box("zipf", rows, -100, 100, 10, 30)
+
+
+def columns() -> Dataset:
+    """3,000 rows of 20,000 columns in bounds far too wide: 3 clusters that differ in 400 columns each."""
+    draw = np.random.default_rng(1)
+    centres = np.zeros((3, 20_000))
+    for j in range(3):
+        centres[j, draw.choice(20_000, size=400, replace=False)] = draw.choice([-3.0, 3.0], size=400)
+    return _box("columns", gaussians(draw, 3_000, centres, 0.2), -10, 10, 3)
+
+
+def million() -> Dataset:
+    """A million rows of 8 columns in 40 clusters."""
+    draw = np.random.default_rng(10**6)
+    rows = gaussians(draw, 1_000_000, draw.uniform(-80, 80, size=(40, 8)), 6.0)
+    return _box("million", rows, -100, 100, 40)
+
+
+def millions() -> Dataset:
+    """Ten million rows of 2 columns in 6 clusters that touch."""
+    draw = np.random.default_rng(10**7)
+    return _box("millions", gaussians(draw, 10_000_000, draw.uniform(-8, 8, size=(6, 2)), 1.5), -20, 20, 6)
+
+
 DATASETS: dict[str, Callable[[], Dataset]] = {
     maker.__name__: maker
-    for maker in (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city)
+    for makers in (
+        (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city),
+        (few, tails, zipf, columns, million, millions),  # what others find hard
+    )
+    for maker in makers
 }
 
 
