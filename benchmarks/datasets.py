@@ -73,6 +73,14 @@ def mixture(count: int = 100_000) -> Dataset:
     return _ball("mixture", rows, 300, 4, 16, 64)
 
 
+def spheres(columns: int) -> Dataset:
+    """8 Gaussians, 50,000 rows: the same distances between and within clusters in any number of columns."""
+    draw = np.random.default_rng(8)
+    centres = draw.normal(size=(8, columns))
+    centres *= 2 / np.linalg.norm(centres, axis=1, keepdims=True)
+    return _ball("spheres", gaussians(draw, 50_000, centres, columns**-0.5), 4, 8)
+
+
 def blobs3() -> Dataset:
     """Three tight blobs in 3 dimensions, 10,000 rows; the ball is twice as wide as the data."""
     draw = np.random.default_rng(3)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sklearn.cluster import KMeans
 
 from benchmarks.comparators import k_variates, sample_aggregate
-from benchmarks.datasets import Dataset, blobs3, mixture, mnist
+from benchmarks.datasets import Dataset, blobs3, mixture, mnist, spheres
 from benchmarks.panels import Line, Panel, Setting
 from core.algorithms import registry
 from core.plan import Request
@@ -27,6 +27,7 @@ __all__ = ["panels"]
 Floats = npt.NDArray[np.float64]
 CLUSTERS = (2, 4, 8, 16, 32, 64)
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+COLUMNS = (8, 32, 128, 512, 2048)
 
 
 def private(name: str, algorithm: str, options: Mapping[str, Any] | None = None, pure: bool = False) -> Line:
@@ -83,18 +84,33 @@ SMALL = (
 
 
 def panels(mnist_path: Path | None) -> tuple[Panel, ...]:
-    def by_k(size: int) -> tuple[Setting, ...]:
-        return tuple(Setting(k, 1.0, default_delta(size)) for k in CLUSTERS)
+    def by_k(size: int, columns: int) -> tuple[Setting, ...]:
+        return tuple(Setting(k, 1.0, default_delta(size), columns) for k in CLUSTERS)
 
-    by_epsilon = tuple(Setting(10, epsilon, default_delta(60_000)) for epsilon in EPSILONS)
+    by_epsilon = tuple(Setting(10, epsilon, default_delta(60_000), 784) for epsilon in EPSILONS)
+    by_columns = tuple(Setting(8, 1.0, default_delta(50_000), columns) for columns in COLUMNS)
+    small = (Setting(3, 1.0, default_delta(10_000), 3),)
 
-    def digits() -> Dataset:
+    def digits(_columns: int) -> Dataset:
         return mnist(mnist_path)
 
-    small = (Setting(3, 1.0, default_delta(10_000)),)
+    def gaussians(_columns: int) -> Dataset:
+        return mixture()
+
+    def three(_columns: int) -> Dataset:
+        return blobs3()
+
     return (
-        Panel("small", "three blobs in 3 dimensions, k = 3, epsilon = 1", "k", blobs3, small, SMALL),
-        Panel("synthetic", "64 Gaussians in 100 dimensions, epsilon = 1", "k", mixture, by_k(100_000), MAIN),
-        Panel("mnist", "MNIST, epsilon = 1", "k", digits, by_k(60_000), MAIN),
+        Panel("small", "three blobs in 3 dimensions, k = 3, epsilon = 1", "k", three, small, SMALL),
+        Panel(
+            "synthetic",
+            "64 Gaussians in 100 dimensions, epsilon = 1",
+            "k",
+            gaussians,
+            by_k(100_000, 100),
+            MAIN,
+        ),
+        Panel("mnist", "MNIST, epsilon = 1", "k", digits, by_k(60_000, 784), MAIN),
         Panel("epsilon", "MNIST, k = 10", "epsilon", digits, by_epsilon, BY_EPSILON),
+        Panel("dimension", "8 Gaussians, k = 8, epsilon = 1", "columns", spheres, by_columns, BY_EPSILON),
     )

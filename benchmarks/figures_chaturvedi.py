@@ -41,23 +41,17 @@ LINES = (
 
 
 def panels(mnist_path: Path | None) -> tuple[Panel, ...]:
-    def by_k(size: int) -> tuple[Setting, ...]:
-        return tuple(Setting(k, 1.0, size**-1.5) for k in CLUSTERS)
+    def by_k(size: int, columns: int) -> tuple[Setting, ...]:
+        return tuple(Setting(k, 1.0, size**-1.5, columns) for k in CLUSTERS)
 
-    def digits() -> Dataset:
+    def digits(_columns: int) -> Dataset:
         return mnist(mnist_path)
 
-    def gaussians() -> Dataset:
+    def gaussians(_columns: int) -> Dataset:
         return mixture(MIXTURE_ROWS)
 
+    title = "64 Gaussians in 100 dimensions, epsilon = 1"
     return (
-        Panel("mnist", "MNIST, epsilon = 1", "k", digits, by_k(MNIST_ROWS), LINES),
-        Panel(
-            "mixture",
-            "64 Gaussians in 100 dimensions, epsilon = 1",
-            "k",
-            gaussians,
-            by_k(MIXTURE_ROWS),
-            LINES,
-        ),
+        Panel("mnist", "MNIST, epsilon = 1", "k", digits, by_k(MNIST_ROWS, 784), LINES),
+        Panel("mixture", title, "k", gaussians, by_k(MIXTURE_ROWS, 100), LINES),
     )

@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ from benchmarks.measuring import RESULTS
 __all__ = ["Line", "Panel", "Setting", "draw_panels", "measure_panels"]
 
 Floats = npt.NDArray[np.float64]
-FIELDS = ("panel", "line", "k", "epsilon", "delta", "run", "loss_per_row", "seconds")
+KEY = ("panel", "line", "k", "epsilon", "columns", "run")
+FIELDS = ("panel", "line", "k", "epsilon", "columns", "delta", "run", "loss_per_row", "seconds")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Setting:
     k: int
     epsilon: float
     delta: float
+    columns: int
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture: lines over settings, on rows that are made when they are needed."""
+    """One picture: lines over settings, on rows of so many columns, made when they are needed."""
 
     name: str
     title: str
     axis: str
-    data: Callable[[], Dataset]
+    data: Callable[[int], Dataset]
     settings: tuple[Setting, ...]
     lines: tuple[Line, ...] = field(default=())
 
@@ -69,7 +72,7 @@ def _read(figure: str) -> list[dict[str, str]]:
 
 def measure_panels(figure: str, panels: Sequence[Panel], runs: int, only: Sequence[str]) -> None:
     """Run everything and add it to the figure's CSV file; runs that are in it are not repeated."""
-    done = {(row["panel"], row["line"], row["k"], row["epsilon"], row["run"]) for row in _read(figure)}
+    done = {tuple(row[name] for name in KEY) for row in _read(figure)}
     fresh = not done
     with open(_path(figure), "a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
@@ -78,11 +81,13 @@ def measure_panels(figure: str, panels: Sequence[Panel], runs: int, only: Sequen
         for panel in panels:
             if only and panel.name not in only:
                 continue
-            data = panel.data()
+            data_of = cache(panel.data)
             for setting in panel.settings:
+                data = data_of(setting.columns)
                 for line in panel.lines:
                     for run in range(1 if line.once else runs):
-                        key = (panel.name, line.name, str(setting.k), f"{setting.epsilon:g}", str(run))
+                        place = (str(setting.k), f"{setting.epsilon:g}", str(setting.columns))
+                        key = (panel.name, line.name, *place, str(run))
                         if key in done or not line.serves(setting):
                             continue
                         start = time.perf_counter()
@@ -90,7 +95,7 @@ def measure_panels(figure: str, panels: Sequence[Panel], runs: int, only: Sequen
                         taken = time.perf_counter() - start
                         lost = loss(data.rows, centres, "means") / len(data.rows)
                         rest = (f"{setting.delta:g}", str(run), f"{lost:.6g}", f"{taken:.2f}")
-                        writer.writerow(dict(zip(FIELDS, (*key[:4], *rest), strict=True)))
+                        writer.writerow(dict(zip(FIELDS, (*key[:-1], *rest), strict=True)))
                         file.flush()
                         print(*key, f"loss per row {lost:.5g}, {taken:.1f} s")
 

@@ -16,7 +16,7 @@ from core.domain import Dense
 DOMAIN = Dense.box(0, 1, dimension=2, size=500)
 
 
-def square() -> Dataset:
+def square(_columns: int = 2) -> Dataset:
     return Dataset("square", np.random.default_rng(1).uniform(size=(500, 2)), DOMAIN, (2,))
 
 
@@ -26,7 +26,7 @@ def tiny(calls: list[int]) -> Panel:
         return np.full((setting.k, 2), 0.5)
 
     lines = (Line("middle", middle), private("sulq", "sulq", {"rounds": 1}))
-    settings = (Setting(1, 1.0, 1e-6), Setting(2, 1.0, 1e-6))
+    settings = (Setting(1, 1.0, 1e-6, 2), Setting(2, 1.0, 1e-6, 2))
     return Panel("tiny", "a square", "k", square, settings, lines)
 
 
@@ -46,9 +46,10 @@ def test_runs_are_kept_and_not_repeated(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_figure_has_the_panels_of_the_paper() -> None:
     found = {panel.name: panel for panel in panels(None)}
-    assert set(found) == {"small", "synthetic", "mnist", "epsilon"}
+    assert set(found) == {"small", "synthetic", "mnist", "epsilon", "dimension"}
     assert [setting.k for setting in found["mnist"].settings] == [2, 4, 8, 16, 32, 64]
     assert {setting.k for setting in found["epsilon"].settings} == {10}
+    assert [setting.columns for setting in found["dimension"].settings] == [8, 32, 128, 512, 2048]
 
 
 @pytest.mark.parametrize("k", [1, 3])
