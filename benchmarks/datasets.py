@@ -191,10 +191,17 @@ def millions() -> Dataset:
     return _box("millions", gaussians(draw, 10_000_000, draw.uniform(-8, 8, size=(6, 2)), 1.5), -20, 20, 6)
 
 
+def towns() -> Dataset:
+    """Homes in a country of 40 towns of unequal sizes, two dimensions, 100,000 rows."""
+    draw = np.random.default_rng(40)
+    shares = draw.dirichlet(np.ones(40))
+    return _box("towns", gaussians(draw, 100_000, draw.uniform(5, 95, size=(40, 2)), 1.5, shares), 0, 100, 20)
+
+
 DATASETS: dict[str, Callable[[], Dataset]] = {
     maker.__name__: maker
     for makers in (
-        (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city),
+        (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city, towns),
         (few, tails, zipf, columns, million, millions),  # what others find hard
     )
     for maker in makers

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import figures_balcan, figures_chaturvedi
+from benchmarks import figures_balcan, figures_chaturvedi, figures_jones
 from benchmarks.panels import draw_panels, measure_panels
 
 __all__ = ["app"]
@@ -45,3 +45,12 @@ def chaturvedi(runs: Runs = 5, only: Only = "", mnist: Mnist = None, redraw: Red
     if not redraw:
         measure_panels("chaturvedi", panels, runs, [name for name in only.split(",") if name])
     draw_panels("chaturvedi", panels)
+
+
+@app.command()
+def jones(runs: Runs = 5, redraw: Redraw = False) -> None:
+    """Jones et al. (2021), who draw none: the cost of 20 facilities by epsilon and by accounting."""
+    panels = figures_jones.panels()
+    if not redraw:
+        measure_panels("jones", panels, runs, [])
+    draw_panels("jones", panels)

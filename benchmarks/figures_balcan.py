@@ -30,13 +30,20 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 COLUMNS = (8, 32, 128, 512, 2048)
 
 
-def private(name: str, algorithm: str, options: Mapping[str, Any] | None = None, pure: bool = False) -> Line:
+def private(
+    name: str,
+    algorithm: str,
+    options: Mapping[str, Any] | None = None,
+    pure: bool = False,
+    objective: str = "means",
+) -> Line:
     """An entry of the registry under the setting's budget."""
     sources: dict[int, ArraySource] = {}
 
     def cluster(data: Dataset, setting: Setting, run: int) -> Floats:
         budget = Budget.at_most(setting.epsilon, 0 if pure else setting.delta)
-        plan = registry.plan(data.domain, Request(setting.k, budget, "means", algorithm, dict(options or {})))
+        request = Request(setting.k, budget, objective, algorithm, dict(options or {}))
+        plan = registry.plan(data.domain, request)
         source = sources.setdefault(id(data), ArraySource(data.domain, data.rows))
         return registry.run(plan, source).centres
 

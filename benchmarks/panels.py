@@ -55,6 +55,7 @@ class Panel:
     data: Callable[[int], Dataset]
     settings: tuple[Setting, ...]
     lines: tuple[Line, ...] = field(default=())
+    objective: str = "means"
 
 
 def _path(figure: str) -> str:
@@ -93,7 +94,7 @@ def measure_panels(figure: str, panels: Sequence[Panel], runs: int, only: Sequen
                         start = time.perf_counter()
                         centres = line.cluster(data, setting, run)
                         taken = time.perf_counter() - start
-                        lost = loss(data.rows, centres, "means") / len(data.rows)
+                        lost = loss(data.rows, centres, panel.objective) / len(data.rows)
                         rest = (f"{setting.delta:g}", str(run), f"{lost:.6g}", f"{taken:.2f}")
                         writer.writerow(dict(zip(FIELDS, (*key[:-1], *rest), strict=True)))
                         file.flush()
