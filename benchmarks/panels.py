@@ -128,7 +128,9 @@ def draw_panels(figure: str, panels: Sequence[Panel]) -> None:
             axes.set_xscale("log", base=2)
             axes.set_xticks(sorted({float(getattr(s, panel.axis)) for s in panel.settings}))
             axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        axes.set_yscale("log")
+        every = [loss for values in losses.values() for found in values.values() for loss in found]
+        if max(every) > 10 * min(every):
+            axes.set_yscale("log")
         axes.set_xlabel(panel.axis)
         axes.set_ylabel("loss per row")
         axes.set_title(panel.title)
