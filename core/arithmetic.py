@@ -8,7 +8,9 @@ int16. Blocks of rows are shared among threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +23,13 @@ __all__ = [
     "WEIGHT_BITS",
     "WEIGHT_ONE",
     "Integers",
+    "Labels",
     "Rows",
     "as_floats",
     "clip_weights",
     "clipped_block",
+    "clipped_sums",
+    "column_sums",
     "integer_sqrt",
     "nearest",
     "project",
@@ -37,6 +42,7 @@ __all__ = [
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.integer[Any]]
 Rows = npt.NDArray[np.int16] | npt.NDArray[np.int32] | sp.csr_array
 
 #: Clipping multiplies a row by an integer weight of at most WEIGHT_ONE and divides by WEIGHT_ONE.
@@ -44,9 +50,11 @@ WEIGHT_BITS = 15
 WEIGHT_ONE = 1 << WEIGHT_BITS
 
 #: Bytes of one block as float64: small enough for the cache, large enough for BLAS.
-_BLOCK_BYTES = 1 << 21
+_BLOCK_BYTES = 1 << 20
 #: Products of second moments gain from taller blocks.
-_MOMENT_BYTES = 1 << 23
+_MOMENT_BYTES = 1 << 22
+#: Centres to which distances are computed at once.
+_MOST_CENTRES = 1 << 12
 #: Rows whose products are summed in doubles before they move to int64; see the bounds where it is used.
 _ROWS_IN_DOUBLES = 1 << 18
 
@@ -63,11 +71,16 @@ def _widest(rows: Rows, derived: int) -> int:
 
 
 class _Blocks:
-    """Blocks of rows as floats, dense ones in one buffer that is used again and again."""
+    """Blocks of rows as floats, dense ones in one buffer that is used again and again.
 
-    def __init__(self, rows: Rows, parts: Iterator[slice]) -> None:
+    With `one`, dense rows get a last column of ones, so that a product adds constants at no extra pass.
+    """
+
+    def __init__(self, rows: Rows, parts: Iterator[slice], *, one: bool = False) -> None:
         self._rows = rows
         self._parts = parts
+        self._width = rows.shape[1]
+        self._one = one and not sp.issparse(rows)
         self._buffer = np.empty((0, 0))
 
     def __iter__(self) -> Iterator[tuple[slice, Floats | sp.csr_array]]:
@@ -77,9 +90,9 @@ class _Blocks:
                 yield part, as_floats(rows)
                 continue
             if len(rows) > len(self._buffer):
-                self._buffer = np.empty(rows.shape)
+                self._buffer = np.ones((len(rows), self._width + self._one))
             block = self._buffer[: len(rows)]
-            block[:] = rows
+            block[:, : self._width] = rows
             yield part, block
 
 
@@ -152,61 +165,141 @@ def clipped_block(block: Floats, squared: Integers, radius: int) -> Floats:
 def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) -> Rows:
     """(rows - centre) @ matrix / WEIGHT_ONE, truncated towards zero and clipped to the radius.
 
-    |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33: exact. The result is int16
-    where the radius allows it: such views are kept for many passes.
+    |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33, and a division by a power
+    of two is exact. The result is int16 where the radius allows it: such views are kept for many passes.
     """
-    right = matrix.astype(np.float64)
-    shift = 0.0 if centre is None else centre.astype(np.float64) @ right
-    out = np.empty((rows.shape[0], matrix.shape[1]), dtype=np.int16 if radius < 1 << 15 else np.int32)
+    width, columns = matrix.shape
+    right = np.zeros((width + 1, columns))
+    right[:width] = matrix
+    if centre is not None:
+        right[width] = -(centre.astype(np.float64) @ right[:width])
+    right *= 1.0 / WEIGHT_ONE
+    out = np.empty((rows.shape[0], columns), dtype=np.int16 if radius < 1 << 15 else np.int32)
 
     def work(parts: Iterator[slice]) -> None:
-        for part, block in _Blocks(rows, parts):
-            product = np.asarray(block @ right)
-            product -= shift
-            product *= 1.0 / WEIGHT_ONE
+        for part, block in _Blocks(rows, parts, one=True):
+            if isinstance(block, sp.csr_array):
+                product = np.asarray(block @ right[:width]) + right[width]
+            else:
+                product = block @ right
             np.trunc(product, out=product)
             out[part] = clipped_block(product, _block_norms(product), radius)
 
-    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, matrix.shape[1])))
+    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, columns)))
     return out
 
 
-def nearest(rows: Rows, centres: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
+class _Scoring:
+    """Finds the nearest of some centres: scores |c|^2 - 2 x.c, with the centre's number below them.
+
+    The least `score * unit + number` tells both at once; among equal scores, which are real ties, the lowest
+    number wins.
+    """
+
+    def __init__(self, centres: Integers) -> None:
+        count, width = centres.shape
+        self._unit = float(1 << (count - 1).bit_length())
+        self._left = np.empty((count, width + 1))
+        self._left[:, :width] = centres * (-2.0 * self._unit)
+        self._left[:, width] = np.einsum("ij,ij->i", centres, centres) * self._unit + np.arange(count)
+
+    def best(self, block: Floats | sp.csr_array) -> tuple[Floats, Floats]:
+        """For each row of a block (dense ones end in a one) the least score, and whose it is."""
+        if isinstance(block, sp.csr_array):
+            found = (np.asarray(block @ self._left[:, :-1].T) + self._left[:, -1]).min(axis=1)
+        else:  # centres by rows: the least along the first axis is found for many rows at once
+            found = np.asarray(self._left @ block.T).min(axis=0)
+        scores = np.floor(found * (1.0 / self._unit))
+        return scores, found - scores * self._unit
+
+
+def _centres_at_once(centres: Integers, reach: int) -> int:
+    """How many centres can be numbered below their scores for rows of norm at most `reach`: a power of two.
+
+    |score| <= |c|^2 + 2 |x| |c| and all partial sums; with the number below it stays below 2^53.
+    """
+    longest = int(np.einsum("ij,ij->i", centres, centres).max())
+    bound = longest + 2 * reach * (math.isqrt(longest) + 1) + 1
+    return min(_MOST_CENTRES, 1 << max(0, ((1 << 53) // bound).bit_length() - 1))
+
+
+def nearest(rows: Rows, centres: Integers, reach: int) -> tuple[npt.NDArray[np.int32], Integers]:
     """The index of the nearest centre (ties to the lowest) and the exact squared distance to it.
 
-    |c|^2 - 2 x.c and |x|^2 are below 2^38 for norms below 2^18: exact, so ties are real ties.
+    Norms of rows are at most `reach`, and they and those of the centres below 2^25: distances are exact.
     """
     labels = np.empty(rows.shape[0], dtype=np.int32)
     squared = np.empty(rows.shape[0], dtype=np.int64)
-    turned = np.ascontiguousarray(centres.T.astype(np.float64) * -2.0)
-    offsets = np.einsum("ij,ij->i", centres, centres).astype(np.float64)
+    step = _centres_at_once(centres, reach)
+    groups = [(first, _Scoring(centres[first : first + step])) for first in range(0, len(centres), step)]
 
     def work(parts: Iterator[slice]) -> None:
-        for part, block in _Blocks(rows, parts):
-            scores = np.asarray(block @ turned)
-            scores += offsets
-            label = scores.argmin(axis=1)
+        for part, block in _Blocks(rows, parts, one=True):
+            score, label = groups[0][1].best(block)
+            for first, group in groups[1:]:
+                other, number = group.best(block)
+                label = np.where(other < score, first + number, label)
+                score = np.minimum(score, other)
             labels[part] = label
-            squared[part] = scores[np.arange(len(label)), label].astype(np.int64) + _block_norms(block)
+            score += _block_norms(block if isinstance(block, sp.csr_array) else block[:, :-1])
+            squared[part] = score
 
-    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, len(centres))))
+    share_blocks(work, row_blocks(rows.shape[0], _widest(rows, min(len(centres), step))))
     return labels, squared
 
 
-def weighted_sums(rows: Rows, labels: npt.NDArray[np.int32], weights: Integers, groups: int) -> Integers:
-    """For each group the sum of weight * row over its rows, and nothing else.
-
-    Weights are at most 2^15 and entries below 2^17, so sums over fewer than 2^20 rows stay below 2^52.
-    """
+def column_sums(rows: Rows) -> Integers:
+    """The sum of all rows; entries below 2^17, so sums over fewer than 2^20 rows stay exact in doubles."""
 
     def work(parts: Iterator[slice]) -> Integers:
-        total = np.zeros((groups, rows.shape[1]), dtype=np.int64)
-        held, rows_held = np.zeros((groups, rows.shape[1])), 0
-        for part, block in _Blocks(rows, parts):
-            picked = weights[part].astype(np.float64)
+        total = np.zeros(rows.shape[1], dtype=np.int64)
+        for _, block in _Blocks(rows, parts):
+            total += np.asarray(np.ones(block.shape[0]) @ block).astype(np.int64)
+        return total
+
+    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1])))
+
+
+def weighted_sums(rows: Rows, labels: Labels, weights: Integers, groups: int) -> Integers:
+    """For each group the sum of weight * row over its rows, and nothing else; weights are at most 2^15."""
+    return _grouped_sums(rows, labels, lambda part: weights[part], groups, one=False)
+
+
+def clipped_sums(rows: Rows, labels: Labels, squared: Labels, radii: Integers, centres: Integers) -> Integers:
+    """For each centre the sum of its rows' residuals, clipped to its radius, in units of 1 / WEIGHT_ONE.
+
+    `squared` holds the squared lengths of the residuals. The weights of a centre's rows add up in a last
+    column of ones: sum of w (x - c) = sum of w x - c * sum of w.
+    """
+
+    def weigh(part: slice) -> Integers:
+        return clip_weights(squared[part].astype(np.int64), radii[labels[part]])
+
+    if sp.issparse(rows):
+        weights = weigh(slice(None))
+        sums = weighted_sums(rows, labels, weights, len(centres))
+        mass = np.bincount(labels, weights, minlength=len(centres)).astype(np.int64)
+    else:
+        both = _grouped_sums(rows, labels, weigh, len(centres), one=True)
+        sums, mass = both[:, :-1], both[:, -1]
+    residuals: Integers = sums - mass[:, None] * centres
+    return residuals
+
+
+def _grouped_sums(
+    rows: Rows, labels: Labels, weigh: Callable[[slice], Integers], groups: int, *, one: bool
+) -> Integers:
+    """Weights are at most 2^15 and entries below 2^17, so sums over fewer than 2^20 rows stay below 2^52."""
+    width = rows.shape[1] + one
+
+    def work(parts: Iterator[slice]) -> Integers:
+        total = np.zeros((groups, width), dtype=np.int64)
+        held, rows_held = np.zeros((groups, width)), 0
+        for part, block in _Blocks(rows, parts, one=one):
+            picked = weigh(part).astype(np.float64)
+            places = labels[part].astype(np.int32, copy=False)
             selector = sp.csc_array(
-                (picked, labels[part], np.arange(len(picked) + 1, dtype=np.int32)),
-                shape=(groups, len(picked)),
+                (picked, places, np.arange(len(picked) + 1, dtype=np.int32)), shape=(groups, len(picked))
             )
             product = selector @ block
             held += product.toarray() if sp.issparse(product) else product

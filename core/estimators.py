@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
 from core.arithmetic import nearest
-from core.domain import MAX_RECORDS, Dense, Domain, Ids, Sparse
+from core.domain import MAX_RECORDS, UNITS, Dense, Domain, Ids, Sparse
 from core.errors import InvalidDomain, InvalidRequest
 from core.plan import Plan, Request
 from core.privacy import RHO_UNIT, Budget, default_delta
@@ -138,7 +138,7 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             centres = domain.encode_points(self.cluster_centers_)
         else:
             centres = np.rint(self.cluster_centers_ / domain.unit_lengths()).astype(np.int64)
-        return nearest(domain.encode(rows), centres)[0]
+        return nearest(domain.encode(rows), centres, UNITS)[0]
 
     def _readable(self, X: Any, *, fitting: bool) -> Any:
         """Rows as a numeric array or a CSR matrix without missing values; any number of them, or none."""

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.arithmetic import WEIGHT_ONE, Integers, Rows, clip_weights, top_entries, weighted_sums
+from core.arithmetic import WEIGHT_ONE, Integers, Labels, Rows, clip_weights, top_entries, weighted_sums
 from core.domain import UNITS
 from core.sensitivity import Sensitivity
 from core.source import Chunk
@@ -182,7 +181,7 @@ class PickedSums:
         return np.take_along_axis(whole, self.picks, axis=1)
 
 
-def _sparse_sums(rows: sp.csr_array, labels: npt.NDArray[np.int32], groups: int) -> Integers:
+def _sparse_sums(rows: sp.csr_array, labels: Labels, groups: int) -> Integers:
     """Column sums by group; fewer than 2^30 entries below 2^16 each, so doubles carry them exactly."""
     owner = np.repeat(labels.astype(np.int64), np.diff(rows.indptr))
     cells = owner * rows.shape[1] + rows.indices

@@ -15,11 +15,12 @@ import numpy as np
 from core.arithmetic import (
     WEIGHT_ONE,
     Integers,
-    clip_weights,
+    clipped_sums,
+    column_sums,
     nearest,
     second_moments,
-    weighted_sums,
 )
+from core.counting import bin_counts, value_counts
 from core.domain import UNITS
 from core.sensitivity import Sensitivity
 from core.sites import SiteDistances
@@ -121,9 +122,7 @@ class Sums:
         return Sensitivity(np.array([float(self.view.radius)]), l1=math.sqrt(self.view.width))
 
     def of(self, chunk: Chunk) -> Integers:
-        rows = self.view.rows(chunk)
-        ones = np.full(len(chunk), 1, dtype=np.int64)
-        return weighted_sums(rows, np.zeros(len(chunk), dtype=np.int32), ones, 1)
+        return column_sums(self.view.rows(chunk))[None, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +174,7 @@ class NormHistogram:
 
     def of(self, chunk: Chunk) -> Integers:
         found = self.view.assignment(chunk)
-        bins = np.searchsorted(self.edges.astype(np.int64) ** 2, found.squared, side="left")
-        cells = found.labels.astype(np.int64) * len(self.edges) + np.minimum(bins, len(self.edges) - 1)
-        return np.bincount(cells, minlength=math.prod(self.shape)).reshape(self.shape).astype(np.int64)
+        return bin_counts(found.labels, found.squared, self.edges.astype(np.int64) ** 2, self.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,11 +210,8 @@ class ResidualSums:
 
     def of(self, chunk: Chunk) -> Integers:
         found = self.view.assignment(chunk)
-        weights = clip_weights(found.squared, self.radii[found.labels])
-        centres = len(self.view.centres)
-        sums = weighted_sums(self.view.base.rows(chunk), found.labels, weights, centres)
-        mass = np.bincount(found.labels, weights, minlength=centres).astype(np.int64)
-        return sums - mass[:, None] * self.view.centres
+        rows = self.view.base.rows(chunk)
+        return clipped_sums(rows, found.labels, found.squared, self.radii, self.view.centres)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +263,8 @@ class PrefixCounts:
     def __post_init__(self) -> None:
         if np.any(np.diff(self.prefixes) <= 0) or self.prefixes.dtype.kind != "i":
             raise ValueError("prefixes are increasing integers")
+        if len(self.prefixes) and not 0 <= self.prefixes[0] <= self.prefixes[-1] < 1 << self._bits:
+            raise ValueError("prefixes name cells of the tree")
 
     @property
     def domain(self) -> str:
@@ -283,11 +279,11 @@ class PrefixCounts:
         return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> Integers:
-        found = self.view.codes(chunk) >> self.shift
-        places = np.minimum(np.searchsorted(self.prefixes, found), len(self.prefixes) - 1)
-        return np.bincount(places[self.prefixes[places] == found], minlength=len(self.prefixes)).astype(
-            np.int64
-        )
+        return value_counts(self.view.codes(chunk), self.shift, self.prefixes, self._bits)
+
+    @property
+    def _bits(self) -> int:
+        return len(self.view.axes) - self.shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,5 +312,5 @@ class SiteCounts:
             labels = self.sites.sites[:, self.listed].argmin(axis=1)[rows]
         else:
             # Squared lengths of at most 2^52: what is nearest by them is nearest in whole steps too.
-            labels = nearest(self.sites.positions(rows), self.sites.sites[self.listed])[0]
+            labels = nearest(self.sites.positions(rows), self.sites.sites[self.listed], 1 << 25)[0]
         return np.bincount(labels, minlength=len(self.listed)).astype(np.int64)

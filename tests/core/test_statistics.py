@@ -220,7 +220,7 @@ def test_a_pool_changes_no_bit(pool: Callable[[], Any], reference: list[np.ndarr
 
 
 def test_a_full_cache_changes_no_bit(monkeypatch: pytest.MonkeyPatch, reference: list[np.ndarray]) -> None:
-    monkeypatch.setattr(views, "CACHE_BYTES", 20_000)
+    monkeypatch.setattr(views._cache, "most_bytes", 20_000)
     assert all(np.array_equal(a, b) for a, b in zip(totals(100), reference, strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(totals(100), reference, strict=True))
 

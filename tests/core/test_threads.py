@@ -75,7 +75,7 @@ def test_kernels_give_the_same_integers_on_any_number_of_threads(width: int) -> 
             dense = Dense.ball(8.0, 0.5, dimension=width, size=1000).encode(rows)
             sparse = Sparse(dimension=width, radius=8.0, size=1000).encode(sp.csr_array(np.trunc(rows)))
             for encoded in (dense, sparse):
-                labels, squared = nearest(encoded, centres)
+                labels, squared = nearest(encoded, centres, 32767)
                 results.append(
                     [
                         encoded if encoded is dense else encoded.toarray(),
