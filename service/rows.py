@@ -1,12 +1,14 @@
 """The only reader of chunks: a data source over the database, with a bounded cache on the local disk.
 
 Imported by `execution` alone. A loader travels by value to whatever process runs its task, and reads
-there: from the cache by the chunk's digest, else from the database, whose bytes are checked against it.
+there: from the cache by the chunk's digest, else from the database, whose bytes are checked against it. It
+carries no address and no password: a process of a cluster opens the database of its own settings.
 """
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import tempfile
 import time
@@ -19,8 +21,10 @@ from sqlalchemy.exc import DBAPIError
 
 from core.domain import Domain, domain_from_json
 from core.source import Chunk, ChunkLoader
+from core.views import limit_cache
 from service import faults
 from service.db import Database
+from service.settings import Settings
 from service.tables import Dataset, DatasetChunk
 from service.uploads.chunks import decode_payload
 
@@ -36,36 +40,43 @@ class RowsGone(Exception):
 
 @dataclass(frozen=True)
 class ChunkCache:
-    """Files of encoded rows named by their digest, in a directory that only this user reads."""
+    """Files of encoded rows named by dataset and digest, in a directory that only this user reads."""
 
     directory: Path
     most_bytes: int
 
-    def get(self, digest: str) -> bytes | None:
-        """A chunk's bytes, or None."""
-        path = self._path(digest)
+    def get(self, dataset: int, digest: str) -> bytes | mmap.mmap | None:
+        """A chunk's bytes, mapped (what a pass does not need is never read); None where it is not kept."""
+        path = self._path(dataset, digest)
         try:
-            payload = path.read_bytes()
-            os.utime(path)
+            with path.open("rb") as file:
+                os.utime(file.fileno())
+                if os.fstat(file.fileno()).st_size == 0:
+                    return b""
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError:
             return None
-        return payload
 
-    def put(self, digest: str, payload: bytes) -> None:
-        """Keep a chunk, throwing out those that were not used for longest; a full disk is no fault."""
+    def put(self, dataset: int, digest: str, payload: bytes) -> None:
+        """Keep a chunk if there is room or can be made; a full disk is no fault.
+
+        Room is made at the cost of other datasets, those first that were not used for longest. A dataset that
+        is larger than the cache keeps what it has: each pass would else throw out what the next one needs.
+        """
         if len(payload) > self.most_bytes:
             return
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._make_room(len(payload))
+            if not self._make_room(dataset, len(payload)):
+                return
             with tempfile.NamedTemporaryFile(dir=self.directory, prefix="new-", delete=False) as file:
                 file.write(payload)
             faults.reach("execute.cached")
-            os.replace(file.name, self._path(digest))
+            os.replace(file.name, self._path(dataset, digest))
         except OSError:
             return
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, dataset: int, size: int) -> bool:
         entries = []
         for path in self.directory.iterdir():
             try:
@@ -76,25 +87,28 @@ class ChunkCache:
         held = sum(each for _, each, _ in entries)
         for _, each, path in sorted(entries, key=lambda entry: entry[0]):
             if held + size <= self.most_bytes:
-                return
-            path.unlink(missing_ok=True)
-            held -= each
+                break
+            if not path.name.startswith(f"{dataset}-"):
+                path.unlink(missing_ok=True)
+                held -= each
+        return held + size <= self.most_bytes
 
-    def _path(self, digest: str) -> Path:
-        return self.directory / f"{digest}.chunk"
+    def _path(self, dataset: int, digest: str) -> Path:
+        return self.directory / f"{dataset}-{digest}.chunk"
 
 
 @dataclass(frozen=True)
 class DatabaseChunk:
-    """Loads one chunk of a dataset."""
+    """Loads one chunk of a dataset, in whatever process it is called."""
 
-    url: str
+    #: Names the database, without a password; a process that does not know it has one of its own.
+    database: str
+    dataset_id: int
     chunk_id: int
     digest: str
     first: int
     kind: str
     dimension: int
-    cache: ChunkCache
 
     @property
     def key(self) -> Hashable:
@@ -102,19 +116,21 @@ class DatabaseChunk:
         return (self.digest, self.first)
 
     def __call__(self) -> Chunk:
-        payload = self.cache.get(self.digest)
+        shelf = _shelf(self.database)
+        payload = shelf.cache.get(self.dataset_id, self.digest)
         if payload is None:
-            payload = self._fetch()
+            payload = self._fetch(shelf.database)
             faults.reach("execute.fetched")
-            self.cache.put(self.digest, payload)
-        return Chunk(decode_payload(self.kind, payload, self.dimension), self.first, self.key)
+            shelf.cache.put(self.dataset_id, self.digest, payload)
+        rows = decode_payload(self.kind, memoryview(payload), self.dimension)
+        return Chunk(rows, self.first, self.key)
 
-    def _fetch(self) -> bytes:
+    def _fetch(self, database: Database) -> bytes:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         query = select(DatasetChunk.payload).where(DatasetChunk.id == self.chunk_id)
         while True:
             try:
-                with _database(self.url).read() as session:
+                with database.read() as session:
                     payload = session.scalar(query)
                 break
             except DBAPIError:
@@ -141,10 +157,11 @@ class DatabaseSource:
             ).all()
         if not rows:
             raise RowsGone("the dataset has no chunks")
+        name = database.engine.url.render_as_string(hide_password=True)
+        _keep_shelf(name, database.url, cache)
+        kind, dimension = self._domain.kind, self._domain.dimension
         self._loaders: list[ChunkLoader] = [
-            DatabaseChunk(
-                database.url, number, digest, first, self._domain.kind, self._domain.dimension, cache
-            )
+            DatabaseChunk(name, dataset_id, number, digest, first, kind, dimension)
             for number, digest, first in rows
         ]
 
@@ -158,17 +175,37 @@ class DatabaseSource:
         return self._loaders
 
 
-_opened: dict[str, Database] = {}
+@dataclass(frozen=True)
+class _Shelf:
+    """Where loaders find chunks in this process: one small pool of connections, and the cache."""
+
+    database: Database
+    cache: ChunkCache
 
 
-def _database(url: str) -> Database:
-    """One small pool per database and process, also in processes that a cluster started."""
-    if url not in _opened:
-        _opened[url] = Database(url, pool=2)
-    return _opened[url]
+_shelves: dict[str, _Shelf] = {}
+
+
+def _keep_shelf(name: str, url: str, cache: ChunkCache) -> _Shelf:
+    held = _shelves.get(name)
+    if held is None or held.cache != cache:
+        database = Database(url, pool=2) if held is None else held.database
+        _shelves[name] = held = _Shelf(database, cache)
+    return held
+
+
+def _shelf(name: str) -> _Shelf:
+    """The shelf that a source prepared; in a process of a cluster, the one that its own settings describe."""
+    if name in _shelves:
+        return _shelves[name]
+    settings = Settings()
+    limit_cache(settings.view_cache_bytes)
+    return _keep_shelf(
+        name, settings.database_address(), ChunkCache(settings.cache_directory, settings.cache_bytes)
+    )
 
 
 def close_databases() -> None:
     """Close the connections that loaders opened in this process."""
-    while _opened:
-        _opened.popitem()[1].dispose()
+    while _shelves:
+        _shelves.popitem()[1].database.dispose()

@@ -70,6 +70,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Most the chunk cache of one machine holds, in bytes; 0 switches it off.",
     )
+    view_cache_bytes: int = Field(
+        default=384 * MIB,
+        ge=0,
+        description="Memory a worker process may keep what it derived from chunks in, in bytes.",
+    )
     chunk_bytes: int = Field(
         default=8 * MIB,
         ge=4096,

@@ -20,6 +20,7 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from core.views import limit_cache
 from service import execution, faults, queue
 from service.clock import Clock, SystemClock
 from service.db import Database
@@ -203,6 +204,7 @@ def main() -> None:
     """One worker process, with settings from the environment; exits when its parent is gone."""
     settings = Settings()
     configure(settings.log_format, settings.log_level)
+    limit_cache(settings.view_cache_bytes)
     database = Database(settings.database_address(), pool=3)
     worker = Worker(settings, database, SystemClock())
 

@@ -12,7 +12,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 #: Everything in one of these directories runs in one process, where its service is started once.
-TOGETHER = ("tests/client/", "tests/console/")
+TOGETHER = ("tests/client/", "tests/cluster/", "tests/console/")
 
 
 def home_of(test: str) -> str:

@@ -1,0 +1,200 @@
+"""Jobs on a real Dask cluster: the same integers, no password in a task; a lost worker costs time alone."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sqlalchemy.engine import make_url
+
+from core.algorithms import registry
+from core.algorithms.base import Clustering
+from core.plan import Request
+from core.privacy import Budget
+from core.views import clear_cache
+from service import executors, worker
+from service.db import Database
+from service.executors import ClusterExecutor, make_executor
+from service.rows import ChunkCache, DatabaseSource
+from service.settings import Settings
+from tests.support.bits import inject_bytes
+from tests.support.postgres import Server
+from tests.support.service import House
+
+#: 2 columns of int16: 1024 rows in a chunk of the smallest size.
+ROWS, CHUNK_BYTES = 6000, 4096
+
+
+def csv_rows() -> bytes:
+    draw = np.random.default_rng(4)
+    middles = np.array([[2.0, 1.0], [8.0, 3.0], [5.0, 2.0]])
+    rows = np.clip(middles[draw.integers(0, 3, ROWS)] + draw.normal(0, 0.3, (ROWS, 2)), 0, [10, 4])
+    return ("a,b\n" + "".join(f"{a:.4f},{b:.4f}\n" for a, b in rows)).encode()
+
+
+@pytest.fixture(scope="module")
+def url(postgres: Server, postgres_template: str) -> Iterator[str]:
+    """A database that asks for a password in its address, whether or not the server checks it."""
+    name = postgres.create(template=postgres_template)
+    yield make_url(postgres.url(name)).set(password="pass-of-the-database").render_as_string(False)
+    postgres.drop(name)
+
+
+@pytest.fixture(scope="module")
+def cluster(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A scheduler and two worker processes, which know the database from their own environment."""
+    environment = {
+        "CAIRN_DATABASE_URL": url,
+        "CAIRN_CACHE_DIRECTORY": str(tmp_path_factory.mktemp("cluster") / "cache"),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, env=environment) as processes,
+        Client(processes, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def house(url: str, cluster: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A service whose jobs run on the cluster, with a dataset of several chunks."""
+    address = cluster.scheduler.address
+    made = House(url, tmp_path_factory.mktemp("house"), cluster=address, chunk_bytes=CHUNK_BYTES)
+    assert made.create(size=ROWS, budget={"epsilon": "5", "delta": "0.00001"}).status_code == 201
+    assert made.upload(csv_rows()).status_code == 200
+    assert made.grant(epsilon="5", delta="0.00001").status_code == 200
+    yield made
+    made.close()
+
+
+def source_of(house: House) -> DatabaseSource:
+    return DatabaseSource(house.database, 1, ChunkCache(house.settings.cache_directory, 1 << 30))
+
+
+def outcome(source: DatabaseSource, algorithm: str, executor: Executor | None) -> Clustering:
+    clear_cache()
+    budget = Budget.of("1", "0.000001")
+    options = {"rounds": 2} if algorithm == "sulq" else {}
+    plan = registry.plan(source.domain, Request(3, budget, algorithm=algorithm, options=options))
+    return registry.run(plan, source, executor)
+
+
+@pytest.mark.parametrize("algorithm", ["summit", "chaturvedi", "sulq"])
+def test_a_cluster_gives_the_same_result_to_the_last_bit(
+    algorithm: str, house: House, cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the noise of the job's own process repeated, which no task draws."""
+    source = source_of(house)
+    assert len(source.loaders()) == 6
+    inject_bytes(monkeypatch, 7)
+    inline = outcome(source, algorithm, None)
+    inject_bytes(monkeypatch, 7)
+    spread = outcome(source, algorithm, ClusterExecutor(cluster))
+    assert np.array_equal(inline.centres, spread.centres)
+    assert inline.draws == spread.draws
+
+
+def test_a_task_carries_neither_password_nor_folder(house: House, url: str) -> None:
+    for loader in source_of(house).loaders():
+        sent = pickle.dumps(loader)
+        assert b"pass-of-the-database" in url.encode()
+        assert b"pass-of-the-database" not in sent
+        assert str(house.settings.cache_directory).encode() not in sent
+
+
+def test_chunks_return_to_the_worker_that_has_them_cached(house: House, cluster: Client) -> None:
+    executor, loaders = ClusterExecutor(cluster), source_of(house).loaders()
+
+    def homes() -> list[int]:
+        asked = [executor.submit(lambda _: os.getpid(), loader) for loader in loaders]
+        return [future.result() for future in asked]
+
+    first = homes()
+    assert len(set(first)) == 2
+    assert first == homes()
+
+
+def test_a_worker_killed_in_the_middle_of_a_job_costs_time_and_one_charge(
+    house: House, cluster: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker process stands still with tasks on its hands, and is then killed with signal 9."""
+    address = sorted(cluster.nthreads())[0]
+    victim = cluster.run(os.getpid)[address]
+    killers: list[threading.Thread] = []
+
+    def kill_once_busy() -> None:
+        limit = time.monotonic() + 60
+        while not cluster.processing()[address]:
+            assert time.monotonic() < limit, "no task reached the worker"
+        os.kill(victim, signal.SIGKILL)
+
+    class Watching(worker.Progress):
+        def note(self, *facts: Any) -> None:
+            super().note(*facts)
+            if not killers and facts[2] == 3:  # after the third measurement
+                os.kill(victim, signal.SIGSTOP)
+                killers.append(threading.Thread(target=kill_once_busy))
+                killers[0].start()
+
+    monkeypatch.setattr(worker, "Progress", Watching)
+    job = house.submit("1", algorithm="summit", k=3, delta="0.000001").json()["id"]
+    assert house.work()
+    killers[0].join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(victim, 0)
+    house.clock.move(3600)
+    assert house.ada.get(f"/v1/jobs/{job}").json()["state"] == "succeeded"
+    entries = house.carla.get("/v1/datasets/flowers/ledger").json()["items"]
+    mine = [entry["kind"] for entry in entries if entry["job"] == job]
+    assert sorted(mine) == ["charge", "reserve"]
+    assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_work_to_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
+    with make_executor(Settings(cluster="tcp://127.0.0.1:1")) as executor:
+        assert executor is None
+
+
+def test_a_task_that_the_cluster_gave_up_is_done_by_the_job() -> None:
+    lost: Future[int] = Future()
+    lost.cancel()
+    lost.set_running_or_notify_cancel()
+    assert executors._Insured(lost, pow, (2, 5)).result() == 32
+
+
+# --- the chunk cache ----------------------------------------------------------------------------------------
+
+
+def test_a_dataset_larger_than_the_cache_keeps_what_the_next_pass_needs_first(tmp_path: Path) -> None:
+    cache = ChunkCache(tmp_path / "cache", 250)
+    for number in range(4):
+        cache.put(1, f"own{number}", bytes(100))
+    assert [cache.get(1, f"own{number}") is not None for number in range(4)] == [True, True, False, False]
+    cache.put(2, "other", bytes(200))
+    assert cache.get(2, "other") is not None
+    assert [cache.get(1, f"own{number}") for number in range(2)] == [None, None]
+
+
+def test_an_empty_chunk_is_kept_like_any_other(tmp_path: Path) -> None:
+    cache = ChunkCache(tmp_path / "cache", 250)
+    cache.put(1, "empty", b"")
+    assert cache.get(1, "empty") == b""
+
+
+def test_chunks_are_read_again_where_nothing_is_cached(house: House) -> None:
+    database = Database(house.settings.database_url)
+    source = DatabaseSource(database, 1, ChunkCache(Path("nowhere"), 0))
+    assert sum(len(loader()) for loader in source.loaders()) == ROWS
+    assert not Path("nowhere").exists()
+    database.dispose()
