@@ -120,7 +120,7 @@ def _block_norms(block: Floats | sp.csr_array) -> Integers:
     return squared
 
 
-def clip_weights(squared: Integers, radius: Integers | int) -> Integers:
+def clip_weights(squared: Labels, radius: Integers | int) -> Integers:
     """The largest weights w <= WEIGHT_ONE with w * norm <= WEIGHT_ONE * radius, norm = sqrt(squared).
 
     Exact for norms below 2^17 and radii up to 2^16: w^2 * squared < 2^30 * 2^34 would overflow, so the
@@ -132,7 +132,7 @@ def clip_weights(squared: Integers, radius: Integers | int) -> Integers:
     outside = np.flatnonzero(squared > bound)
     if len(outside) == 0:
         return weights
-    norms = squared[outside]
+    norms = squared[outside].astype(np.int64, copy=False)
     limits = (limit if limit.ndim == 0 else limit[outside]) << WEIGHT_BITS
     guess = np.floor(limits / np.sqrt(norms.astype(np.float64))).astype(np.int64)
     allowed = limits * limits
@@ -273,7 +273,7 @@ def clipped_sums(rows: Rows, labels: Labels, squared: Labels, radii: Integers, c
     """
 
     def weigh(part: slice) -> Integers:
-        return clip_weights(squared[part].astype(np.int64), radii[labels[part]])
+        return clip_weights(squared[part], radii[labels[part]])
 
     if sp.issparse(rows):
         weights = weigh(slice(None))
