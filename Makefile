@@ -44,6 +44,7 @@ check: $(TEST_READY) ## Run the tests alone; PYTEST_ARGS="-k budget" narrows the
 	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
 	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
 
 chaos: $(TEST_READY) ## Run the long fault-injection tests against real worker processes

@@ -1,0 +1,216 @@
+"""The long privacy audit: runs until every mechanism and algorithm has its count, then prints a table.
+
+`python -m tests.audit.campaign` keeps thresholds and counts in a CSV file after every few seconds of work, so
+it can be stopped and taken up again at any time; randomness comes from the operating system. Counts belong to
+one state of `core`: when its code changes, they start anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import math
+import sys
+import time
+from dataclasses import asdict, fields
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.audit.audits import Audit, sample
+from tests.audit.bounds import ALPHA, Claim, Event
+from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
+from tests.audit.mechanisms import MECHANISMS, MechanismCase
+from tests.audit.probes import WHOLE
+
+ROOT = Path(__file__).parent.parent.parent
+COUNTS = ROOT / "benchmarks/results/audit.csv"
+
+#: Counted runs of each algorithm, on both neighbours together.
+RUNS = 20_000
+#: The pair that tells most gets half of them, the others equal parts of the rest. Where sets of centres
+#: compete, a crowd decides for itself and hides one record: there the first record tells most.
+MAIN_SHARE = 0.5
+FIRST_RECORD = ("gupta", "balcan", "balcan-median", "balcan-sparse", "jones")
+#: The modules that decide what a mechanism releases.
+MECHANICS = ("mechanisms", "sampling", "coverage", "families", "probe", "sensitivity", "totals", "privacy")
+#: Thresholds are chosen on this part of as many runs beforehand, which are not counted.
+PILOT, LEAST_PILOT = 0.15, 80
+_BATCH_SECONDS = 5.0
+
+
+class Item:
+    """One line of work: a mechanism or a case, how much of it is asked for and what was counted."""
+
+    def __init__(self, name: str, work: Case | MechanismCase) -> None:
+        self.name = name
+        self.work = work
+        self.audit: Audit | None = None
+
+    @property
+    def draws_each(self) -> int:
+        return self.work.draws_each if isinstance(self.work, MechanismCase) else 1
+
+    @property
+    def claims(self) -> dict[str, Claim]:
+        return self.work.claims
+
+    @cached_property
+    def code(self) -> str:
+        """Names the code that is audited, and what it was asked to do."""
+        if isinstance(self.work, Case):
+            code, asked = code_digest(), self.work.plan.digest
+        else:
+            code, asked = code_digest(*MECHANICS), repr(self.work.declared)
+        return hashlib.sha256(f"{code}/{asked}".encode()).hexdigest()[:16]
+
+    @property
+    def target(self) -> int:
+        """Runs on each neighbour."""
+        if isinstance(self.work, MechanismCase):
+            return -(-self.work.asked // (2 * self.draws_each))
+        algorithm = self.work.variant.algorithm
+        runs = RUNS / sum(variant.algorithm == algorithm for variant in VARIANTS.values())
+        main = "first record" if algorithm in FIRST_RECORD else "outlier"
+        others = (1 - MAIN_SHARE) / (len(PAIRS) - 1)
+        return math.ceil(runs * (MAIN_SHARE if self.work.pair.name == main else others) / 2)
+
+    @property
+    def counted(self) -> int:
+        """Runs on each neighbour so far."""
+        return 0 if self.audit is None else min(e.rare_runs for e in self.audit.events[WHOLE])
+
+    def take(self, runs: int, draw: np.random.Generator) -> Any:
+        if isinstance(self.work, MechanismCase):
+            return self.work.sample(runs, draw)
+        return sample(self.work, runs, draw)
+
+    def advance(self, until: float, draw: np.random.Generator) -> None:
+        """Count about `_BATCH_SECONDS` more, or choose thresholds if that is still to be done."""
+        if self.audit is None:
+            pilot = self.take(max(LEAST_PILOT, int(PILOT * self.target)), draw)
+            self.audit = Audit.begin(self.claims, pilot, self.target)
+            return
+        started, batch = time.monotonic(), 20
+        while self.counted < self.target and time.monotonic() < min(until, started + _BATCH_SECONDS):
+            batch = min(2 * batch, self.target - self.counted, 100_000)
+            self.audit.count(self.take(batch, draw))
+
+
+def items() -> list[Item]:
+    return [Item(name, work) for name, work in {**MECHANISMS, **CASES}.items()]
+
+
+@cache
+def code_digest(*modules: str) -> str:
+    """Names what some modules of core say, or all of them."""
+    hasher = hashlib.sha256()
+    for path in sorted((ROOT / "core").rglob("*.py")):
+        if not modules or path.stem in modules:
+            hasher.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return hasher.hexdigest()
+
+
+_EVENT = [field.name for field in fields(Event)]
+_COLUMNS = ["code", "item", "part", "epsilon", "delta", "mu", *_EVENT]
+
+
+def load(work: list[Item], path: Path) -> None:
+    """Take up what was counted before for the same code."""
+    if not path.exists():
+        return
+    known = {item.name: item for item in work}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            item = known.get(row["item"])
+            if item is None or row["code"] != item.code:
+                continue
+            if item.audit is None:
+                item.audit = Audit(item.claims, {})
+            event = Event(
+                row["score"],
+                row["rising"] == "True",
+                float(row["cut"]),
+                *(int(row[name]) for name in _EVENT[3:]),
+            )
+            item.audit.events.setdefault(row["part"], []).append(event)
+
+
+def save(work: list[Item], path: Path) -> None:
+    fresh = path.with_suffix(".new")
+    path.parent.mkdir(exist_ok=True)
+    with fresh.open("w", newline="") as file:
+        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for item in work:
+            for part, events in (item.audit.events if item.audit else {}).items():
+                claim = asdict(item.claims[part])
+                for event in events:
+                    row = {"code": item.code, "item": item.name, "part": part, **claim, **asdict(event)}
+                    writer.writerow(row)
+    fresh.replace(path)
+
+
+def table(work: list[Item]) -> str:
+    """A line for each mechanism, and for each case the whole transcript and the step nearest to its limit."""
+    lines = [
+        "| audited | counted | declared epsilon, delta | at least | nearest step: declared, at least |",
+        "|---|---|---|---|---|",
+    ]
+    for item in work:
+        if item.audit is None:
+            continue
+        bounds = item.audit.bounds()
+        claim, found = item.claims[WHOLE], bounds.pop(WHOLE)
+        shares = {part: bound / item.claims[part].limit for part, bound in bounds.items()}
+        nearest = max(shares, key=shares.__getitem__) if shares else ""
+        step = ""
+        if nearest:
+            own = item.claims[nearest]
+            step = (
+                f"{nearest}: {own.epsilon:.3f}, {own.epsilon_of(bounds[nearest]):.3f} ({shares[nearest]:.0%})"
+            )
+        lines.append(
+            f"| {item.name} | {2 * item.counted * item.draws_each:,} | {claim.epsilon:.3f}, {claim.delta:g} "
+            f"| {claim.epsilon_of(found):.3f} ({found / claim.limit:.0%}) | {step} |"
+        )
+    return "\n".join(lines)
+
+
+def violations(work: list[Item]) -> list[str]:
+    return [
+        f"{item.name}, {part}: at least {bound:.4f}, declared {limit:.4f}"
+        for item in work
+        if item.audit
+        for part, (bound, limit) in item.audit.violations(ALPHA).items()
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; go on later")
+    parser.add_argument("--only", default="", help="items whose names contain this")
+    parser.add_argument("--counts", type=Path, default=COUNTS, help="where thresholds and counts are kept")
+    given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
+    every = items()
+    load(every, given.counts)
+    chosen = [item for item in every if given.only in item.name]
+    draw = np.random.default_rng()  # which use of a step is looked at; noise is the operating system's
+    for item in chosen:
+        while item.counted < item.target and time.monotonic() < until:
+            item.advance(until, draw)
+            save(every, given.counts)
+    missing = [item.name for item in chosen if item.counted < item.target]
+    broken = violations(every)
+    report = [table(chosen), "", f"{len(missing)} of {len(chosen)} still to be counted"]
+    report += [f"{len(broken)} bounds exceed what was declared", *broken]
+    sys.stdout.write("\n".join(report) + "\n")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+"""What is audited: every algorithm of the registry, on small neighbouring datasets chosen to hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from core.algorithms import registry
+from core.domain import Dense, Domain, Ids, Sparse
+from core.plan import Plan, Request
+from core.privacy import Budget
+from core.source import ArraySource, DataSource, SparseSource
+from tests.audit.bounds import STEP_DELTA, Claim
+from tests.audit.probes import WHOLE, Neighbours
+
+__all__ = ["CASES", "PAIRS", "VARIANTS", "Case", "Pair", "Variant"]
+
+Rows = npt.NDArray[np.float64]
+
+#: Public order of magnitude of every small dataset.
+SIZE = 20
+#: Columns of wide rows, more than second moments are of use for under pure epsilon.
+_WIDTH = 14
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Neighbours in the unit square: what both hold, and the records that only the larger one has."""
+
+    name: str
+    why: str
+    both: tuple[tuple[float, float], ...]
+    extra: tuple[tuple[float, float], ...]
+
+    @property
+    def rows_per_person(self) -> int:
+        return len(self.extra)
+
+
+_LEFT, _RIGHT, _MIDDLE, _CORNER = (0.2, 0.2), (0.7, 0.7), (0.5, 0.5), (1.0, 1.0)
+
+PAIRS = {
+    pair.name: pair
+    for pair in (
+        Pair("outlier", "alone in its cell, on the ball's edge, the 16th record", (_LEFT,) * 15, (_CORNER,)),
+        Pair(
+            "lone member",
+            "makes or empties a cluster beside two others",
+            (_LEFT,) * 4 + (_RIGHT,) * 3,
+            ((0.9, 0.1),),
+        ),
+        Pair("zero row", "the encoded row is all zeros", (_LEFT,) * 7, (_MIDDLE,)),
+        Pair("duplicate", "one more of the same, 7 records become 8", (_CORNER,) * 7, (_CORNER,)),
+        Pair("first record", "a record or none at all", (), (_CORNER,)),
+        Pair("two rows", "a person who owns two rows, both on the edge", (_LEFT,) * 6, (_CORNER,) * 2),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An algorithm with an objective, a guarantee and options that keep a run short."""
+
+    name: str
+    algorithm: str
+    budget: Budget
+    objective: str = "means"
+    k: int = 2
+    options: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = "dense"
+
+    def domain(self, rows_per_person: int) -> Domain:
+        match self.kind:
+            case "sparse":
+                return Sparse(dimension=6, radius=1.0, size=SIZE, rows_per_person=rows_per_person)
+            case "ids":
+                return Ids(count=4, size=SIZE, rows_per_person=rows_per_person)
+        width = _WIDTH if self.kind == "wide" else 2
+        return Dense.box(0, 1, dimension=width, size=SIZE, rows_per_person=rows_per_person)
+
+    def source(self, domain: Domain, points: tuple[tuple[float, float], ...]) -> DataSource:
+        rows = np.array(points).reshape(-1, 2)
+        if isinstance(domain, Sparse):
+            return SparseSource(domain, _as_sparse(rows))
+        if isinstance(domain, Ids):
+            # Sites 0 to 3 in the order of the square's diagonal; the middle is where nobody else is.
+            return ArraySource(domain, np.array([round(3 * (x + y) / 2) for x, y in rows], dtype=np.int64))
+        return ArraySource(domain, np.tile(rows, domain.dimension // 2))
+
+
+def _as_sparse(rows: Rows) -> sp.csr_array:
+    """Rows of six columns, few of which are used: which ones, and how much, follows from the square."""
+    wide = np.zeros((len(rows), 6))
+    for i, (x, y) in enumerate(rows):
+        if (x, y) == _CORNER:
+            wide[i, 5] = 1.0
+        elif (x, y) != _MIDDLE:
+            wide[i, [0, 1] if x < 0.5 else [2, 3] if y > 0.5 else [3, 4]] = 0.5
+    return sp.csr_array(wide)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A variant on a pair."""
+
+    variant: Variant
+    pair: Pair
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant.name}, {self.pair.name}"
+
+    @cached_property
+    def domain(self) -> Domain:
+        return self.variant.domain(self.pair.rows_per_person)
+
+    @cached_property
+    def plan(self) -> Plan:
+        asked = self.variant
+        request = Request(asked.k, asked.budget, asked.objective, asked.algorithm, asked.options)
+        return registry.plan(self.domain, request)
+
+    @cached_property
+    def claims(self) -> dict[str, Claim]:
+        """What the plan declares: for one use of each step, and for all of them together."""
+        plan, delta = self.plan, self.plan.budget.delta or STEP_DELTA
+        steps = zip(plan.steps, plan.losses, strict=True)
+        return {step.name: Claim.of([(loss, 1)], delta) for step, (loss, _) in steps} | {
+            WHOLE: Claim.of(plan.losses, delta)
+        }
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        source, both = self.variant.source, self.pair.both
+        return Neighbours(source(self.domain, both), source(self.domain, (*both, *self.pair.extra)))
+
+
+_SITES = {
+    "kind": "coordinates",
+    "points": [[0.0, 0.0], [0.2, 0.2], [0.5, 0.5], [1.0, 1.0]],
+}
+_MATRIX = {"kind": "distances", "matrix": [[abs(i - j) for j in range(4)] for i in range(4)]}
+_SELECTION = {"trees": 1, "depth": 2, "swaps": 1, "candidates": 8}
+_COVER = {"rounds": 2, "growth": 4.0, "span": 4.0}
+
+
+def _variants() -> list[Variant]:
+    found: list[Variant] = []
+
+    def add(
+        algorithm: str,
+        budgets: tuple[Budget, ...],
+        objective: str = "means",
+        label: str = "",
+        kind: str = "dense",
+        k: int = 2,
+        **options: Any,
+    ) -> None:
+        for budget in budgets:
+            guarantee = "pure" if budget.is_pure else "approximate"
+            words = [algorithm, *([label] if label else []), guarantee]
+            found.append(Variant(" ".join(words), algorithm, budget, objective, k, options, kind))
+
+    few = (Budget.of(4), Budget.of(4, "0.001"))
+    many = (Budget.of(8), Budget.of(8, "0.001"))
+    add("sulq", few, rounds=2, clip=0.3)
+    add("gupta", few, "medians", swaps=2, sites=_SITES)
+    add("gupta", few[:1], "medians", "ids", "ids", swaps=2, sites=_MATRIX)
+    add("grid", few[:1], cells=3)
+    add("jones", few[:1], "medians", rounds=2, growth=8.0, sites=_SITES)
+    add("jones", few[1:], "medians", rounds=2, growth=8.0, sites=_SITES, accounting="approximate")
+    add("jones", few[:1], "means", "ids", "ids", rounds=2, growth=8.0, sites=_MATRIX)
+    add("summit", many, "means", "means")
+    add("summit", many, "medians", "medians")
+    add("summit", many[:1], "means", "wide", "wide")
+    add("chaturvedi", many[1:], **_COVER)
+    add("balcan", many, rounds=1, **_SELECTION)
+    add("balcan-median", many, "medians", rounds=1, **_SELECTION)
+    add("balcan-median", many[:1], "medians", "net", rounds=1, recovery="net", **_SELECTION)
+    add("balcan-sparse", many, kind="sparse", rounds=1, nonzeros=2, columns=2, **_SELECTION)
+    add("jones-euclidean", many[1:], **_COVER)
+    add("jones-euclidean", many[1:], "medians", "medians hashing", candidates="hashing", **_COVER)
+    return found
+
+
+VARIANTS = {variant.name: variant for variant in _variants()}
+
+
+CASES = {
+    case.name: case
+    for variant in VARIANTS.values()
+    for case in (Case(variant, pair) for pair in PAIRS.values())
+}

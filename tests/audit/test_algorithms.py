@@ -1,0 +1,130 @@
+"""Every algorithm of the registry keeps its declared loss, step by step and as a whole; broken twins do not.
+
+False alarms: fewer than 400 bounds, each wrong with probability 1e-9 at most.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.algorithms import registry
+from core.plan import Plan
+from core.privacy import Budget
+from core.statistics import ResidualSums, SecondMoments
+from tests.audit.audits import Audit, sample
+from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
+from tests.audit.probes import WHOLE
+from tests.audit.twins import (
+    broken_plan,
+    exactly,
+    half_the_noise,
+    skipping_empty,
+    unscaled,
+)
+from tests.support.bits import inject_bytes
+
+ALPHA = 1e-9
+
+
+@pytest.fixture(autouse=True)
+def the_same_bits_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a twin is caught must not depend on luck; `make audit` looks at fresh bits."""
+    inject_bytes(monkeypatch, 2026)
+
+
+def audit(case: Case, runs: int, pilot: int, twin: Plan | None = None) -> dict[str, tuple[float, float]]:
+    """Steps (and the whole) that were shown to lose more than they declare."""
+    draw = np.random.default_rng(2026)
+    found = Audit.begin(case.claims, sample(case, pilot, draw, twin), runs)
+    found.count(sample(case, runs, draw, twin))
+    return found.violations(ALPHA)
+
+
+def test_every_algorithm_of_the_registry_is_audited() -> None:
+    assert {variant.algorithm for variant in VARIANTS.values()} == set(registry.names())
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_an_algorithm_keeps_its_declared_loss(name: str) -> None:
+    assert audit(CASES[f"{name}, outlier"], runs=16, pilot=8) == {}
+
+
+# --- twins that few runs catch ----------------------------------------------------------------------------
+
+SULQ, PURE_SULQ = CASES["sulq approximate, outlier"], CASES["sulq pure, outlier"]
+GRID = Case(replace(VARIANTS["grid pure"], budget=Budget.of(1)), PAIRS["outlier"])
+
+
+@pytest.mark.parametrize("case", [SULQ, PURE_SULQ], ids=lambda case: case.name)
+def test_exact_counts_are_caught(case: Case) -> None:
+    caught = audit(case, 60, 30, broken_plan(case.plan, "counts", exactly))
+    assert "counts" in caught
+
+
+@pytest.mark.parametrize("case", [SULQ, PURE_SULQ], ids=lambda case: case.name)
+def test_noise_for_a_sensitivity_that_was_not_scaled_is_caught(case: Case) -> None:
+    caught = audit(case, 150, 50, broken_plan(case.plan, "sums", unscaled))
+    assert "sums" in caught
+    assert "counts" not in caught
+
+
+def test_an_empty_cell_that_is_skipped_is_caught() -> None:
+    caught = audit(GRID, 120, 30, broken_plan(GRID.plan, "cells", skipping_empty))
+    assert "cells" in caught
+
+
+@pytest.mark.parametrize("step", [pytest.param("counts", marks=pytest.mark.audit), "sums"])
+def test_half_the_noise_in_one_step_is_caught(step: str) -> None:
+    caught = audit(SULQ, 600, 120, broken_plan(SULQ.plan, step, half_the_noise))
+    assert step in caught
+    assert len(set(caught) - {WHOLE}) == 1
+
+
+# --- a wrong summit ---------------------------------------------------------------------------------------
+
+SUMMIT, PURE_SUMMIT = CASES["summit means approximate, outlier"], CASES["summit means pure, outlier"]
+
+
+@pytest.mark.parametrize("case", [SUMMIT, PURE_SUMMIT], ids=lambda case: case.name)
+def test_a_summit_that_releases_an_exact_size_is_caught(case: Case) -> None:
+    caught = audit(case, 30, 12, broken_plan(case.plan, "size", exactly))
+    assert "size" in caught
+
+
+def test_a_summit_that_skips_empty_clusters_is_caught() -> None:
+    case = CASES["summit means approximate, first record"]
+    caught = audit(case, 30, 12, broken_plan(case.plan, "refine-1-sizes", skipping_empty))
+    assert "refine-1-sizes" in caught
+
+
+def test_a_summit_that_does_not_clip_residuals_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise follows the released radius; sums do not."""
+    clipped = ResidualSums.of
+
+    def unclipped(self: ResidualSums, chunk: Any) -> Any:
+        return clipped(ResidualSums(self.view, np.full_like(self.radii, 2 * 32767)), chunk)
+
+    monkeypatch.setattr(ResidualSums, "of", unclipped)
+    caught = audit(SUMMIT, 40, 12)
+    assert any(step.endswith("-sums") for step in caught), caught
+
+
+def test_a_summit_whose_second_moments_are_not_clipped_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tight radius is what their noise is scaled to."""
+    clipped = SecondMoments.of
+
+    def unclipped(self: SecondMoments, chunk: Any) -> Any:
+        return clipped(SecondMoments(self.view, self.centre, 2 * 32767), chunk)
+
+    monkeypatch.setattr(SecondMoments, "of", unclipped)
+    assert "moments" in audit(SUMMIT, 80, 15)
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("step", ["centre", "moments", "explore-sums", "refine-2-sums"])
+def test_a_summit_with_half_the_noise_in_one_step_is_caught(step: str) -> None:
+    case = CASES["summit means approximate, first record"]
+    caught = audit(case, 3000, 300, broken_plan(case.plan, step, half_the_noise))
+    assert step in caught
