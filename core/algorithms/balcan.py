@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import clipped_rounds, clipped_steps, lloyd_rounds, lloyd_steps, sum_share
 from core.blocks.recovery import best_trial, mean_steps, trial_steps
 from core.blocks.selection import Settings, selection_steps, settings_for
@@ -63,19 +64,22 @@ class Balcan(Algorithm):
         rounds, clipping = chosen["rounds"], chosen["clipping"]
         left = 1.0 - TREES - SWAPS - (TRIAL if settings.trials > 1 else 0.0)
         recovery = RECOVERY if rounds else left
+        steps = (
+            *selection_steps(settings, split, TREES, SWAPS),
+            *mean_steps(settings, split, recovery, domain.dimension),
+            *trial_steps(settings, split, TRIAL),
+            *_refinement(split, left - recovery, rounds, domain.dimension, clipping),
+        )
+        released = rounds > 0 and clipping == "released"
         return Plan(
             algorithm=self.name,
             objective=request.objective,
             k=request.k,
             domain=domain,
             budget=request.budget,
-            steps=(
-                *selection_steps(settings, split, TREES, SWAPS),
-                *mean_steps(settings, split, recovery, domain.dimension),
-                *trial_steps(settings, split, TRIAL),
-                *_refinement(split, left - recovery, rounds, domain.dimension, clipping),
-            ),
+            steps=steps,
             parameters={**settings.to_json(), "rounds": rounds, "clipping": clipping},
+            forecast=forecast_of(steps, domain, request.k, radius=None if released else UNITS),
             work=refinement_work(settings, domain, request.k, rounds),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.algorithms.balcan import SELECTION_OPTIONS, refinement_work
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import clipped_rounds, clipped_steps
 from core.blocks.median import net_rounds, net_step
 from core.blocks.recovery import best_trial, mean_steps, trial_steps
@@ -52,19 +53,22 @@ class BalcanMedian(Algorithm):
             search = (net_step(split.choice(left - means, rounds), rounds),)
         else:
             search = clipped_steps(split, left - means, rounds, domain.dimension)
+        steps = (
+            *selection_steps(settings, split, TREES, SWAPS),
+            *mean_steps(settings, split, means, domain.dimension),
+            *trial_steps(settings, split, TRIAL),
+            *search,
+        )
         return Plan(
             algorithm=self.name,
             objective=request.objective,
             k=request.k,
             domain=domain,
             budget=request.budget,
-            steps=(
-                *selection_steps(settings, split, TREES, SWAPS),
-                *mean_steps(settings, split, means, domain.dimension),
-                *trial_steps(settings, split, TRIAL),
-                *search,
-            ),
+            steps=steps,
             parameters={**settings.to_json(), "rounds": rounds, "recovery": recovery},
+            # Searched medians are not noisy means: how far they err depends on the rows.
+            forecast=forecast_of(steps, domain, request.k, positions=rounds == 0),
             work=refinement_work(settings, domain, request.k, rounds),
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from core.algorithms.balcan import SELECTION_OPTIONS, refinement_work
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.blocks.forecast import forecast_of
 from core.blocks.selection import Settings, select_centres, selection_steps, settings_for
 from core.blocks.sparse import affordable_picks, recover_sparse, sparse_steps
 from core.blocks.split import Split
@@ -68,22 +69,24 @@ class BalcanSparse(Algorithm):
             chosen["accuracy"],
         )
         largest = chosen["largest"] or domain.radius
+        steps = (
+            *selection_steps(settings, split, TREES, SWAPS),
+            *sparse_steps(split, left, min(picks, domain.dimension), rounds),
+        )
         return Plan(
             algorithm=self.name,
             objective=request.objective,
             k=request.k,
             domain=domain,
             budget=request.budget,
-            steps=(
-                *selection_steps(settings, split, TREES, SWAPS),
-                *sparse_steps(split, left, min(picks, domain.dimension), rounds),
-            ),
+            steps=steps,
             parameters={
                 **settings.to_json(),
                 "rounds": rounds,
                 "nonzeros": chosen["nonzeros"],
                 "largest_units": max(1, min(UNITS, math.ceil(largest / domain.radius * UNITS))),
             },
+            forecast=forecast_of(steps, domain, request.k, positions=False),
             work=refinement_work(settings, domain, request.k, 0),
         )
 

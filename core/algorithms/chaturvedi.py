@@ -13,6 +13,7 @@ from core.algorithms.base import Algorithm, Clustering, Option, read_options
 from core.blocks.averages import AVERAGES, Averages, noisy_averages, refine, refining_steps
 from core.blocks.coreset import weighted_kmeans
 from core.blocks.cover import above_noise, cover, coverage_for, growing_radii, in_few_dimensions, rest_of
+from core.blocks.forecast import forecast_of
 from core.blocks.projection import dimension_for
 from core.coverage import Cover
 from core.domain import UNITS, Domain
@@ -104,6 +105,7 @@ class Chaturvedi(Algorithm):
                 "weight_per_record": loop.eta,
                 "kept": loop.keep / 2**64,
             },
+            forecast=forecast_of(steps, domain, request.k, radius=None if chosen["lloyd"] else UNITS),
             work=_work(domain, request.k, dimension, rounds * len(spacings), chosen["lloyd"]),
         )
 

@@ -40,6 +40,7 @@ class Grid(Algorithm):
     options = (Option("cells", int, None, "cells along each column", least=1, most=1 << 15),)
 
     def plan(self, domain: Domain, request: Request) -> Plan:
+        assert isinstance(domain, Dense)
         chosen = read_options(self.options, request.options)
         cells = chosen["cells"] or _cells_per_column(domain, request.budget.epsilon)
         if domain.dimension * math.log(cells) > math.log(MOST_CELLS):
@@ -60,6 +61,12 @@ class Grid(Algorithm):
                 Step("cells", LaplaceNoise(epsilon), GridCounts.kind, 1, "how many records lie in each cell"),
             ),
             parameters={"cells": cells},
+            # A cluster of the average share adds up the noise of its share of all cells.
+            forecast={
+                "cluster_share": 1 / request.k,
+                "size_noise": math.sqrt(2 * max(total / request.k, 1.0)) / epsilon,
+                "cell_width": float((_box(domain)[1] * domain.unit_lengths()).max()) / cells,
+            },
             work=Work(
                 20.0 * domain.size * domain.dimension + 3000.0 * total * request.k, 200.0 * total + 1e7
             ),

@@ -11,6 +11,7 @@ from core.algorithms.base import Algorithm, Clustering, Option, read_options
 from core.blocks.averages import Averages, noisy_averages, refine, refining_steps
 from core.blocks.coreset import weighted_kmeans
 from core.blocks.cover import above_noise, cover, coverage_for, growing_radii, in_few_dimensions, rest_of
+from core.blocks.forecast import forecast_of
 from core.blocks.lsh import hashed_candidates, hashing_steps
 from core.blocks.medoids import weighted_medians
 from core.blocks.partition import active_limit, candidate_points, grow_partition
@@ -84,21 +85,20 @@ class JonesEuclidean(Algorithm):
         counts = request.budget.epsilon * COUNT_SHARE * (1 - MARGIN) / rows
         mu = gaussian_mu(rest_of(request.budget, chosen["accounting"], COVER_SHARE + COUNT_SHARE)) / rows
         picks = rounds * len(radii)
+        steps = (
+            *_candidate_steps(chosen["candidates"], mu * math.sqrt(CANDIDATES), dimension),
+            Step("cover", loop, Cover.kind, picks, "candidates near records not covered before"),
+            Step("counts", LaplaceNoise(counts), ClusterCounts.kind, 1, "records nearest to each of them"),
+            *Averages.tight(mu * math.sqrt(RECOVERY), domain.dimension).steps(),
+            *refining_steps(mu * math.sqrt(1 - CANDIDATES - RECOVERY), 1, domain.dimension),
+        )
         return Plan(
             algorithm=self.name,
             objective=request.objective,
             k=request.k,
             domain=domain,
             budget=request.budget,
-            steps=(
-                *_candidate_steps(chosen["candidates"], mu * math.sqrt(CANDIDATES), dimension),
-                Step("cover", loop, Cover.kind, picks, "candidates near records not covered before"),
-                Step(
-                    "counts", LaplaceNoise(counts), ClusterCounts.kind, 1, "records nearest to each of them"
-                ),
-                *Averages.tight(mu * math.sqrt(RECOVERY), domain.dimension).steps(),
-                *refining_steps(mu * math.sqrt(1 - CANDIDATES - RECOVERY), 1, domain.dimension),
-            ),
+            steps=steps,
             parameters={
                 **chosen,
                 "dimension": dimension,
@@ -107,6 +107,9 @@ class JonesEuclidean(Algorithm):
                 "weight_per_record": loop.eta,
                 "kept": loop.keep / 2**64,
             },
+            forecast=forecast_of(
+                steps, domain, request.k, radius=None, positions=request.objective == "means"
+            ),
             work=_work(domain, request.k, dimension, picks, len(radii)),
         )
 

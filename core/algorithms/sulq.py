@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import lloyd_rounds, lloyd_steps, sum_share
 from core.blocks.starts import spread_centres
 from core.domain import UNITS, Domain
@@ -37,15 +38,17 @@ class Sulq(Algorithm):
         chosen = read_options(self.options, request.options)
         rounds, width = chosen["rounds"], domain.dimension
         shares = Shares(request.budget, domain.rows_per_person)
-        share = sum_share(width)
+        share, radius = sum_share(width), max(1, round(chosen["clip"] * UNITS))
+        steps = lloyd_steps(shares.of(share / rounds), shares.of((1 - share) / rounds), rounds)
         return Plan(
             algorithm=self.name,
             objective=request.objective,
             k=request.k,
             domain=domain,
             budget=request.budget,
-            steps=lloyd_steps(shares.of(share / rounds), shares.of((1 - share) / rounds), rounds),
-            parameters={"rounds": rounds, "radius": max(1, round(chosen["clip"] * UNITS))},
+            steps=steps,
+            parameters={"rounds": rounds, "radius": radius},
+            forecast=forecast_of(steps, domain, request.k, radius=radius),
             work=Work(
                 operations=2.0 * domain.size * width * (request.k + 1) * rounds,
                 memory_bytes=16.0 * domain.size + 16.0 * request.k * width,

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm, Clustering, read_options
-from core.algorithms.summit_tuning import Schedule, forecast_for, schedule_for, widest_unit
+from core.algorithms.summit_tuning import Schedule, forecast_for, schedule_for
 from core.arithmetic import WEIGHT_ONE
 from core.blocks.coreset import weighted_kmeans
+from core.blocks.forecast import widest_unit
 from core.blocks.noise import CountNoise, deviation
 from core.blocks.rounds import (
     Round,
@@ -217,7 +218,7 @@ class _Run:
             {
                 "axes": int(scene.subspace.axes.shape[1]),
                 # In units of the widest column: multiplied by the forecast, the noise in each centre.
-                "clipping_radii": (last.radii * widest_unit(self._domain)).tolist(),
+                "clipping_radii": (last.reaches * widest_unit(self._domain)).tolist(),
             },
         )
 

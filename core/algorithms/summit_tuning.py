@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from core.blocks.forecast import widest_unit
 from core.blocks.tree import level_bits
-from core.domain import UNITS, Domain, Ids
+from core.domain import UNITS, Domain
 from core.errors import EpsilonTooSmall
 from core.mechanisms import vector_noise
 from core.plan import Request
 from core.privacy import Shares
 
-__all__ = ["Schedule", "affordable_seeds", "first_bits", "forecast_for", "schedule_for", "widest_unit"]
+__all__ = ["Schedule", "affordable_seeds", "first_bits", "forecast_for", "schedule_for"]
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.
@@ -185,22 +186,19 @@ def _count_deviation(shares: Shares, fraction: float) -> float:
     return math.sqrt(2) / loss.epsilon if hasattr(loss, "epsilon") else 1 / loss.mu
 
 
-def widest_unit(domain: Domain) -> float:
-    """Data units per encoded unit in the widest column."""
-    return 0.0 if isinstance(domain, Ids) else float(domain.unit_lengths().max())
-
-
 def forecast_for(schedule: Schedule, domain: Domain, request: Request) -> dict[str, float]:
     """What to expect, from public numbers alone.
 
     `noise_per_radius`: the standard deviation of the noise in each coordinate of a centre, as a fraction of
     the radius its cluster is clipped to, for a cluster of the average share 1/k; it falls with the share.
+    (For medians: at most this fraction of the mean distance to the centre.)
     `noise_at_bounds`: the same in the units of the widest column for a cluster that fills the bounds, the
     worst case. `smallest_cluster`: about how many records a group far from all others needs to be found.
     """
     shares = Shares(request.budget, domain.rows_per_person)
     last = vector_noise(shares.of(schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * REFINE_SUMS))
     noise = last.deviation(domain.dimension) * request.k / domain.size
+    sizes = schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * (1 - REFINE_SUMS)
     cell = _count_deviation(shares, schedule.tree_share / schedule.tree_levels)
     seed = _count_deviation(
         shares, schedule.explore_share / schedule.explore_rounds * (1 - ROUND_SPREAD) * (1 - EXPLORE_SUMS)
@@ -209,6 +207,7 @@ def forecast_for(schedule: Schedule, domain: Domain, request: Request) -> dict[s
         "cluster_share": 1 / request.k,
         "noise_per_radius": noise,
         "noise_at_bounds": noise * UNITS * widest_unit(domain),
+        "size_noise": _count_deviation(shares, sizes),
         "smallest_cluster": FOUND * max(KEEP * cell, SEED_NOISES * seed),
     }
 

@@ -73,6 +73,9 @@ class Round:
     sizes: Floats
     size_error: float
     radii: Integers
+    #: The radii a mean with as much noise would be clipped to: those, or for medians more, as records beyond
+    #: the radius count for less than one.
+    reaches: Floats
     #: Mean squared distance of a cluster's records to the centre.
     spreads: Floats
 
@@ -115,8 +118,8 @@ def noisy_round(
         radii = edges[shape.best_clip(free_coordinates * per_coordinate**2)]
     radii = np.clip(radii, 1, 2 * UNITS)
     sums = probe.measure(steps.sums, ResidualSums(assigned, radii)) / WEIGHT_ONE
-    if medians:
-        divisor = np.maximum(divisor * shape.weiszfeld_weights(radii), 1.0)
+    weights = shape.weiszfeld_weights(radii) if medians else np.ones(len(radii))
+    divisor = np.maximum(divisor * weights, 1.0)
     return Round(
         centres=assigned.centres,
         moves=sums / divisor[:, None],
@@ -124,6 +127,7 @@ def noisy_round(
         sizes=sizes,
         size_error=size_error,
         radii=radii,
+        reaches=radii / weights,
         spreads=shape.spreads,
     )
 
