@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +37,11 @@ def map_of(centres: Floats, columns: list[str]) -> tuple[Floats, tuple[str, str]
 
 def draw(result: Result) -> Any:
     """A Figure: where the centres lie, what each is like, how many records each stands for."""
-    pyplot = optional("matplotlib.figure", "a plot")
+    kind_of_figure = _shown_in_notebooks(optional("matplotlib.figure", "a plot").Figure)
     sizes = result.sizes
     wide = result.centres.shape[1] > 2
     panels = 1 + int(wide) + int(sizes is not None)
-    figure = pyplot.Figure(figsize=(4.6 * panels, 4.2), layout="constrained")
+    figure = kind_of_figure(figsize=(4.6 * panels, 4.2), layout="constrained")
     axes = iter(figure.subplots(1, panels, squeeze=False)[0])
     _draw_map(next(axes), result)
     if wide:
@@ -52,6 +54,18 @@ def draw(result: Result) -> Any:
         f"{result.facts.dataset}: {len(result.centres)} centres by {result.facts.algorithm}, {kind}"
     )
     return figure
+
+
+@cache
+def _shown_in_notebooks(figure: Any) -> Any:
+    """A Figure that notebooks draw: those of pyplot they know, but pyplot would keep every figure alive."""
+
+    def png(drawn: Any) -> bytes:
+        file = io.BytesIO()
+        drawn.savefig(file, format="png")
+        return file.getvalue()
+
+    return type("Figure", (figure,), {"_repr_png_": png})
 
 
 def _draw_map(axes: Any, result: Result) -> None:

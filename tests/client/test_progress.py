@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from datetime import UTC, datetime
-from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -94,16 +92,6 @@ def test_a_script_without_a_terminal_shows_nothing(monkeypatch: pytest.MonkeyPat
 def test_a_terminal_gets_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", _Terminal())
     assert isinstance(automatic(), TerminalBar)
-
-
-def test_a_notebook_gets_its_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    ipython: Any = ModuleType("IPython")
-    ipython.get_ipython = lambda: type("Shell", (), {"kernel": object()})()
-    display: Any = ModuleType("IPython.display")
-    display.display = display.HTML = lambda *_, **__: None
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    assert isinstance(automatic(), NotebookBar)
 
 
 def test_where_a_job_stands_is_said_in_a_few_words() -> None:
