@@ -273,7 +273,8 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
     said = list(domain.warnings)
     if dataset.id_column is None:
         said.append(
-            "the guarantee is per row: a person with several rows is protected less; name an id_column"
+            "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
+            "is made with an id column"
         )
     return said
 

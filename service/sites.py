@@ -76,7 +76,8 @@ def find(session: Session, dataset: Dataset, name: str) -> SiteSet:
     """The site set of that name, or NotFound."""
     found = _named(session, dataset, name)
     if found is None:
-        raise NotFound(f"{dataset.name} has no site set named {name}")
+        there = ", ".join(each.name for each in sets_of(session, dataset)) or "none"
+        raise NotFound(f"{dataset.name} has no site set named {name}; those it has: {there}")
     return found
 
 

@@ -106,6 +106,10 @@ def _sentence(error: Exception) -> str:
         text += ", and sign in again with `cairn login`"
     elif isinstance(error, errors.BadRows):
         text = text.replace("on_bad_row drop", "--on-bad-row drop")
+    elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
+        text += "; name one with --sites, and see which there are with `cairn sites list`"
+    elif isinstance(error, errors.NotFound):
+        text = text.replace("POST /v1/jobs", "`cairn submit`")
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     return f"cairn: {text.rstrip('.')}."

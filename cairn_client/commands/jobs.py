@@ -108,12 +108,33 @@ def _print_plan(quote: PlanFacts) -> None:
             ("fits", "yes" if quote.fits else "no: less is left than it costs"),
             *((f"left of the {where} afterwards", amount) for where, amount in after.items()),
             ("noise in a size", noise),
-            *((f"forecast: {where}", value) for where, value in _flat(quote.forecast)),
+            *_forecast(quote.forecast),
             *(("warning", each) for each in quote.warnings),
         ]
     )
     steps = [[s.get("name"), s.get("repeats"), s.get("purpose")] for s in quote.plan.get("steps", [])]
     print_table(["step", "times", "what it measures"], steps, "It measures nothing.")
+
+
+_EXPECTED = {
+    "smallest_cluster": ("smallest cluster found", "about {:.3g} records"),
+    "noise_per_radius": ("noise in a centre", "about ±{:.2g} of its cluster's radius"),
+    "noise_at_bounds": (
+        "noise in a centre at worst",
+        "about ±{:.2g} in the widest column, for a cluster as wide as the bounds",
+    ),
+}
+_TOLD_OTHERWISE = {"cluster_share", "size_noise"}
+
+
+def _forecast(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The known figures in words, then whatever else the algorithm has to say."""
+    for name, (label, words) in _EXPECTED.items():
+        if isinstance(given.get(name), float | int):
+            yield label, words.format(given[name])
+    rest = {name: each for name, each in given.items() if name not in _EXPECTED.keys() | _TOLD_OTHERWISE}
+    for where, value in _flat(rest):
+        yield f"forecast: {where}", value
 
 
 def _flat(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ import typer
 from cairn_client.address import full_address, is_open
 from cairn_client.client import Client
 from cairn_client.commands.common import Json, client, hint, print_json
+from cairn_client.errors import NotSignedIn
 from cairn_client.login import Login, forget_login, store_login
 
 __all__ = ["add_to"]
@@ -28,6 +29,8 @@ def login(
         key = typer.prompt("Key", hide_input=True, err=True)
     else:
         key = sys.stdin.readline()
+    if not key.strip():
+        raise NotSignedIn("no key was given: type or paste it at the prompt, or pipe it in")
     entered = Login(address, key.strip())
     with Client(entered.address, entered.key) as entering:
         me = entering.whoami()

@@ -64,7 +64,8 @@ def plan(domain: Domain, request: Request) -> Plan:
     algorithm = get(request.algorithm)
     if request.objective not in algorithm.objectives:
         raise UnknownAlgorithm(
-            f"{algorithm.name} serves {' and '.join(algorithm.objectives)}, not {request.objective}",
+            f"{algorithm.name} serves {' and '.join(algorithm.objectives)}, not {request.objective}: "
+            f"set the objective to {algorithm.objectives[0]}",
             parameter="objective",
         )
     if domain.kind not in algorithm.domains:

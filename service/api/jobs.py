@@ -20,7 +20,7 @@ from service.api.problems import answers
 from service.api.strict import StrictRoute
 from service.auth import Caller
 from service.errors import JobFailed, NotFound
-from service.schemas.common import NAME_PATTERN
+from service.schemas.common import JOB_PATTERN, NAME_PATTERN
 from service.schemas.work import (
     AlgorithmList,
     JobBody,
@@ -36,9 +36,7 @@ from service.tables import Result
 __all__ = ["router"]
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
-JobId = Annotated[
-    str, Path(pattern="^([0-9a-f-]{36}|latest)$", description="id of a job, or `latest` for your newest one")
-]
+JobId = Annotated[str, Path(pattern=JOB_PATTERN, description="id of a job, or `latest` for your newest one")]
 _PLANNING = (
     "not-sealed",
     "retired",

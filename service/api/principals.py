@@ -13,7 +13,7 @@ from service.api.deps import Anyone, Curator, Limit, Services, cursor_from, curs
 from service.api.problems import answers
 from service.api.strict import StrictRoute
 from service.clock import rfc3339
-from service.schemas.common import NAME_PATTERN
+from service.schemas.common import KEY_PATTERN, NAME_PATTERN
 from service.schemas.people import (
     AuditPage,
     KeyBody,
@@ -98,7 +98,7 @@ def issue_key(name: PrincipalName, body: KeyBody, caller: Curator, context: Serv
 @router.delete("/principals/{name}/keys/{key_id}", status_code=204, responses=answers())
 def revoke_key(
     name: PrincipalName,
-    key_id: Annotated[str, Path(pattern="^[0-9a-f]{8}$", description="id of a key")],
+    key_id: Annotated[str, Path(pattern=KEY_PATTERN, description="id of a key")],
     caller: Curator,
     context: Services,
 ) -> None:

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from core import errors as core_errors
 from service import errors
 from service.errors import PROBLEMS, ServiceError
+from service.schemas.common import PATTERNS_IN_WORDS
 
 __all__ = ["answers", "install", "respond"]
 
@@ -79,7 +80,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
         places = [_place(fault) for fault in error.errors()[:20]]
-        first = f"{places[0]['where']}: {places[0]['problem']}" if places else "the request is malformed"
+        first = _in_words(places[0]) if places else "the request is malformed"
         return respond(errors.InvalidRequest(first, errors=places))
 
     @app.exception_handler(HTTPException)
@@ -102,7 +103,13 @@ def install(app: FastAPI) -> None:
 
 def _place(fault: Mapping[str, Any]) -> dict[str, str]:
     where = ".".join(str(part) for part in fault["loc"] if part != "body") or "body"
-    return {"where": where[:200], "problem": str(fault["msg"])[:500]}
+    words = PATTERNS_IN_WORDS.get(fault.get("ctx", {}).get("pattern", ""))
+    return {"where": where[:200], "problem": f"must be {words}" if words else str(fault["msg"])[:500]}
+
+
+def _in_words(place: Mapping[str, str]) -> str:
+    name = place["where"].removeprefix("path.").removeprefix("query.").removeprefix("header.")
+    return f"{name}: {place['problem']}"
 
 
 def _from_status(status: int, headers: Mapping[str, str] | None) -> ServiceError:

@@ -117,6 +117,29 @@ def test_wrong_usage_has_its_own_exit_code(words: list[str]) -> None:
     assert "Traceback" not in cairn(*words, code=ExitCode.USAGE).output
 
 
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        (["result", "nonsense"], "job_id: must be the 36 characters that submitting answered"),
+        (["plan", "Visits", "-k", "2", "--epsilon", "1"], "lower-case letters"),
+        (
+            ["plan", "visits", "-k", "2", "--epsilon", "1", "--algorithm", "gupta"],
+            "set the objective to medians",
+        ),
+        (["plan", "visits", "-k", "2", "--epsilon", "1", "--algorithm", "jones"], "name one with --sites"),
+        (["plan", "visits", "-k", "2", "--epsilon", "1", "--sites", "no"], "those it has: none"),
+    ],
+)
+def test_a_slip_is_answered_with_the_way_out(words: list[str], way_out: str) -> None:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code in (ExitCode.REFUSED, ExitCode.NOT_FOUND)
+    assert way_out in sentence(done)
+
+
+def test_login_without_a_key_says_how_to_give_one(live: Live) -> None:
+    assert "type or paste it" in sentence(cairn("login", live.url, stdin="\n", code=ExitCode.NOT_SIGNED_IN))
+
+
 def test_the_version_is_told() -> None:
     assert re.fullmatch(r"cairn \d+\.\d+\.\d+\S*\n", cairn("--version").stdout)
 

@@ -9,7 +9,7 @@ const KNOWN = {
   smallest_cluster: (x, { average }) => ["Smallest cluster that is found", count(x), `records, about; an average one has ${count(average)}`],
   size_noise: (x, { average }) => ["Size of a cluster", `± ${count(2 * x)}`, `records ${TWICE}; an average one has ${count(average)}`],
   noise_per_radius: (x) => ["Position of a centre", `± ${percent(2 * x)}`, `of its cluster's radius ${TWICE}, for an average cluster`],
-  noise_at_bounds: (x) => ["The same at worst", `± ${number(2 * x, 2)}`, "in the widest column's unit, for a cluster that fills the bounds"],
+  noise_at_bounds: (x, { widest }) => ["Position at worst", `± ${number(2 * x, 2)}`, `in ${widest}, for a cluster that fills the bounds`],
 };
 const SILENT = ["cluster_share"];
 
@@ -17,9 +17,10 @@ const SILENT = ["cluster_share"];
 export function expectations(quote) {
   const { forecast, plan } = quote;
   const average = plan.domain.size * (forecast.cluster_share ?? 1 / plan.k);
+  const widest = widestColumn(plan.domain);
   const figures = Object.entries(KNOWN)
     .filter(([key]) => Number.isFinite(forecast[key]))
-    .map(([key, words]) => [key, ...words(forecast[key], { average })]);
+    .map(([key, words]) => [key, ...words(forecast[key], { average, widest })]);
   const others = Object.entries(forecast).filter(([key, x]) => !(key in KNOWN) && !SILENT.includes(key) && ["number", "string"].includes(typeof x));
   return {
     figures,
@@ -29,11 +30,18 @@ export function expectations(quote) {
   };
 }
 
+function widestColumn({ bounds, columns }) {
+  if (!bounds?.box || !columns) return "any column";
+  const widths = bounds.box.high.map((high, i) => high - bounds.box.low[i]);
+  return columns[widths.indexOf(Math.max(...widths))];
+}
+
 // In a sentence: noise beside the clusters. The limits are where the figures in docs/choosing.md turn.
 function verdict(forecast, average) {
-  const crowded = (forecast.smallest_cluster ?? 0) / average;
-  const blurred = forecast.noise_per_radius ?? 0;
-  if (forecast.smallest_cluster === undefined && forecast.noise_per_radius === undefined) return null;
+  const { smallest_cluster: smallest, size_noise: size, noise_per_radius: blur } = forecast;
+  if ([smallest, size, blur].every((each) => each === undefined)) return null;
+  const crowded = (smallest ?? 3 * (size ?? 0)) / average;
+  const blurred = blur ?? 0;
   if (crowded > 0.8 || blurred > 0.15) return ["The noise is as large as the clusters: raise epsilon, or ask for fewer clusters.", "bad"];
   if (crowded > 0.2 || blurred > 0.03) return ["The noise can be felt: large clusters come out well, small ones blur.", "warn"];
   return ["The noise is small beside the clusters: expect centres close to those without privacy.", "good"];

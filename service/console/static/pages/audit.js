@@ -24,9 +24,10 @@ function sentence(event) {
   return known ? known(event.details) : `${event.action} ${Object.entries(event.details).map(([k, v]) => `${k} ${v}`).join(", ")}`;
 }
 
-export function auditTable(items) {
-  const headings = [{ name: "When" }, { name: "Who" }, { name: "What" }, { name: "Dataset" }];
-  const rows = items.map((event) => [h("span", { class: "nowrap" }, moment(event.at)), event.actor, sentence(event), event.dataset ? h("a", { href: `#/datasets/${event.dataset}` }, event.dataset) : "–"]);
+export function auditTable(items, { dataset = true } = {}) {
+  const headings = [{ name: "When" }, { name: "Who" }, { name: "What" }, dataset && { name: "Dataset" }].filter(Boolean);
+  const where = (event) => (event.dataset ? h("a", { href: `#/datasets/${event.dataset}` }, event.dataset) : "–");
+  const rows = items.map((event) => [h("span", { class: "nowrap" }, moment(event.at)), event.actor, sentence(event), ...(dataset ? [where(event)] : [])]);
   return table(headings, rows, { label: "Audit log" });
 }
 
@@ -36,7 +37,7 @@ export async function audit() {
   const chosen = select("dataset", [["", "All datasets, people and keys"], ...owned.map((each) => [each.name, each.name])]);
   const show = async () => {
     const filter = chosen.value ? `?dataset=${chosen.value}` : "";
-    const list = growing(pages(`/v1/audit${filter}`, 50), auditTable);
+    const list = growing(pages(`/v1/audit${filter}`, 50), (items) => auditTable(items));
     await list.more();
     replace(place, list.place);
   };

@@ -270,7 +270,7 @@ async function datasetJobs({ me }, found) {
 }
 
 async function datasetAudit(_context, found) {
-  const list = growing(pages(`/v1/audit?dataset=${found.name}`, 50), auditTable);
+  const list = growing(pages(`/v1/audit?dataset=${found.name}`, 50), (items) => auditTable(items, { dataset: false }));
   await list.more();
   return h("section", { class: "card stack" }, h("h2", {}, "Acts on this dataset"), list.place);
 }

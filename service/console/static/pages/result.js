@@ -38,7 +38,7 @@ function mapCard(shape) {
   const { picture, label } = mapOfCentres(shape);
   const areas = shape.sizes ? "Areas show noisy sizes. " : "";
   const whose = shape.clipped ? "" : ", for clusters as wide as the bounds; compact ones get less";
-  const rings = shape.places ? `Dashed rings: the last round's noise in 95 of 100 runs${whose}.` : "";
+  const rings = shape.places ? `Dashed rings: the last round's noise in 95 of 100 runs${whose}; where none is seen, it is smaller than the dot.` : "";
   return h("section", { class: "card stack" }, h("h2", {}, "Where the centres lie"), picture, h("p", { class: "small muted" }, `${label} ${areas}${rings}`));
 }
 
