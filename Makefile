@@ -6,6 +6,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= sampler
+PIECES ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,7 +48,8 @@ audit: $(TEST_READY) ## Run the long privacy audits, and every property test on 
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
 	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
 
-chaos: $(TEST_READY) ## Run the long fault-injection tests against real worker processes
+chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outages cuts" runs some of it
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos $(PIECES)
 	$(PYTEST) -m chaos $(PYTEST_ARGS)
 
 test-upload: $(TEST_READY) ## Upload 1,000,000 x 20 numbers to a real server and print what memory that takes

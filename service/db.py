@@ -8,22 +8,30 @@ for a lock, not for a server that fell silent, and the server ends whoever falls
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
 __all__ = ["Database"]
+
+Found = TypeVar("Found")
 
 _WRITE = "cairn_write"
 #: How long a writer waits for another before it gives up; the caller is then told to try again.
 LOCK_SECONDS = 30.0
 #: How long a client may be silent in the middle of a transaction before PostgreSQL takes its locks away.
 SILENT_SECONDS = 60.0
+#: How long a worker in the middle of a job goes on asking a database that does not answer, and how often.
+PATIENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.5
 #: What libpq does about a server that does not answer, over TCP: seconds, and milliseconds for the last.
 _CONNECT = {
     "connect_timeout": 10,
@@ -57,6 +65,22 @@ class Database:
         """A session for reading one moment of the database; what it would change is never kept."""
         with Session(self._read_engine, expire_on_commit=False) as session:
             yield session
+
+    def patiently(self, read: Callable[[Session], Found]) -> Found:
+        """What `read` finds, asked again for a while when the database is away.
+
+        For workers in the middle of a job, which is charged and gets no second run: that the machines are
+        out of order for a moment tells nothing of rows, and waiting changes nothing that is released.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self.read() as session:
+                    return read(session)
+            except (DBAPIError, PoolTimeout):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
 
     @contextmanager
     def write(self) -> Iterator[Session]:

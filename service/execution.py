@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from core.algorithms import registry
 from core.algorithms.base import Clustering
@@ -46,12 +47,15 @@ def execute(
     with make_executor(settings) as executor:
         clustering = registry.run(plan, _source(held, plan, database, settings), executor, listener)
     faults.reach("execute.released")
-    with database.read() as session:
-        job = session.scalars(select(Job).where(Job.id == held.job_id)).one()
-        dataset = session.get_one(Dataset, held.dataset_id)
-        analyst = session.get_one(Principal, job.principal_id)
-        receipt = make_receipt(job, dataset, plan, analyst.name)
-        return _body(job, dataset, clustering, receipt), receipt
+    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, held))
+    receipt = make_receipt(job, dataset, plan, analyst)
+    return _body(job, dataset, clustering, receipt), receipt
+
+
+def _public_facts(session: Session, held: Claim) -> tuple[Job, Dataset, str]:
+    job = session.scalars(select(Job).where(Job.id == held.job_id)).one()
+    dataset = session.get_one(Dataset, held.dataset_id)
+    return job, dataset, session.get_one(Principal, job.principal_id).name
 
 
 def _source(held: Claim, plan: Plan, database: Database, settings: Settings) -> DataSource:

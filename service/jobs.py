@@ -151,9 +151,11 @@ def submit(
     limits: Limits,
     now: datetime,
 ) -> Submission:
-    """Reserve and enqueue, in the caller's one transaction, with both accounts locked."""
+    """Reserve and enqueue, in the caller's one transaction, with both accounts locked after the analyst."""
     dataset, grant = datasets.find(session, body.dataset, caller)
     assert grant is not None
+    # One submission of an analyst at a time, whatever the dataset: limits and keys count across datasets.
+    session.execute(select(Principal.id).where(Principal.id == caller.id).with_for_update(key_share=True))
     accounts = ledger.lock(session, dataset.id, grant.id)
     session.refresh(dataset)
     session.refresh(grant)

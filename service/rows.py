@@ -11,13 +11,12 @@ import hashlib
 import mmap
 import os
 import tempfile
-import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from core.domain import Domain, domain_from_json
 from core.source import Chunk, ChunkLoader
@@ -29,9 +28,6 @@ from service.tables import Dataset, DatasetChunk
 from service.uploads.chunks import decode_payload
 
 __all__ = ["ChunkCache", "DatabaseSource", "RowsGone", "close_databases"]
-
-#: How long a loader goes on asking a database that does not answer.
-_PATIENCE_SECONDS = 60.0
 
 
 class RowsGone(Exception):
@@ -126,18 +122,8 @@ class DatabaseChunk:
         return Chunk(rows, self.first, self.key)
 
     def _fetch(self, database: Database) -> bytes:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
         query = select(DatasetChunk.payload).where(DatasetChunk.id == self.chunk_id)
-        while True:
-            try:
-                with database.read() as session:
-                    payload = session.scalar(query)
-                break
-            except DBAPIError:
-                # The database is away: an accident of the machines, so waiting tells nothing of rows.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.5)
+        payload = database.patiently(lambda session: session.scalar(query))
         if payload is None or hashlib.sha256(payload).hexdigest() != self.digest:
             raise RowsGone("a chunk is missing or damaged")
         return payload
@@ -147,14 +133,7 @@ class DatabaseSource:
     """The chunks of a sealed dataset."""
 
     def __init__(self, database: Database, dataset_id: int, cache: ChunkCache):
-        with database.read() as session:
-            dataset = session.get_one(Dataset, dataset_id)
-            self._domain = domain_from_json(dataset.domain)
-            rows = session.execute(
-                select(DatasetChunk.id, DatasetChunk.digest, DatasetChunk.first_record)
-                .where(DatasetChunk.dataset_id == dataset_id)
-                .order_by(DatasetChunk.ordinal)
-            ).all()
+        self._domain, rows = database.patiently(lambda session: _facts(session, dataset_id))
         if not rows:
             raise RowsGone("the dataset has no chunks")
         name = database.engine.url.render_as_string(hide_password=True)
@@ -173,6 +152,15 @@ class DatabaseSource:
     def loaders(self) -> Sequence[ChunkLoader]:
         """One loader per chunk, in order."""
         return self._loaders
+
+
+def _facts(session: Session, dataset_id: int) -> tuple[Domain, list[tuple[int, str, int]]]:
+    """The domain of a dataset, and the id, digest and first record of each of its chunks."""
+    dataset = session.get_one(Dataset, dataset_id)
+    query = select(DatasetChunk.id, DatasetChunk.digest, DatasetChunk.first_record)
+    chunks = query.where(DatasetChunk.dataset_id == dataset_id).order_by(DatasetChunk.ordinal)
+    found = [(number, digest, first) for number, digest, first in session.execute(chunks)]
+    return domain_from_json(dataset.domain), found
 
 
 @dataclass(frozen=True)

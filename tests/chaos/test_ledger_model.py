@@ -356,7 +356,7 @@ def test_books_follow_the_model_in_any_order_of_events(
     machine = type("Books", (Books,), {"scene": scene, "accountant": accountant})
     default = hypothesis_settings.default
     assert default is not None
-    examples = max(8, default.max_examples // 12)
+    examples = 8 if default.max_examples <= 100 else 60
     run_machine(machine, settings=hypothesis_settings(max_examples=examples, stateful_step_count=30))
     scene.close()
 

@@ -6,6 +6,7 @@ root, so root drops to another user for it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -17,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
 import psycopg
 
 _START_SECONDS = 60
@@ -132,6 +134,18 @@ class Server:
         else:
             self._process.send_signal(signal.SIGINT)
         self._process.wait(timeout=30)
+        self._process = None
+
+    def kill(self) -> None:
+        """kill -9 of the server and of every process it started."""
+        assert self._process is not None
+        family = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.kill()
+        for each in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        self._process.wait(timeout=30)
+        psutil.wait_procs(family, timeout=30)
         self._process = None
 
     def close(self) -> None:

@@ -1,0 +1,142 @@
+"""The long campaign of `make chaos`: `python -m tests.chaos` runs all pieces, or those that are named.
+
+Each piece takes a few minutes and leaves its counts in `build/chaos/`, so that a campaign can be split; at
+the end the counts of all pieces so far are added up. The exit code is 1 when anything was lost or overspent.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from service.logs import configure
+from tests.chaos import deaths, races, statements
+from tests.chaos.stage import Stage, Tally
+
+FOLDER = Path("build/chaos")
+
+
+def _statements(kind: str, accountant: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            statements.kill_at_every_statement(stage, tally, accountant=accountant)
+
+    return run
+
+
+def _deaths(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            deaths.kill_workers(stage, tally, rounds=3)
+            deaths.kill_api(stage, tally, rounds=3)
+
+    return run
+
+
+def _postgres(tally: Tally) -> None:
+    with Stage("postgresql") as stage:
+        deaths.kill_postgres(stage, tally, rounds=2)
+
+
+def _cuts(tally: Tally) -> None:
+    with Stage("postgresql") as stage:
+        deaths.cut_connections(stage, tally, most=36, stride=2)
+
+
+def _races(kind: str, accountant: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            races.race(stage, tally, accountant=accountant, contests=420)
+
+    return run
+
+
+_DATABASES = ("sqlite", "postgresql")
+_ACCOUNTANTS = ("sum", "zcdp")
+PIECES: dict[str, Callable[[Tally], None]] = {
+    **{f"statements-{kind}-{each}": _statements(kind, each) for kind in _DATABASES for each in _ACCOUNTANTS},
+    **{f"deaths-{kind}": _deaths(kind) for kind in _DATABASES},
+    "outages": _postgres,
+    "cuts": _cuts,
+    **{
+        f"races-{kind}-{each}-{part}": _races(kind, each)
+        for part in (1, 2, 3)
+        for kind in _DATABASES
+        for each in _ACCOUNTANTS
+    },
+}
+
+
+def _sample(kind: str) -> Callable[[Tally], None]:
+    """A little of everything, for `make test`."""
+
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim", "finish"))
+            workers = ("claim.charged", "claim.committed", "execute.measured", "finish.updated")
+            deaths.kill_workers(stage, tally, rounds=1, points=workers)
+            requests = ("submit.enqueued", "submit.committed", "upload.chunk", "upload.committed")
+            deaths.kill_api(stage, tally, rounds=1, points=requests)
+            races.race(stage, tally, accountant="zcdp", contests=44, large_every=22)
+            if kind == "postgresql":
+                points = (
+                    "claim.committed",
+                    "execute.begun",
+                    "execute.released",
+                    "submit.enqueued",
+                    "upload.chunk",
+                )
+                deaths.kill_postgres(stage, tally, rounds=1, points=points)
+                deaths.cut_connections(stage, tally, most=30, stride=9)
+
+    return run
+
+
+#: Not part of the campaign, and not counted with it.
+SAMPLES = {f"sample-{kind}": _sample(kind) for kind in _DATABASES}
+
+
+def main(names: list[str]) -> int:
+    """Run some pieces, or all, and print what was done."""
+    configure("text", "error")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in names or PIECES:
+        began = time.monotonic()
+        tally = Tally()
+        (PIECES | SAMPLES)[name](tally)
+        _print(f"{name} ({time.monotonic() - began:.0f} s)", tally.counts, tally.problems)
+        if name in SAMPLES:
+            return 1 if tally.problems else 0
+        (FOLDER / f"{name}.json").write_text(tally.to_json())
+    counts: Counter[str] = Counter()
+    problems: list[str] = []
+    found = sorted(FOLDER.glob("*.json"))
+    for path in found:
+        piece = json.loads(path.read_text())
+        counts.update(piece["counts"])
+        problems += piece["problems"]
+    _print(f"All {len(found)} pieces so far", counts, problems)
+    return 1 if problems else 0
+
+
+def _print(title: str, counts: Counter[str], problems: list[str]) -> None:
+    lines = [title, *(f"  {number:8,d}  {what}" for what, number in sorted(counts.items()))]
+    faults = sum(number for what, number in counts.items() if what.endswith(("killed", "statement", "cut")))
+    raced = sum(number for what, number in counts.items() if what.startswith("races: "))
+    lost = sum("lost" in problem for problem in problems)
+    overspent = sum("overspent" in problem or "more than the total" in problem for problem in problems)
+    lines += [
+        f"  faults injected {faults:,}, races run {raced:,}, "
+        f"lost {lost}, overspent {overspent}, other problems {len(problems) - lost - overspent}"
+    ]
+    lines += [f"  PROBLEM: {problem}" for problem in problems[:20]]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,207 @@
+"""Every operation on the ledger and the queue, killed before each of its statements and commits in turn.
+
+Each act runs in a process of its own, which dies by SIGKILL at its first statement, then again at its second,
+and so on until it survives. After each death the books must be right, and doing the act again must end it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import event, select
+from sqlalchemy.orm import Session
+
+from core.privacy import Budget
+from service import auth, datasets, errors, grants, queue
+from service.clock import SystemClock
+from service.db import Database
+from service.queue import Claim
+from service.tables import Dataset, Job
+from tests.chaos.scene import Scene
+from tests.chaos.stage import Stage, Tally, drain, fork, reap
+
+__all__ = ["ACTS", "kill_at_every_statement"]
+
+LEASE = timedelta(seconds=30)
+MOST_STATEMENTS = 60
+RESULT: tuple[dict[str, Any], dict[str, Any]] = ({"centres": []}, {"digest": ""})
+
+
+@dataclass
+class Given:
+    """What an act finds: a scene, a dataset, and a job or a claim where it needs one."""
+
+    scene: Scene
+    dataset: str
+    job: str = ""
+    held: Claim | None = None
+
+    def row(self, session: Session) -> Dataset:
+        return session.scalars(select(Dataset).where(Dataset.name == self.dataset)).one()
+
+    def analyst(self, session: Session) -> Any:
+        return auth.principal_named(session, self.scene.ada.name)
+
+
+Act = Callable[[Session, Given], object]
+
+
+def _submit(session: Session, given: Given) -> None:
+    given.scene.submit(session, given.dataset, "0.3", key=given.dataset)
+
+
+def _cancel(session: Session, given: Given) -> None:
+    job = session.scalars(select(Job).where(Job.id == given.job)).one()
+    queue.cancel(session, job, actor="ada", now=SystemClock().now())
+
+
+def _claim(session: Session, given: Given) -> None:
+    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: True)
+
+
+def _refuse_to_run(session: Session, given: Given) -> None:
+    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: False)
+
+
+def _take_over(session: Session, given: Given) -> None:
+    later = SystemClock().now() + 2 * LEASE
+    queue.claim(session, worker="w2", now=later, lease=LEASE, can_run=lambda _plan: True)
+
+
+def _beat(session: Session, given: Given) -> None:
+    assert given.held is not None
+    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE, progress={"events": []})
+
+
+def _finish(session: Session, given: Given) -> None:
+    assert given.held is not None
+    queue.finish(session, given.held, now=SystemClock().now(), result=RESULT)
+
+
+def _fail(session: Session, given: Given) -> None:
+    assert given.held is not None
+    queue.finish(session, given.held, now=SystemClock().now(), result=None)
+
+
+def _give_back(session: Session, given: Given) -> None:
+    assert given.held is not None
+    queue.give_back(session, given.held, now=SystemClock().now())
+
+
+def _grant(session: Session, given: Given) -> None:
+    ben = auth.principal_named(session, given.scene.ben.name)
+    grants.grant(session, given.row(session), ben, Budget.of("1", "0.01"), actor="c", at=SystemClock().now())
+
+
+def _move_cap(session: Session, given: Given) -> None:
+    cap = Budget.of("0.9", "0.01")
+    grants.grant(session, given.row(session), given.analyst(session), cap, actor="c", at=SystemClock().now())
+
+
+def _revoke(session: Session, given: Given) -> None:
+    try:
+        grants.revoke(session, given.row(session), given.analyst(session), actor="c", at=SystemClock().now())
+    except errors.NotFound:
+        return  # withdrawn already, before this was done again
+
+
+def _raise(session: Session, given: Given) -> None:
+    budget = Budget.of("2", "0.02")
+    datasets.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
+
+
+def _retire(session: Session, given: Given) -> None:
+    datasets.retire(session, given.row(session), actor="c", at=SystemClock().now())
+
+
+def _upload(session: Session, given: Given) -> None:
+    try:
+        given.scene.seal(session, given.row(session), at=SystemClock().now())
+    except errors.AlreadySealed:
+        return
+
+
+#: Name, what it does, and what it needs: a queued job, a claimed one, a draft, or nothing.
+ACTS: dict[str, tuple[Act, str]] = {
+    "submit": (_submit, "nothing"),
+    "cancel": (_cancel, "queued"),
+    "claim": (_claim, "queued"),
+    "refuse to run": (_refuse_to_run, "queued"),
+    "take over": (_take_over, "claimed"),
+    "beat": (_beat, "claimed"),
+    "finish": (_finish, "claimed"),
+    "fail": (_fail, "claimed"),
+    "give back": (_give_back, "claimed"),
+    "grant": (_grant, "nothing"),
+    "move a cap": (_move_cap, "queued"),
+    "revoke": (_revoke, "queued"),
+    "raise": (_raise, "queued"),
+    "retire": (_retire, "queued"),
+    "upload": (_upload, "draft"),
+}
+
+
+def kill_at_every_statement(
+    stage: Stage, tally: Tally, *, accountant: str = "sum", acts: tuple[str, ...] = tuple(ACTS)
+) -> None:
+    """Kill each act at each of its statements."""
+    for name in acts:
+        act, needs = ACTS[name]
+        scene = Scene(stage.database(), stage.folder, max_queued_jobs=10**6)
+        for number in range(MOST_STATEMENTS):
+            given = _prepare(scene, accountant, needs)
+            scene.database.dispose()
+            killed = reap(fork(lambda act=act, given=given, number=number: _die_at(act, given, number)))  # type: ignore[misc]
+            where = f"{stage.kind}, {accountant}, {name}, statement {number}"
+            tally.audit(scene.database, where)
+            if killed:
+                tally.add("processes killed at a statement")
+                with scene.database.write() as session:
+                    act(session, given)
+            tally.audit(scene.database, f"{where}, done again")
+            scene.database.dispose()
+            drain(scene.settings, ahead=200)
+            tally.all_ended(scene.database, where)
+            tally.audit(scene.database, f"{where}, after all jobs ended")
+            if not killed:
+                break
+        else:
+            tally.check(False, f"{name} never survived")
+        scene.close()
+
+
+def _prepare(scene: Scene, accountant: str, needs: str) -> Given:
+    dataset = scene.dataset(accountant, "1", caps=("1",), seal=needs != "draft")
+    given = Given(scene, dataset)
+    if needs in ("queued", "claimed"):
+        given.job = scene.queued(dataset, "0.3")
+    if needs == "claimed":
+        with scene.database.write() as session:
+            given.held = queue.claim(
+                session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: True
+            )
+    return given
+
+
+def _die_at(act: Act, given: Given, number: int) -> None:
+    """Do the act in this process, and die before its statement of this number; commits count as one."""
+    database = Database(given.scene.url)
+    database.engine.connect().close()  # so that setting up a connection is not counted
+    left = number
+
+    def step(*_: object) -> None:
+        nonlocal left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+
+    event.listen(database.engine, "before_cursor_execute", step)
+    event.listen(database.engine, "commit", step)
+    with database.write() as session:
+        act(session, given)
+    step()  # the last death: after the commit, before anybody was told
