@@ -1,0 +1,133 @@
+"""What happens beyond memory and beyond one process: `python -m benchmarks scale`.
+
+Jobs run as the service runs them: a dataset in a database, a worker process that claims, charges, streams
+chunks and stores the result. Both sides of a ratio are measured in one run on one machine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.growth import AXES, Point, draw_growth, measure_point, modelled
+from benchmarks.measuring import RESULTS, print_table, read_csv, write_csv
+from benchmarks.streaming import JobUsage, Library
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Jobs beyond memory and on a cluster; growth with n, d and k.")
+
+Results = Annotated[Path, typer.Option(help="Folder of the CSV files and pictures.")]
+Address = Annotated[str, typer.Option(help="A PostgreSQL address; default: an SQLite file.")]
+
+
+def _row(what: str, value: float, unit: str, bar: str = "") -> dict[str, object]:
+    return {"what": what, "value": f"{value:.4g}", "unit": unit, "bar": bar}
+
+
+def _keep(name: str, rows: list[dict[str, object]], results: Path) -> None:
+    write_csv(results / f"{name}.csv", rows)
+    print_table(name, rows)
+
+
+@app.command()
+def memory(
+    rows: Annotated[int, typer.Option(help="Rows of the large dataset.")] = 10_000_000,
+    small: Annotated[int, typer.Option(help="Rows of the small one.")] = 1_000_000,
+    repeats: Annotated[int, typer.Option(help="Jobs on each dataset; the fastest counts.")] = 2,
+    database: Address = "",
+    results: Results = RESULTS,
+) -> None:
+    """A job on more rows than a worker may hold, against one on fewer: time per row and peak memory."""
+    taken: dict[int, list[JobUsage]] = {}
+    with tempfile.TemporaryDirectory(prefix="cairn-scale-") as folder:
+        library = Library(Path(folder), database)
+        for count in (small, rows):
+            name = library.add(count, 20)
+            taken[count] = [library.run(name, 16, cache=f"cache{count}") for _ in range(repeats)]
+        library.close()
+    lines = []
+    for count, runs in taken.items():
+        what = f"summit, {count} x 20, k = 16"
+        lines += [
+            _row(f"{what}: first job, from the database", runs[0].seconds, "seconds"),
+            _row(f"{what}: fastest job", min(run.seconds for run in runs), "seconds"),
+            _row(f"{what}: fastest job, all cores", min(run.cpu_seconds for run in runs), "seconds"),
+            _row(
+                f"{what}: peak memory of the worker", max(run.peak_mib for run in runs), "MiB", "below 1024"
+            ),
+        ]
+
+    def per_row(count: int, clock: bool) -> float:
+        return min(run.seconds if clock else run.cpu_seconds for run in taken[count]) / count
+
+    for clock, how in ((True, "by the clock"), (False, "all cores")):
+        ratio = per_row(rows, clock) / per_row(small, clock)
+        lines.append(_row(f"time per row, {rows} / {small}, {how}", ratio, "ratio", "at most 1.2"))
+    _keep("scale-memory", lines, results)
+
+
+@app.command()
+def cluster(
+    rows: Annotated[int, typer.Option(help="Rows of the dataset.")] = 4_000_000,
+    width: Annotated[int, typer.Option(help="Columns of the dataset.")] = 50,
+    workers: Annotated[int, typer.Option(help="Worker processes of the cluster.")] = 2,
+    repeats: Annotated[int, typer.Option(help="Jobs on each side, after one that fills caches.")] = 2,
+    database: Address = "",
+    results: Results = RESULTS,
+) -> None:
+    """The same job inline and on a Dask cluster of this machine, alternating."""
+    start_cluster = import_module("distributed").LocalCluster
+    sides: dict[str, list[JobUsage]] = {"inline": [], "cluster": []}
+    with tempfile.TemporaryDirectory(prefix="cairn-scale-") as folder:
+        library = Library(Path(folder), database)
+        name = library.add(rows, width)
+        environment = library.environment("cluster") | {"OPENBLAS_NUM_THREADS": "1"}
+        with start_cluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, env=environment
+        ) as processes:
+            for _ in range(repeats + 1):
+                sides["inline"].append(library.run(name, 16, cache="inline"))
+                address = processes.scheduler_address
+                sides["cluster"].append(library.run(name, 16, cache="driver", cluster=address))
+        library.close()
+    what = f"summit, {rows} x {width}, k = 16"
+    lines = []
+    for side, runs in sides.items():
+        lines.append(_row(f"{what}, {side}: first job", runs[0].seconds, "seconds"))
+        lines.append(_row(f"{what}, {side}: fastest job", min(r.seconds for r in runs[1:]), "seconds"))
+    ratio = min(r.seconds for r in sides["cluster"][1:]) / min(r.seconds for r in sides["inline"][1:])
+    lines.append(_row(f"{what}: {workers} processes of Dask / inline", ratio, "ratio", "at most 1.3"))
+    _keep("scale-cluster", lines, results)
+
+
+@app.command()
+def growth(
+    axes: Annotated[str, typer.Option(help="Which of n, d and k to measure anew.")] = "ndk",
+    most: Annotated[int, typer.Option(help="Leave out jobs on more numbers (rows x columns).")] = 10**9,
+    repeats: Annotated[int, typer.Option(help="Runs of each job, of which the fastest counts.")] = 1,
+    results: Results = RESULTS,
+) -> None:
+    """Time against rows, columns and clusters, with the model's line; keeps what is not measured anew."""
+    path = results / "scale-growth.csv"
+    known = [Point.from_csv(cells) for cells in read_csv(path)] if path.exists() else []
+    points = [point for point in known if point.axis not in axes]
+    for axis, settings in AXES.items():
+        if axis not in axes:
+            continue
+        for count, width, k in settings:
+            if count * width <= most:
+                points.append(measure_point(axis, count, width, k, repeats))
+    start, per_billion = modelled(points)
+    table: list[dict[str, object]] = []
+    for point in points:
+        cells = {name: f"{v:.4g}" if isinstance(v, float) else v for name, v in asdict(point).items()}
+        table.append({**cells, "modelled": f"{start + per_billion * point.operations / 1e9:.4g}"})
+    write_csv(path, table)
+    print_table(f"growth: {start:.3g} s + {per_billion:.3g} s for a billion operations", table)
+    draw_growth(points, results / "scale-growth.png")

@@ -1,0 +1,153 @@
+"""Datasets in a database, and jobs on them in a worker process of their own, as the service runs them.
+
+Run as a program, it is that process: it claims one job, carries it out and prints what that took.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import select
+
+import migrations
+from core.domain import UNITS
+from core.plan import Work
+from core.privacy import Budget
+from core.views import limit_cache
+from service import auth, datasets, grants, jobs
+from service.auth import Caller
+from service.clock import SystemClock
+from service.db import Database
+from service.schemas.common import BudgetBody
+from service.schemas.data import Ball, Bounds, DatasetBody
+from service.schemas.work import JobBody
+from service.settings import Settings
+from service.tables import Job
+from service.uploads.chunks import ChunkFile
+
+__all__ = ["JobUsage", "Library", "clustered_rows"]
+
+_PIECE = 1 << 18
+_LIMITS = jobs.Limits(Work(1e15, 1e12), 100, 100)
+
+
+@dataclass(frozen=True)
+class JobUsage:
+    """What one job took in its worker process."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_mib: float
+
+
+def clustered_rows(count: int, width: int, clusters: int = 16) -> Iterator[npt.NDArray[np.int16]]:
+    """Encoded rows about some centres, a piece at a time; the same each time."""
+    draw = np.random.default_rng(16)
+    length = UNITS / (4 * np.sqrt(width))
+    centres = draw.normal(scale=length, size=(clusters, width))
+    for start in range(0, count, _PIECE):
+        size = min(_PIECE, count - start)
+        rows = centres[draw.integers(clusters, size=size)] + draw.normal(scale=length / 5, size=(size, width))
+        yield np.clip(rows, -2.5 * length, 2.5 * length).astype(np.int16)
+
+
+class Library:
+    """A service's database with datasets of any size, and somebody who may use them."""
+
+    def __init__(self, folder: Path, url: str = "") -> None:
+        self.folder = folder
+        self.url = url or f"sqlite:///{folder / 'library.sqlite3'}"
+        self._database = Database(self.url)
+        migrations.upgrade(self._database.engine)
+        now = SystemClock().now()
+        with self._database.write() as session:
+            owner = auth.create_principal(session, "curator", "curator", by=None, at=now)
+            self._owner = Caller(owner.id, owner.name, owner.role)
+            reader = auth.create_principal(session, "analyst", "analyst", by=self._owner, at=now)
+            self._reader = Caller(reader.id, reader.name, reader.role)
+
+    def add(self, rows: int, width: int) -> str:
+        """A sealed dataset, written by the service's own writer; its name."""
+        name, now = f"rows{rows}x{width}", SystemClock().now()
+        body = DatasetBody(
+            name=name,
+            dimension=width,
+            bounds=Bounds(ball=Ball(radius=float(UNITS))),
+            size=rows,
+            budget=BudgetBody(epsilon="100", delta="0.0001"),
+        )
+        with self._database.write() as session:
+            dataset = datasets.create(session, body, owner=self._owner, at=now)
+            chunks = ChunkFile(datasets.domain_of(dataset), Settings().chunk_bytes, self.folder)
+            for piece in clustered_rows(rows, width):
+                chunks.add(piece)
+            datasets.seal(
+                session, dataset.id, chunks.chunks(), {"format": "npy"}, actor=self._owner.name, at=now
+            )
+            chunks.close()
+            analyst = auth.principal_named(session, self._reader.name)
+            grants.grant(
+                session, dataset, analyst, Budget.of("100", "0.0001"), actor=self._owner.name, at=now
+            )
+        return name
+
+    def environment(self, cache: str, **settings: object) -> dict[str, str]:
+        """What a process needs to know to work for this library."""
+        given = {"database_url": self.url, "cache_directory": self.folder / cache, "log_level": "warning"}
+        return Settings(**{**given, **settings}).as_environment()  # type: ignore[arg-type]
+
+    def run(self, name: str, k: int, *, cache: str, **settings: object) -> JobUsage:
+        """Submit a job of `summit` and let a new worker process carry it out."""
+        request = {"dataset": name, "k": k, "epsilon": "1", "delta": "0.000000001", "algorithm": "summit"}
+        body = JobBody.model_validate(request)
+        with self._database.write() as session:
+            dataset, grant = datasets.find(session, name, self._reader)
+            assert grant is not None
+            plan = jobs.make_plan(session, dataset, grant, body, _LIMITS.work)
+            jobs.submit(session, self._reader, body, plan, key=None, limits=_LIMITS, now=SystemClock().now())
+        done = subprocess.run(
+            [sys.executable, "-m", __name__],
+            env=self.environment(cache, **settings),
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return JobUsage(**json.loads(done.stdout.splitlines()[-1]))  # log lines may come before
+
+    def close(self) -> None:
+        self._database.dispose()
+
+
+def _carry_one_out() -> None:
+    from service.worker import Worker
+
+    settings = Settings()
+    limit_cache(settings.view_cache_bytes)
+    database = Database(settings.database_address(), pool=3)
+    worker = Worker(settings, database, SystemClock())
+    held = worker.claim()
+    if held is None:
+        raise SystemExit("there is no job to carry out")
+    start, cpu = time.perf_counter(), time.process_time()
+    stored = worker.carry_out(held)
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+    with database.read() as session:
+        succeeded = session.scalar(select(Job.state).where(Job.id == held.job_id)) == "succeeded"
+    database.dispose()
+    if not (stored and succeeded):
+        raise SystemExit("the job failed")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_mib": peak}))
+
+
+if __name__ == "__main__":
+    _carry_one_out()
