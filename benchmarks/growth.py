@@ -110,7 +110,7 @@ def draw_growth(points: Sequence[Point], path: Path) -> None:
         panel.set_xlabel(labels[axis])
         panel.set_ylabel("seconds")
         panel.grid(alpha=0.3)
-    panels[0].legend()
+        panel.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)

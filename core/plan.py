@@ -28,7 +28,7 @@ from core.privacy import (
     units_up,
 )
 
-__all__ = ["MAX_CLUSTERS", "OBJECTIVES", "Plan", "Request", "Step", "Work"]
+__all__ = ["KEPT_BYTES", "MAX_CLUSTERS", "OBJECTIVES", "Plan", "Request", "Step", "Work"]
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
@@ -88,6 +88,10 @@ class Step:
     def from_json(cls, data: Mapping[str, Any]) -> Step:
         mechanism = mechanism_from_json(data["mechanism"])
         return cls(data["name"], mechanism, data["statistic"], data["repeats"], data["purpose"])
+
+
+#: The most that a process keeps of rows derived from chunks; beyond that they are derived anew in each pass.
+KEPT_BYTES = 5e8
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import lloyd_rounds, lloyd_steps, sum_share
 from core.blocks.starts import spread_centres
 from core.domain import UNITS, Domain
-from core.plan import Plan, Request, Work
+from core.plan import KEPT_BYTES, Plan, Request, Work
 from core.privacy import Shares
 from core.probe import Probe
 
@@ -51,7 +51,7 @@ class Sulq(Algorithm):
             forecast=forecast_of(steps, domain, request.k, radius=radius),
             work=Work(
                 operations=2.0 * domain.size * width * (request.k + 1) * rounds,
-                memory_bytes=16.0 * domain.size + 16.0 * request.k * width,
+                memory_bytes=min(16.0 * domain.size, KEPT_BYTES) + 16.0 * request.k * width,
             ),
         )
 

@@ -31,7 +31,7 @@ from core.blocks.tree import Coreset, grow_tree, halvings, level_bits
 from core.domain import UNITS, Domain
 from core.groups import GroupResidualSums
 from core.mechanisms import LaplaceNoise, additive_noise, vector_noise
-from core.plan import Plan, Request, Step, Work
+from core.plan import KEPT_BYTES, Plan, Request, Step, Work
 from core.privacy import Pure, Shares
 from core.probe import Probe
 from core.statistics import (
@@ -171,7 +171,8 @@ def _work(schedule: Schedule, domain: Domain, k: int) -> Work:
     )
     operations += size * axes * schedule.explore_rounds * (schedule.explore_centres + 4.0)
     operations += 20.0 * size * schedule.tree_levels
-    memory = 4.0 * size * axes + 16.0 * size + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
+    kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
+    memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
     if schedule.moments:
         operations += size * seen * seen + 10.0 * seen**3
         memory += 40.0 * seen * seen
