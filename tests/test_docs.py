@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from benchmarks.__main__ import commands as benchmark_commands
 from tests.markdown import ROOT, Fence, anchors, commands, fences, links, pages
 
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -113,7 +114,9 @@ def command_line(name: str) -> dict[str, Any] | None:
 
 
 def is_make_target(words: list[str]) -> bool:
-    return all(word in make_targets() for word in words[1:] if "=" not in word)
+    """Make itself knows the targets, and says what it would run; only `run` and `test` run elsewhere."""
+    known = all(word in make_targets() for word in words[1:] if "=" not in word)
+    return known and subprocess.run([*words, "-n"], cwd=ROOT, capture_output=True).returncode == 0
 
 
 def is_own_command(words: list[str]) -> bool:
@@ -130,9 +133,30 @@ def is_script(words: list[str]) -> bool:
 
 
 def is_benchmark(words: list[str]) -> bool:
-    if words[1:3] != ["-m", "benchmarks"]:
+    """Benchmarks take minutes, so they are not run here: their own parser reads every option and value."""
+    return words[1:3] == ["-m", "benchmarks"] and parses(
+        typer.main.get_command(benchmark_commands()), words[3:]
+    )
+
+
+def parses(command: Any, words: list[str]) -> bool:
+    if words in ([], ["--help"]):
+        return True
+    if hasattr(command, "commands"):
+        return words[0] in command.commands and parses(command.commands[words[0]], words[1:])
+    try:
+        command.make_context("benchmark", list(words))
+    except Exception:  # whatever the parser has against it
         return False
-    return words[3:4] in ([], ["--help"]) or (ROOT / "benchmarks" / f"{words[3]}.py").exists()
+    return True
+
+
+def test_a_wrong_option_of_a_benchmark_is_noticed() -> None:
+    good = ["python", "-m", "benchmarks", "figures", "balcan", "--runs", "5"]
+    assert is_benchmark(good)
+    assert not is_benchmark([*good[:-1], "many"])
+    assert not is_benchmark([*good, "--fast"])
+    assert not is_benchmark([*good[:4], "nobody"])
 
 
 SHELL: dict[str, Callable[[list[str]], bool]] = {
