@@ -1,7 +1,7 @@
 """From a running service to a first private result: start `make run`, then run this in another terminal.
 
-It uses the demo's analyst key, which `make run` keeps beside its database. With an address and a key as
-arguments it asks another service.
+It uses the demo's address and analyst key, which `make run` keeps beside its database. With an address and
+a key as arguments it asks another service.
 """
 
 import sys
@@ -12,7 +12,8 @@ from cairn_client import BudgetExhausted, Client, is_whole
 if len(sys.argv) == 3:
     url, key = sys.argv[1:]
 else:
-    url, key = "http://127.0.0.1:8000", Path("var/demo-keys.txt").read_text().split()[1]
+    url = Path("var/demo-address.txt").read_text().strip()
+    key = Path("var/demo-keys.txt").read_text().split()[1]
 
 with Client(url, key) as client:
     # Who am I, and what may I use?

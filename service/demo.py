@@ -36,6 +36,7 @@ __all__ = ["run_demo"]
 _NAME = "visits"
 _ROWS = 20_000
 _KEYS = "demo-keys.txt"
+_ADDRESS = "demo-address.txt"
 _PORTS = range(8000, 8020)
 
 
@@ -55,6 +56,7 @@ def run_demo(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], N
     migrations.upgrade(database.engine)
     curator, analyst = _prepare(database, settings, directory / _KEYS)
     database.dispose()
+    (directory / _ADDRESS).write_text(f"{settings.address}\n")
     words = _words(settings.address, curator, analyst)
     Thread(target=_say_when_ready, args=(settings.address, words), daemon=True).start()
     serve(settings, max(1, settings.worker_processes))
@@ -144,7 +146,8 @@ def _free_port(host: str) -> int:
 
 def _words(address: str, curator: str, analyst: str) -> str:
     return f"""
-Cairn answers at {address}  (stop it with Ctrl-C; the API page is {address}/docs)
+Cairn answers at {address}  (stop it with Ctrl-C)
+Open that address in a browser for the console; {address}/docs explains every call.
 
   curator's key   {curator}
   analyst's key   {analyst}

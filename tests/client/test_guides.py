@@ -96,9 +96,11 @@ def test_blocks_for_a_service_run_in_order(
             reader.run(line)
 
 
-def test_getting_started_gets_to_a_first_result(live: Live, tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [False, True], ids=["beside make run", "told address and key"])
+def test_getting_started_gets_to_a_first_result(live: Live, tmp_path: Path, told: bool) -> None:
+    (tmp_path / "var").symlink_to(live.home / "var")
     script = ROOT / "examples" / "getting_started.py"
-    command = [sys.executable, "-W", "error", str(script), live.url, live.analyst_key]
+    command = [sys.executable, "-W", "error", str(script), *([live.url, live.analyst_key] if told else [])]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "centres.csv").read_text().startswith("minutes,hour,size\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,8 @@ class Live:
     url: str
     curator_key: str
     analyst_key: str
+    #: Where the demo was started, with its directory `var`.
+    home: Path
 
     def curator(self) -> Client:
         return Client(self.url, self.curator_key)
@@ -53,4 +56,4 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     command = ("demo", "--directory", str(home / "var"))
     with server("", home, command=command, rehearsals_per_minute="1000") as running:
         curator, analyst = (home / "var" / "demo-keys.txt").read_text().split()
-        yield Live(running.address, curator, analyst)
+        yield Live(running.address, curator, analyst, home)
