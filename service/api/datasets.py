@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from service import datasets, faults
 from service.api.context import Context
 from service.api.deps import Anyone, Curator, Limit, Services, cursor_from, cursor_to
+from service.api.links import links
 from service.api.problems import answers
 from service.api.shield import within
 from service.api.strict import StrictRoute
@@ -47,7 +48,7 @@ _UPLOAD_DOCUMENTATION: dict[str, Any] = {
 }
 
 
-@router.post("", status_code=201, responses=answers())
+@router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
 def create_dataset(body: DatasetBody, caller: Curator, context: Services) -> DatasetFacts:
     """Describe a new dataset: columns, bounds, size and budget, all known without looking at the rows."""
     with context.database.write() as session:

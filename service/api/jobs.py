@@ -16,6 +16,7 @@ from core.algorithms.base import options_schema
 from service import datasets, faults, jobs
 from service.api.context import Context
 from service.api.deps import Analyst, Anyone, Limit, Services, cursor_from, cursor_to
+from service.api.links import links
 from service.api.problems import answers
 from service.api.strict import StrictRoute
 from service.auth import Caller
@@ -81,9 +82,10 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
 @router.post(
     "/jobs",
     status_code=202,
-    responses=answers(
-        *_PLANNING, "budget-exhausted", "cap-exhausted", "idempotency-mismatch", "too-many-queued"
-    ),
+    responses={
+        **answers(*_PLANNING, "budget-exhausted", "cap-exhausted", "idempotency-mismatch", "too-many-queued"),
+        **links(202, "job"),
+    },
 )
 def submit_job(
     body: JobBody,

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from service import audit, auth
 from service.api.deps import Anyone, Curator, Limit, Services, cursor_from, cursor_to
+from service.api.links import links
 from service.api.problems import answers
 from service.api.strict import StrictRoute
 from service.clock import rfc3339
@@ -37,7 +38,7 @@ def whoami(caller: Anyone) -> WhoAmI:
     return WhoAmI.model_validate({"name": caller.name, "role": caller.role})
 
 
-@router.post("/principals", status_code=201, responses=answers())
+@router.post("/principals", status_code=201, responses={**answers(), **links(201, "principal")})
 def create_principal(body: PrincipalBody, caller: Curator, context: Services) -> NewPrincipal:
     """Create a person or program and a first key, which is shown this once."""
     now = context.clock.now()
@@ -77,7 +78,7 @@ def disable_principal(name: PrincipalName, caller: Curator, context: Services) -
         auth.disable(session, principal, by=caller.name, at=context.clock.now())
 
 
-@router.post("/principals/{name}/keys", status_code=201, responses=answers())
+@router.post("/principals/{name}/keys", status_code=201, responses={**answers(), **links(201, "key")})
 def issue_key(name: PrincipalName, body: KeyBody, caller: Curator, context: Services) -> NewKey:
     """Issue another key, which is shown this once."""
     lifetime = timedelta(days=body.expires_in_days) if body.expires_in_days else None

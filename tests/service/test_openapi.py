@@ -70,6 +70,23 @@ def test_every_call_of_the_contract_is_there(shared_house: House) -> None:
     assert {call.strip() for call in wanted.split(",")} <= offered
 
 
+def test_links_lead_to_calls_that_exist_by_parameters_they_have(shared_house: House) -> None:
+    openapi = shared_house.app.openapi()
+    parameters = {
+        call["operationId"]: {each["name"] for each in call.get("parameters", []) if each["in"] == "path"}
+        for _, call in calls(openapi)
+    }
+    found = [
+        link
+        for _, call in calls(openapi)
+        for answer in call["responses"].values()
+        for link in answer.get("links", {}).values()
+    ]
+    assert len(found) >= 14
+    for link in found:
+        assert set(link["parameters"]) == parameters[link["operationId"]]
+
+
 def test_pages_name_no_other_host_and_run_no_script(shared_house: House) -> None:
     for path in ("/docs", "/", "/problems/not-found"):
         page = shared_house.client.request("GET", path).text

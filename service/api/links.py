@@ -1,0 +1,44 @@
+"""Links of the description: where an answer leads, for people who read it and programs that follow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["links"]
+
+#: Calls that continue from an answer: name of the parameter, and where its value stands.
+_DATASET = {"name": "$response.body#/name"}
+_JOB = {"job_id": "$response.body#/id"}
+_PERSON = {"name": "$response.body#/name"}
+_SAME_PERSON = {"name": "$request.path.name", "key_id": "$response.body#/id"}
+_TARGETS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
+    "dataset": {
+        "look": ("get_dataset_v1_datasets__name__get", _DATASET),
+        "upload": ("upload_data_v1_datasets__name__data_put", _DATASET),
+        "raise-budget": ("raise_budget_v1_datasets__name__budget_post", _DATASET),
+        "grants": ("list_grants_v1_datasets__name__grants_get", _DATASET),
+        "ledger": ("get_ledger_v1_datasets__name__ledger_get", _DATASET),
+        "sites": ("list_sites_v1_datasets__name__sites_get", _DATASET),
+        "retire": ("retire_dataset_v1_datasets__name__retire_post", _DATASET),
+    },
+    "job": {
+        "look": ("get_job_v1_jobs__job_id__get", _JOB),
+        "result": ("get_result_v1_jobs__job_id__result_get", _JOB),
+        "receipt": ("get_receipt_v1_jobs__job_id__receipt_get", _JOB),
+        "cancel": ("cancel_job_v1_jobs__job_id__delete", _JOB),
+    },
+    "principal": {
+        "issue-key": ("issue_key_v1_principals__name__keys_post", _PERSON),
+        "disable": ("disable_principal_v1_principals__name__delete", _PERSON),
+    },
+    "key": {"revoke": ("revoke_key_v1_principals__name__keys__key_id__delete", _SAME_PERSON)},
+}
+
+
+def links(status: int, thing: str) -> dict[int | str, dict[str, Any]]:
+    """The answer of this status, leading on to what can be done with the thing it describes."""
+    found = {
+        name: {"operationId": operation, "parameters": dict(parameters)}
+        for name, (operation, parameters) in _TARGETS[thing].items()
+    }
+    return {status: {"links": found}}

@@ -1,0 +1,411 @@
+"""The fuzzing campaign: thousands of hostile requests in every role, on either database, counted by kind.
+
+    python -m tests.fuzz.campaign --database sqlite --requests 5000 --seed 1
+
+It goes through the OpenAPI description with schemathesis (fitting and unfitting calls, and chains of calls
+along the links), spoils good bodies in every place, and damages files. Each answer is judged; a fault is
+printed with the request, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import schemathesis
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+
+import migrations
+from core.algorithms import registry
+from service.db import Database
+from tests.fuzz import bodies, files
+from tests.fuzz.judge import Judge
+from tests.fuzz.stage import TOKEN, Stage
+from tests.support.postgres import Server
+
+ROLES = ("nobody", "unknown", "revoked", "scraper", "ada", "ben", "dan", "carla", "cleo")
+#: What one request may take of this process, in seconds of its own time: more is a hang.
+LONGEST = 30.0
+_NAMES = (
+    "own",
+    "retired",
+    "withdrawn",
+    "ungranted",
+    "draft",
+    "other",
+    "ada",
+    "dan",
+    "carla",
+    "latest",
+    "places",
+)
+
+
+class Campaign:
+    """Sends requests to a stage and keeps count."""
+
+    def __init__(self, stage: Stage, seed: int):
+        self.stage = stage
+        self.seed = seed
+        self.judge = Judge(stage)
+        self.chance = random.Random(seed)
+        self.tried: Counter[str] = Counter()
+        self.statuses: Counter[int] = Counter()
+        self.roles: Counter[str] = Counter()
+        self.faults: list[str] = []
+        self.longest = 0.0
+        # The description as everybody may fetch it; calls then go to the app in this process.
+        self.schema = schemathesis.openapi.from_asgi("/openapi.json", stage.app)
+
+    @property
+    def requests(self) -> int:
+        return sum(self.tried.values())
+
+    def key(self, role: str) -> str | None:
+        others = {
+            "nobody": None,
+            "unknown": self.stage.strangers["unknown key"],
+            "revoked": self.stage.strangers["revoked key"],
+            "scraper": TOKEN,
+        }
+        return others[role] if role in others else getattr(self.stage, role).key
+
+    def headers(self, role: str) -> dict[str, str]:
+        key = self.key(role)
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def send(self, kind: str, role: str, verb: str, path: str, **options: Any) -> int:
+        """Send a request of our own making, and judge the answer."""
+        headers = {**options.pop("headers", {}), **self.headers(role)}
+        with self._timed(kind, f"{role} {verb} {path} {str(options)[:300]}"):
+            answer = self.stage.client.request(verb, path, headers=headers, **options)
+        self._judge(kind, role, verb, path, answer.status_code, answer.headers, answer.text, options)
+        return answer.status_code
+
+    def call(self, kind: str, role: str, case: Any) -> Any:
+        """Send a request that schemathesis made, and judge the answer."""
+        what = f"{role} {case.method} {case.formatted_path} {case.query} {str(case.body)[:300]}"
+        with self._timed(kind, what):
+            answer = case.call(headers=self.headers(role))
+        headers = {name: values[0] for name, values in answer.headers.items()}
+        text = (answer.content or b"").decode("utf-8", "replace")
+        path = case.formatted_path
+        self._judge(kind, role, case.method, path, answer.status_code, headers, text, what)
+        return answer
+
+    @contextmanager
+    def _timed(self, kind: str, what: str) -> Iterator[None]:
+        started = time.process_time()
+        try:
+            yield
+        except Exception as error:
+            self.faults.append(f"{kind}: {what}: raised {type(error).__name__}: {str(error)[:300]}")
+            raise
+        finally:
+            taken = time.process_time() - started
+            if taken > LONGEST:
+                self.faults.append(f"{kind}: {what}: took {taken:.0f} seconds")
+            self.longest = max(self.longest, taken)
+
+    def _judge(
+        self, kind: str, role: str, verb: str, path: str, status: int, headers: Any, text: str, what: Any
+    ) -> None:
+        self.tried[kind] += 1
+        self.statuses[status] += 1
+        self.roles[role] += 1
+        for fault in self.judge.faults(role, verb, path, status, headers, text):
+            self.faults.append(f"{kind}: {role} {verb} {path}: {fault}: {text[:200]} <- {str(what)[:600]}")
+
+    # What is sent
+
+    def described(self, operation: Any, role: str, count: int) -> None:
+        """Calls that fit the description and calls that do not, for one operation and role."""
+        both = st.one_of(
+            operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE),
+            operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE),
+        )
+
+        def run(case: Any) -> None:
+            for name in case.path_parameters or {}:
+                if self.chance.random() < 0.5:  # names that exist lead further
+                    case.path_parameters[name] = self.name_for(name)
+            self.call("described", role, case)
+
+        self._given(run, both, count)
+
+    def name_for(self, parameter: str) -> str:
+        if parameter == "job_id":
+            return self.chance.choice([*self.stage.finished.values(), *self.stage.queued.values(), "latest"])
+        if parameter == "key_id":
+            return self.chance.choice(list(self.stage.key_ids.values()))
+        if parameter == "slug":
+            return "not-found"
+        return self.chance.choice(_NAMES[:6] if parameter == "name" else _NAMES)
+
+    def chains(self, role: str, count: int) -> None:
+        """Calls in chains, along the links of the description."""
+        campaign = self
+
+        class Machine(self.schema.as_state_machine()):  # type: ignore[misc]
+            def call(self, case: Any, **_options: Any) -> Any:
+                return campaign.call("chained", role, case)
+
+            def validate_response(self, *_arguments: Any, **_options: Any) -> None:
+                pass  # judged already
+
+        settings = self._settings(max(1, count // 6), stateful_step_count=6)
+        with _quiet():
+            schemathesis.generation.stateful.run_state_machine_as_test(Machine, settings=settings)
+
+    def _given(self, run: Callable[[Any], None], strategy: Any, count: int) -> None:
+        test = hypothesis.given(strategy)(run)
+        test = hypothesis.seed(self.seed + self.requests)(self._settings(count)(test))
+        with _quiet():
+            test()
+
+    def _settings(self, count: int, **more: Any) -> hypothesis.settings:
+        return hypothesis.settings(
+            max_examples=count,
+            phases=[Phase.generate],
+            deadline=None,
+            database=None,
+            derandomize=False,
+            suppress_health_check=list(HealthCheck),
+            **more,
+        )
+
+    def spoiled(self, role: str) -> None:
+        """A good body with something wrong in it, to a call that takes one."""
+        verb, path, good = self.chance.choice(self._good_bodies(role))
+        self.send(
+            "spoiled",
+            role,
+            verb,
+            path,
+            content=bodies.encode(bodies.spoiled(good, self.chance)),
+            headers={"Content-Type": "application/json"},
+        )
+
+    def _good_bodies(self, role: str) -> list[tuple[str, str, Any]]:
+        dataset = {"ben": "ungranted", "dan": "other"}.get(role, "own")
+        job = {"dataset": dataset, "k": 2, "epsilon": "0.01", "options": {}}
+        job["algorithm"] = self.chance.choice((*registry.names(), "auto"))
+        named = {"name": f"n{self.requests}", "role": "analyst"}
+        facts = {
+            "name": f"d{self.requests}",
+            "columns": ["a", "b"],
+            "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
+            "size": 1000,
+            "budget": {"epsilon": "1", "delta": "0.000001"},
+        }
+        ball = {**facts, "bounds": {"ball": {"radius": 2.0, "centre": [0.0, 1.0]}}, "accountant": "zcdp"}
+        sparse = {**facts, "columns": None, "dimension": 9, "bounds": {"sparse": {"radius": 1.0}}}
+        ids = {
+            **facts,
+            "columns": None,
+            "bounds": {"ids": {"count": 9}},
+            "rows_per_person": 2,
+            "id_column": "p",
+        }
+        work = [
+            ("POST", "/v1/plans", job),
+            ("POST", "/v1/plans", self._with_options(job)),
+            ("POST", "/v1/jobs", {**job, "rehearsal": True}),
+            ("POST", "/v1/jobs", self._with_options(job)),
+        ]
+        if role in ("ada", "ben", "dan") and self.chance.random() < 0.9:
+            return work
+        return [
+            *work[:1],
+            ("POST", "/v1/principals", named),
+            ("POST", "/v1/principals/ada/keys", {"label": "x", "expires_in_days": 3}),
+            ("POST", "/v1/datasets", self.chance.choice((facts, ball, sparse, ids))),
+            ("POST", "/v1/datasets/own/budget", {"epsilon": "50", "delta": "0.0001"}),
+            ("PUT", "/v1/datasets/own/grants/ada", {"epsilon": "50", "delta": "0.0001"}),
+        ]
+
+    def _with_options(self, job: dict[str, Any]) -> dict[str, Any]:
+        """A job with some of its algorithm's options, whose values then are spoiled."""
+        if job["algorithm"] == "auto":
+            return job
+        names = [option.name for option in registry.get(job["algorithm"]).options]
+        some = self.chance.sample(names, min(len(names), self.chance.randint(0, 3)))
+        return {**job, "options": {name: bodies.pick(self.chance) for name in some}}
+
+    def raw(self, role: str) -> None:
+        """A body that is no JSON, or is announced as something else."""
+        verb, path, good = self.chance.choice(self._good_bodies(role))
+        content = self.chance.choice((*bodies.RAW, bodies.encode(good)))
+        kind = self.chance.choice(bodies.KINDS)
+        self.send(
+            "raw bodies", role, verb, path, content=content, headers={"Content-Type": kind} if kind else {}
+        )
+
+    def addresses(self, role: str) -> None:
+        """Paths, queries and headers with odd contents."""
+        odd = (
+            "%00",
+            "%2e%2e",
+            "..",
+            "a%0d%0ab",
+            "%ff",
+            "é",
+            "a" * 3000,
+            "'",
+            "%25",
+            "own%00",
+            "OWN",
+            "-1",
+            "{}",
+        )
+        path = self.chance.choice(
+            (
+                "/v1/datasets/{}",
+                "/v1/jobs/{}",
+                "/v1/jobs/{}/result",
+                "/problems/{}",
+                "/console/{}",
+                "/{}",
+                "/v1/{}",
+            )
+        ).format(self.chance.choice(odd))
+        text = self.chance.choice(
+            [*(v for v in bodies.VALUES if isinstance(v, str)), "eyJhIjoxfQ", "MQ", "IlwwIg"]
+        )
+        header = text.encode("latin-1", "replace").translate(None, b"\r\n\0")[:2000]
+        self.send(
+            "odd addresses",
+            role,
+            self.chance.choice(("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")),
+            self.chance.choice((path, "/v1/datasets", "/v1/jobs", "/v1/audit", "/v1/datasets/own/ledger")),
+            params={self.chance.choice(("cursor", "limit", "dataset", "on_bad_row", "sha256", "kind")): text},
+            headers={
+                self.chance.choice(("Accept", "Idempotency-Key", "Content-Digest", "X-Forwarded-For")): header
+            },
+        )
+
+    def file(self, role: str) -> None:
+        """A damaged file, to a draft that takes its format."""
+        kind, content, facts = files.GOOD[self.chance.choice(list(files.GOOD))]
+        sent = files.damaged(content, self.chance)
+        if self.chance.random() < 0.2:
+            path = f"/v1/datasets/own/sites/s{self.requests}"
+            self.send("damaged files", role, "PUT", path, content=sent, headers={"Content-Type": kind})
+            return
+        name = "f" + re.sub(r"[^a-z]", "", str(sorted(facts)) + kind)[-40:]
+        owner = role if role in ("carla", "cleo") else "carla"
+        draft = f"{name}-{owner}-{self._drafts.get((name, owner), 0)}"
+        if (name, owner) not in self._drafts:
+            self._drafts[(name, owner)] = 0
+            self._draft(owner, draft, facts)
+        query = {"on_bad_row": self.chance.choice(("refuse", "drop"))}
+        status = self.send(
+            "damaged files", role, "PUT", f"/v1/datasets/{draft}/data", content=sent, params=query,
+            headers={"Content-Type": self.chance.choice((kind, "application/octet-stream"))},
+        )  # fmt: skip
+        if status == 200:
+            self._drafts[(name, owner)] += 1
+            self._draft(owner, f"{name}-{owner}-{self._drafts[(name, owner)]}", facts)
+
+    _drafts: dict[tuple[str, str], int]
+
+    def _draft(self, owner: str, name: str, facts: dict[str, Any]) -> None:
+        body: dict[str, Any] = {
+            "name": name,
+            "columns": ["a", "b"],
+            "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
+            "size": 1000,
+            "budget": {"epsilon": "1"},
+        }
+        body |= facts
+        made = getattr(self.stage, owner).post(
+            "/v1/datasets", {k: v for k, v in body.items() if v is not None}
+        )
+        assert made.status_code == 201, made.text
+
+    def run(self, requests: int, seconds: float) -> None:
+        """Send about so many requests of all kinds, or as many as the time allows."""
+        self._drafts = {}
+        end = time.monotonic() + seconds
+        operations = [each.ok() for each in self.schema.get_all_operations()]
+        cheap = (self.spoiled, self.raw, self.addresses, self.file)
+        while self.requests < requests and time.monotonic() < end:
+            for role in ROLES:
+                known = role in ("ada", "ben", "dan", "carla", "cleo")
+                self.described(self.chance.choice(operations), role, 12 if known else 3)
+                for send in cheap:
+                    for _ in range(10 if known else 2):
+                        send(role)
+            self.chains(self.chance.choice(("ada", "carla", "cleo", "carla")), 30)
+            self.stage.clock.move(61)  # past the limits per minute
+            self._work()
+
+    def _work(self) -> None:
+        """Let a worker take what was accepted: its results and failures are judged by later calls."""
+        for _ in range(3):
+            if not self.stage.work():
+                return
+
+    def report(self) -> str:
+        lines = [f"{self.requests} requests, seed {self.seed}, {len(self.faults)} faults"]
+        lines += [f"  {count:6d} {kind}" for kind, count in self.tried.most_common()]
+        lines.append("  by role: " + ", ".join(f"{role} {n}" for role, n in self.roles.most_common()))
+        lines.append(
+            "  answers: " + ", ".join(f"{n} x {status}" for status, n in sorted(self.statuses.items()))
+        )
+        lines.append(f"  the longest took {self.longest:.1f} seconds of processor time")
+        return "\n".join(lines + self.faults[:40])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def stage_on(kind: str, folder: Path) -> Iterator[Stage]:
+    """A stage on a fresh database of either kind."""
+    server = Server() if kind == "postgresql" else None
+    url = server.url(server.create()) if server else f"sqlite:///{folder / 'cairn.sqlite3'}"
+    database = Database(url)
+    migrations.upgrade(database.engine)
+    database.dispose()
+    made = Stage(url, folder, max_upload_bytes=8 << 20, max_queued_jobs=1000, max_operations=1e10)
+    try:
+        yield made
+    finally:
+        made.close()
+        if server:
+            server.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--requests", type=int, default=5000)
+    parser.add_argument("--seconds", type=float, default=420.0)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, stage_on(chosen.database, Path(folder)) as stage:
+        campaign = Campaign(stage, chosen.seed)
+        campaign.run(chosen.requests, chosen.seconds)
+    sys.stdout.write(f"{chosen.database}: {campaign.report()}\n")
+    sys.exit(1 if campaign.faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""A service with two curators, their analysts, and a dataset and a job in every state that matters.
+
+carla owns what the tests ask for; cleo is another curator. ada is an analyst with grants, ben has one on
+another dataset, dan is cleo's. Rows and their number are chosen so that a trace of them in an answer is seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from service import auth
+from service.auth import Caller
+from service.tables import ApiKey, Base, DatasetChunk, Principal
+from tests.support.service import House, Person
+
+#: The private number of records, and a value that stands in the rows.
+RECORDS = 10_473
+VALUE = "7.318264519"
+TOKEN = "scrape-" + "t" * 32
+MISSING_JOB = "00000000-0000-4000-8000-000000000000"
+
+_BOX = {"box": {"low": [0, 0], "high": [10, 4]}}
+
+
+def rows(count: int = RECORDS, value: str = VALUE) -> bytes:
+    """The rows of carla's sealed datasets; cleo's are fewer and others."""
+    lines = [f"{value},{(3 * i) % 4}" if i % 7 == 0 else f"{i % 10},{i % 4}" for i in range(count)]
+    return ("a,b\n" + "\n".join(lines) + "\n").encode()
+
+
+class Stage(House):
+    """See the module."""
+
+    def __init__(self, url: str, folder: Path, **settings: Any):
+        super().__init__(url, folder, metrics_token=TOKEN, **settings)
+        made = self.carla.post("/v1/principals", {"name": "cleo", "role": "curator"}).json()
+        self.cleo = Person(self.client, "cleo", made["first_key"]["key"])
+        made = self.cleo.post("/v1/principals", {"name": "dan", "role": "analyst"}).json()
+        self.dan = Person(self.client, "dan", made["first_key"]["key"])
+        self.key_ids = {each: self._key_id(each) for each in ("carla", "cleo", "ada", "ben", "dan")}
+        self.strangers = {
+            "nobody": None,
+            "malformed key": "cairn_nothing",
+            "unknown key": "cairn_00000000_" + "A" * 43,
+            "revoked key": self._spoiled("revoked"),
+            "expired key": self._spoiled("expired"),
+            "key of a disabled person": self._spoiled("disabled"),
+        }
+        self._datasets()
+        self._jobs()
+        self.clock.move(3600)
+
+    def _key_id(self, name: str) -> str:
+        with self.database.read() as session:
+            query = select(ApiKey.handle).join(Principal).where(Principal.name == name).order_by(ApiKey.id)
+            return str(session.scalars(query).first())
+
+    def _spoiled(self, how: str) -> str:
+        """A key that worked once."""
+        now = self.clock.now()
+        with self.database.write() as session:
+            carla = auth.principal_named(session, "carla")
+            by = Caller(carla.id, "carla", "curator")
+            person = auth.create_principal(session, f"former-{how}", "curator", by=by, at=now)
+            lifetime = timedelta(seconds=60) if how == "expired" else None
+            issued = auth.issue_key(session, person, by="carla", at=now, lifetime=lifetime)
+            if how == "revoked":
+                auth.revoke_key(session, person, issued.row.handle, by="carla", at=now)
+            if how == "disabled":
+                auth.disable(session, person, by="carla", at=now)
+        return issued.text
+
+    def _datasets(self) -> None:
+        for curator, analyst, name in (
+            (self.carla, "ada", "own"),
+            (self.carla, "ada", "retired"),
+            (self.carla, "ada", "withdrawn"),
+            (self.carla, "ben", "ungranted"),
+            (self.cleo, "dan", "other"),
+        ):
+            self._ready(curator, analyst, name)
+        body = {"name": "draft", "columns": ["a", "b"], "bounds": _BOX, "size": 10_000}
+        body["budget"] = {"epsilon": "5", "delta": "0.00001"}
+        assert self.carla.post("/v1/datasets", body).status_code == 201
+        self.carla.put("/v1/datasets/draft/grants/ada", {"epsilon": "5", "delta": "0.00001"})
+
+    def _ready(self, curator: Person, analyst: str, name: str) -> None:
+        budget = {"epsilon": "50", "delta": "0.0001"}
+        body = {"name": name, "columns": ["a", "b"], "bounds": _BOX, "size": 10_000, "budget": budget}
+        assert curator.post("/v1/datasets", body).status_code == 201
+        content = rows() if curator is self.carla else rows(1000, "5.5")
+        sent = curator.call(
+            "PUT", f"/v1/datasets/{name}/data", content=content, headers={"Content-Type": "text/csv"}
+        )
+        assert sent.status_code == 200, sent.text
+        assert curator.put(f"/v1/datasets/{name}/grants/{analyst}", budget).status_code == 200
+        assert curator.call("PUT", f"/v1/datasets/{name}/sites/places", content=b"1,1\n").status_code == 200
+
+    def _jobs(self) -> None:
+        """A finished job on every dataset with rows, then a queued one where jobs may still run."""
+        by_dataset = {
+            "own": self.ada,
+            "retired": self.ada,
+            "withdrawn": self.ada,
+            "ungranted": self.ben,
+            "other": self.dan,
+        }
+        self.finished, self.queued = {}, {}
+        for name, who in by_dataset.items():
+            self.finished[name] = self.submit(who=who, dataset=name).json()["id"]
+            assert self.work()
+        assert self.carla.post("/v1/datasets/retired/retire").status_code == 200
+        assert self.carla.delete("/v1/datasets/withdrawn/grants/ada").status_code == 204
+        for name in ("own", "ungranted", "other"):
+            self.queued[name] = self.submit(who=by_dataset[name], dataset=name).json()["id"]
+
+    def secrets(self) -> set[str]:
+        """What may stand in no answer: digests of keys, of rows and of uploads, rows themselves."""
+        with self.database.read() as session:
+            found = set(session.scalars(select(ApiKey.digest))) | set(
+                session.scalars(select(DatasetChunk.digest))
+            )
+        return found | {VALUE, hashlib.sha256(rows()).hexdigest()}
+
+    def state(self) -> str:
+        """Everything the database holds, as one digest."""
+        hashed = hashlib.sha256()
+        with self.database.engine.connect() as connection:
+            for table in Base.metadata.sorted_tables:
+                found = connection.execute(select(table).order_by(*table.primary_key.columns))
+                hashed.update(repr([tuple(map(bytes_or_self, row)) for row in found]).encode())
+        return hashed.hexdigest()
+
+    def remember(self) -> Callable[[], None]:
+        """A way back to the state of now; on SQLite alone."""
+        path = str(self.database.engine.url.database)
+        kept = sqlite3.connect(":memory:")
+        with closing(sqlite3.connect(path)) as now:
+            now.backup(kept)
+
+        def restore() -> None:
+            with closing(sqlite3.connect(path)) as later:
+                kept.backup(later)
+
+        return restore
+
+
+def bytes_or_self(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value

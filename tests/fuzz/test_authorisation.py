@@ -1,0 +1,302 @@
+"""Who may do what: every route of the interface, for every kind of caller, on everything they may meet.
+
+The routes come from the OpenAPI description and from the app itself, so a new route fails here until the
+table RULES says who may call it. A call that is refused must change nothing, and what is somebody else's
+must look like what does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import Response
+
+from service import console
+from service.api.app import create_app
+from tests.fuzz.stage import MISSING_JOB, TOKEN, Stage
+from tests.support.databases import KINDS
+from tests.support.postgres import Server
+
+CURATORS, ANALYSTS = ("carla", "cleo"), ("ada", "ben", "dan")
+PEOPLE = (*CURATORS, *ANALYSTS)
+DATASETS = ("own", "retired", "withdrawn", "ungranted", "draft", "other", "missing")
+OWNED = {"carla": {"own", "retired", "withdrawn", "ungranted", "draft"}, "cleo": {"other"}}
+GRANTED = {"ada": {"own", "retired", "draft"}, "ben": {"ungranted"}, "dan": {"other"}}
+SUBMITTED = {"ada": {"own", "retired", "withdrawn"}, "ben": {"ungranted"}, "dan": {"other"}}
+MANAGED = {"carla": {"carla", "cleo", "ada", "ben"}, "cleo": {"cleo", "dan"}}
+
+BUDGET = {"epsilon": "60", "delta": "0.0002"}
+JOB = {"k": 2, "algorithm": "sulq", "epsilon": "0.1"}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who may make a call, and what happens when they do."""
+
+    #: `anybody`, `key` (any valid one), `curator`, `analyst`, `operator`; or, on a thing of the call's own:
+    #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller` (jobs), `manager` (people).
+    who: str
+    #: The status of a call that is allowed; differently for some things.
+    allowed: int = 200
+    on: Mapping[str, int] = field(default_factory=dict)
+    send: Mapping[str, Any] = field(default_factory=dict)
+
+
+def body(value: Any) -> dict[str, Any]:
+    return {"json": value}
+
+
+_NEW = {"name": "new", "dimension": 2, "bounds": {"box": {"low": 0, "high": 1}}, "size": 9, "budget": BUDGET}
+RULES = {
+    "GET /healthz": Rule("anybody"),
+    "GET /readyz": Rule("anybody"),
+    "GET /docs": Rule("anybody"),
+    "GET /problems/{slug}": Rule("anybody"),
+    "GET /metrics": Rule("operator"),
+    "GET /v1/whoami": Rule("key"),
+    "GET /v1/algorithms": Rule("key"),
+    "POST /v1/principals": Rule("curator", 201, send=body({"name": "new", "role": "analyst"})),
+    "GET /v1/principals": Rule("curator"),
+    "DELETE /v1/principals/{name}": Rule("manager", 204),
+    "POST /v1/principals/{name}/keys": Rule("manager", 201, send=body({})),
+    "DELETE /v1/principals/{name}/keys/{key_id}": Rule("manager", 204),
+    "GET /v1/audit": Rule("curator"),
+    "POST /v1/datasets": Rule("curator", 201, send=body(_NEW)),
+    "GET /v1/datasets": Rule("key"),
+    "GET /v1/datasets/{name}": Rule("reader"),
+    "POST /v1/datasets/{name}/retire": Rule("owner"),
+    "PUT /v1/datasets/{name}/data": Rule(
+        "owner", 409, {"draft": 200}, {"content": b"a,b\n1,1\n", "headers": {"Content-Type": "text/csv"}}
+    ),
+    "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409}, body(BUDGET)),
+    "GET /v1/datasets/{name}/grants": Rule("owner"),
+    "PUT /v1/datasets/{name}/grants/{analyst}": Rule(
+        "owner", 200, {"retired": 409}, body({"epsilon": "55", "delta": "0.0001"})
+    ),
+    "DELETE /v1/datasets/{name}/grants/{analyst}": Rule("owner", 204, {"withdrawn": 404}),
+    "GET /v1/datasets/{name}/ledger": Rule("reader"),
+    "POST /v1/datasets/{name}/ledger/verify": Rule("owner"),
+    "PUT /v1/datasets/{name}/sites/{sites_name}": Rule(
+        "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
+    ),
+    "GET /v1/datasets/{name}/sites": Rule("reader"),
+    "POST /v1/plans": Rule("planner", 200, {"retired": 409, "draft": 409}, body(JOB)),
+    "POST /v1/jobs": Rule("planner", 202, {"retired": 409, "draft": 409}, body(JOB)),
+    "GET /v1/jobs": Rule("key"),
+    "GET /v1/jobs/{job_id}": Rule("watcher"),
+    "DELETE /v1/jobs/{job_id}": Rule("canceller", 200, {"retired": 409, "withdrawn": 409}),
+    "GET /v1/jobs/{job_id}/result": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/receipt": Rule("watcher"),
+}
+#: What the description does not list: pages and files that hold no data, open to anybody.
+HIDDEN = {"/", "/openapi.json", "/docs/style.css", "/console/{path:path}"}
+
+
+def expected(rule: Rule, person: str, thing: str) -> int:
+    """The status that a person with a valid key gets."""
+    curator = person in CURATORS
+    fine = rule.on.get(thing, rule.allowed)
+    holds: dict[str, Mapping[str, set[str]]] = {
+        "owner": OWNED,
+        "reader": OWNED | GRANTED,
+        "planner": GRANTED,
+        "watcher": {
+            who: SUBMITTED.get(who, OWNED.get(who, set()) - {"draft"}) for who in (*CURATORS, *ANALYSTS)
+        },
+        "canceller": SUBMITTED,
+        "manager": MANAGED,
+    }
+    if rule.who in ("anybody", "key"):
+        return fine
+    if rule.who in ("curator", "operator", "owner", "manager") and not curator:
+        return 403
+    if rule.who in ("analyst", "planner", "canceller") and curator:
+        return 403
+    if rule.who in holds and thing not in holds[rule.who].get(person, set()):
+        return 403 if rule.who == "manager" and thing != "missing" else 404
+    return fine
+
+
+def things(rule: Rule) -> tuple[str, ...]:
+    """What a call of this kind may be about."""
+    if rule.who in ("owner", "reader", "planner"):
+        return DATASETS
+    if rule.who in ("watcher", "canceller"):
+        return tuple(name for name in DATASETS if name != "draft")
+    return (*PEOPLE, "missing") if rule.who == "manager" else ("-",)
+
+
+def ask(stage: Stage, call: str, thing: str, key: str | None) -> Response:
+    """Make the call about the thing."""
+    verb, path = call.split(" ")
+    rule = RULES[call]
+    jobs = stage.queued | {n: stage.finished[n] for n in ("retired", "withdrawn")}
+    if rule.who == "watcher":
+        jobs = stage.finished
+    path = path.format(
+        name=thing,
+        job_id=jobs.get(thing, MISSING_JOB),
+        slug="not-found",
+        analyst={"other": "dan", "ungranted": "ben"}.get(thing, "ada"),
+        sites_name="extra",
+        key_id=stage.key_ids.get(thing, "00000000"),
+    )
+    options = dict(rule.send)
+    if rule.who == "planner":
+        options["json"] = {**options["json"], "dataset": thing}
+    headers = {**options.pop("headers", {}), **({"Authorization": f"Bearer {key}"} if key else {})}
+    return stage.client.request(verb, path, headers=headers, **options)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def stage(
+    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("stage")
+    if request.param == "sqlite":
+        shutil.copy(sqlite_template, folder / "cairn.sqlite3")
+        made = Stage(f"sqlite:///{folder / 'cairn.sqlite3'}", folder, plans_per_minute=10_000)
+        yield made
+        made.close()
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = server.create(template=request.getfixturevalue("postgres_template"))
+    made = Stage(server.url(name), folder, plans_per_minute=10_000)
+    yield made
+    made.close()
+    server.drop(name)
+
+
+def test_every_route_of_the_description_has_a_rule(stage: Stage) -> None:
+    described = stage.app.openapi()["paths"]
+    found = {f"{verb.upper()} {path}" for path, verbs in described.items() for verb in verbs}
+    assert found == set(RULES)
+
+
+def test_every_route_that_is_not_described_is_known(stage: Stage) -> None:
+    app = create_app(stage.settings, database=stage.database, extra_routers=[console.router])
+    described = set(app.openapi()["paths"])
+    paths: set[str] = set()
+    waiting: list[Any] = list(app.routes)
+    while waiting:
+        route = waiting.pop()
+        inner = getattr(route, "original_router", None)
+        if inner is None:
+            paths.add(route.path)
+        else:
+            waiting += inner.routes
+    assert {path for path in paths if not any(each.endswith(path) for each in described)} == HIDDEN
+    assert paths >= HIDDEN
+
+
+@pytest.mark.parametrize("call", RULES)
+def test_caller_without_a_valid_key_is_let_in_nowhere(stage: Stage, call: str) -> None:
+    before = stage.state()
+    wrong = []
+    for kind, key in stage.strangers.items():
+        for thing in things(RULES[call])[: None if key is None else 1]:
+            answer = ask(stage, call, thing, key)
+            wanted = RULES[call].allowed if RULES[call].who == "anybody" else 401
+            if answer.status_code != wanted:
+                wrong.append((kind, thing, answer.status_code))
+    assert wrong == []
+    assert stage.state() == before
+
+
+@pytest.mark.parametrize("call", [call for call, rule in RULES.items() if rule.who != "anybody"])
+def test_token_of_the_scraper_opens_the_metrics_alone(stage: Stage, call: str) -> None:
+    wanted = 200 if call == "GET /metrics" else 401
+    assert ask(stage, call, things(RULES[call])[0], TOKEN).status_code == wanted
+
+
+@pytest.mark.parametrize("call", RULES)
+def test_refused_caller_gets_the_right_status_learns_nothing_and_changes_nothing(
+    stage: Stage, call: str
+) -> None:
+    rule = RULES[call]
+    before = stage.state()
+    wrong = []
+    for person in PEOPLE:
+        unseen: dict[str, str] = {}  # what is not yours must look like what does not exist
+        for thing in things(rule):
+            wanted = expected(rule, person, thing)
+            if wanted < 400:
+                continue
+            answer = ask(stage, call, thing, getattr(stage, person).key)
+            if answer.status_code != wanted:
+                wrong.append((person, thing, wanted, answer.status_code))
+            if wanted == 404 and thing not in rule.on:
+                unseen[thing] = look(answer, thing)
+        assert len(set(unseen.values())) <= 1, unseen
+    assert wrong == []
+    assert stage.state() == before
+
+
+def look(answer: Response, thing: str) -> str:
+    """All that an answer tells, but for the name that was asked for."""
+    changing = ("x-request-id", "content-length")
+    headers = {name: value for name, value in answer.headers.items() if name not in changing}
+    return json.dumps([answer.text.replace(thing, "?"), headers])
+
+
+@pytest.mark.parametrize("call", RULES)
+def test_allowed_caller_is_let_in(stage: Stage, call: str) -> None:
+    rule = RULES[call]
+    changes = not call.startswith("GET")
+    if changes and not stage.database.is_sqlite:
+        return  # the way back is quick on SQLite alone
+    restore = stage.remember() if changes else lambda: None
+    wrong = []
+    for person in PEOPLE:
+        for thing in things(rule):
+            wanted = expected(rule, person, thing)
+            if wanted >= 400:
+                continue
+            answer = ask(stage, call, thing, getattr(stage, person).key)
+            if answer.status_code != wanted:
+                wrong.append((person, thing, wanted, answer.status_code))
+            restore()
+    assert wrong == []
+
+
+def test_key_of_somebody_else_is_not_revoked_through_ones_own_people(stage: Stage) -> None:
+    before = stage.state()
+    for name, key in (("ada", "dan"), ("dan", "ada")):
+        path = f"/v1/principals/{name}/keys/{stage.key_ids[key]}"
+        assert stage.carla.delete(path).status_code in (403, 404)
+        assert stage.cleo.delete(path).status_code in (403, 404)
+    assert stage.state() == before
+
+
+def test_lists_show_everybody_their_own_alone(stage: Stage) -> None:
+    for person in PEOPLE:
+        caller = getattr(stage, person)
+        named = {each["name"] for each in caller.get("/v1/datasets").json()["items"]}
+        assert named == OWNED.get(person, GRANTED.get(person))
+        jobs = {each["dataset"] for each in caller.get("/v1/jobs").json()["items"]}
+        assert jobs == SUBMITTED.get(person, OWNED.get(person, set()) - {"draft"})
+
+
+def test_latest_job_is_ones_own(stage: Stage) -> None:
+    assert stage.ada.get("/v1/jobs/latest").json()["dataset"] == "own"
+    assert stage.dan.get("/v1/jobs/latest").json()["dataset"] == "other"
+    assert stage.cleo.get("/v1/jobs/latest").json()["dataset"] == "other"
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"])
+def test_other_methods_open_nothing(stage: Stage, method: str) -> None:
+    before = stage.state()
+    for call in RULES:
+        path = call.split(" ")[1].format(
+            name="own", job_id=stage.finished["own"], slug="x", analyst="ada", sites_name="s", key_id="0" * 8
+        )
+        answer = stage.client.request(method, path)
+        assert answer.status_code in (200, 401, 404, 405), (method, path)
+        assert answer.status_code != 200 or RULES[call].who == "anybody"
+    assert stage.state() == before
