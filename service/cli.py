@@ -58,6 +58,8 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     """Run the API in this process until it is told to stop, with workers beside it."""
     import uvicorn
 
+    from service.api.protocol import PatientProtocol
+
     beside = None
     if workers:
         command = [
@@ -88,6 +90,9 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             forwarded_allow_ips=settings.forwarded_allow_ips,
             timeout_graceful_shutdown=10,
             timeout_keep_alive=30,
+            http=PatientProtocol,
+            limit_concurrency=settings.max_connections,
+            h11_max_incomplete_event_size=16 << 10,  # the longest head of a request
         )
     finally:
         if beside is not None:

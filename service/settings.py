@@ -93,6 +93,19 @@ class Settings(BaseSettings):
     body_idle_seconds: float = Field(
         default=30.0, gt=0, description="Longest pause in a request's body before it is given up."
     )
+    body_bytes_per_second: float = Field(
+        default=4096.0,
+        gt=0,
+        description="Slowest a request's body may arrive, beyond the longest pause, before it is given up.",
+    )
+    header_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        description="Longest the head of a request may take before its connection is closed.",
+    )
+    max_connections: int = Field(
+        default=1000, ge=10, description="Connections one API process holds open; more are answered 503."
+    )
     max_queued_jobs: int = Field(default=20, ge=1, description="Jobs one analyst may have queued or running.")
     plans_per_minute: int = Field(
         default=240, ge=1, description="Plans one analyst may ask for in a minute, per API process."

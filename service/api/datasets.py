@@ -16,7 +16,7 @@ from service.api.context import Context
 from service.api.deps import Anyone, Curator, Limit, Services, cursor_from, cursor_to
 from service.api.links import links
 from service.api.problems import answers
-from service.api.shield import within
+from service.api.shield import Pace
 from service.api.strict import StrictRoute
 from service.auth import Caller
 from service.errors import InvalidRequest
@@ -118,7 +118,7 @@ async def upload_data(
         return UploadReport.model_validate(earlier)
     spool = Spool(context.settings.spool_directory, context.settings.max_upload_bytes)
     try:
-        await _receive(request, spool, context.settings.body_idle_seconds)
+        await _receive(request, spool, Pace(context.settings))
         faults.reach("upload.received")
         spool.check(announced)
         upload = Upload(
@@ -155,12 +155,12 @@ def _find_draft(
     return dataset, None
 
 
-async def _receive(request: Request, spool: Spool, idle_seconds: float) -> None:
+async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
     """Spool the body to disk in large pieces, off the event loop."""
     pending = bytearray()
     more = True
     while more:
-        message = await within(request.receive, idle_seconds)
+        message = await pace.next(request.receive)
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         pending += message.get("body", b"")

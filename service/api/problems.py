@@ -20,7 +20,7 @@ from service import errors
 from service.errors import PROBLEMS, ServiceError
 from service.schemas.common import PATTERNS_IN_WORDS
 
-__all__ = ["answers", "install", "respond"]
+__all__ = ["answers", "install", "mistake", "respond"]
 
 log = structlog.get_logger()
 
@@ -95,10 +95,11 @@ def install(app: FastAPI) -> None:
             errors.Unavailable("the database is away or busy; try again", headers={"Retry-After": "2"})
         )
 
-    @app.exception_handler(Exception)
-    async def mistake(_request: Request, error: Exception) -> Response:
-        log.error("unexpected error", exc_info=error)
-        return respond(errors.Unavailable("the service made a mistake, which is logged", status=500))
+
+def mistake(error: Exception) -> Response:
+    """What is told about an error that nobody foresaw: nothing; the log has it."""
+    log.error("unexpected error", exc_info=error)
+    return respond(errors.Unavailable("the service made a mistake, which is logged", status=500))
 
 
 def _place(fault: Mapping[str, Any]) -> dict[str, str]:

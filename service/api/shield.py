@@ -6,16 +6,19 @@ import asyncio
 import re
 import time
 import uuid
+from collections.abc import Callable
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.problems import respond
+from service.api.problems import mistake, respond
 from service.errors import InvalidRequest, ServiceError, TooLarge
+from service.logs import redact
 from service.settings import Settings
 
-__all__ = ["Shield", "within"]
+__all__ = ["API_HEADERS", "Pace", "Shield"]
 
 log = structlog.get_logger()
 
@@ -29,6 +32,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+_LONGEST_HEAD = 16 << 10
 _API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -36,12 +40,34 @@ _PAGE_POLICY = (
 )
 
 
-async def within(receive: Receive, seconds: float) -> Message:
-    """The next message of a body; a caller who pauses too long is given up."""
-    try:
-        return await asyncio.wait_for(receive(), seconds)
-    except TimeoutError:
-        raise InvalidRequest("the body did not arrive in time; send it again", status=408) from None
+#: What every answer of the API carries.
+API_HEADERS = {**_HEADERS, "content-security-policy": _API_POLICY, "cache-control": "no-store"}
+
+
+class Pace:
+    """How slowly a body may arrive: no pause may be long, and all of it must come at some speed."""
+
+    def __init__(self, settings: Settings):
+        self._idle = settings.body_idle_seconds
+        self._speed = settings.body_bytes_per_second
+        self._started = time.monotonic()
+        self._received = 0
+
+    async def next(self, receive: Receive) -> Message:
+        """The next message of a body; a caller who is too slow is given up."""
+        due = self._started + self._idle + self._received / self._speed
+        patience = min(self._idle, due - time.monotonic())
+        try:
+            message = await asyncio.wait_for(receive(), max(0.0, patience))
+        except TimeoutError:
+            raise InvalidRequest("the body did not arrive in time; send it again", status=408) from None
+        self._received += len(message.get("body", b""))
+        return message
+
+
+def _head_bytes(scope: Scope) -> int:
+    named = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    return named + len(scope.get("raw_path") or b"") + len(scope["query_string"])
 
 
 class Shield:
@@ -69,28 +95,38 @@ class Shield:
             await send(message)
 
         try:
-            await self._admit(scope, receive, guarded)
+            await self._admit(scope, receive, guarded, lambda: status != 0)
         finally:
             log.info(
                 "request",
                 method=scope["method"],
-                path=scope["path"][:200],
+                path=redact(scope["path"])[:200],  # cut afterwards: half a key is no longer recognised
                 status=status,
                 milliseconds=round((time.perf_counter() - started) * 1000, 1),
             )
 
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, send: Send, answered: Callable[[], bool]) -> None:
         try:
             received = await self._read(scope, receive)
         except ServiceError as error:
             error.headers["Connection"] = "close"
             await respond(error)(scope, receive, send)
             return
-        await self._app(scope, received, send)
+        try:
+            await self._app(scope, received, send)
+        except ClientDisconnect:
+            log.info("the caller went away")
+        except Exception as error:
+            # Here and not by the framework, which would answer outside of this middleware: without headers.
+            if answered():
+                raise
+            await mistake(error)(scope, receive, send)
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
         """Read a body up to its limit, and hand it on; an upload's body is left to its route."""
         path = scope["path"]
+        if _head_bytes(scope) > _LONGEST_HEAD:
+            raise InvalidRequest(f"the head of a request may have at most {_LONGEST_HEAD} bytes", status=431)
         upload = scope["method"] == "PUT" and _UPLOAD.fullmatch(path) is not None
         limit = self._settings.max_body_bytes
         if upload:
@@ -102,9 +138,9 @@ class Shield:
             raise TooLarge(f"the body may have at most {limit} bytes", limit=limit)
         if upload:
             return receive
-        body = bytearray()
+        body, pace = bytearray(), Pace(self._settings)
         while True:
-            message = await within(receive, self._settings.body_idle_seconds)
+            message = await pace.next(receive)
             if message["type"] == "http.disconnect":
                 return receive
             body += message.get("body", b"")

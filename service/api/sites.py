@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from service.errors import BadFormat
 from service.schemas.common import NAME_PATTERN
 from service.schemas.data import SiteKind, SiteSetFacts, SiteSetList
 from service.tables import SiteSet
+from service.uploads.arrays import DAMAGED_HEADER
 
 __all__ = ["router"]
 
@@ -111,7 +113,7 @@ def _parse(body: bytes) -> Any:
         else:
             values = _lines(body.decode("utf-8-sig"))
         array = np.asarray(values, dtype=np.float64)
-    except (ValueError, TypeError, EOFError, OSError, MemoryError) as error:
+    except (*DAMAGED_HEADER, zipfile.BadZipFile) as error:
         raise BadFormat("sites must be lines of numbers separated by commas, or an NPY array") from error
     if array.ndim != 2 or not array.size:
         raise BadFormat("sites must be a table: one site per line, the same number of values on each")

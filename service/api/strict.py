@@ -31,7 +31,8 @@ class StrictRoute(APIRoute):
 
         async def strictly(request: Request) -> Response:
             strict = _StrictRequest(request.scope, request.receive)
-            if _is_json(request):
+            # Only where a body is expected: an upload that says it is JSON must not be read into memory.
+            if self.body_field is not None and _is_json(request):
                 try:
                     await strict.json()  # here, because FastAPI would turn our error into its own
                 except ServiceError as error:

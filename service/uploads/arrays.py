@@ -19,11 +19,11 @@ from service.errors import BadFormat, TooLarge
 from service.uploads.batch import BadRowList, Batch, Wanted
 from service.uploads.tables import split_bad
 
-__all__ = ["read_npy", "read_npz"]
+__all__ = ["DAMAGED_HEADER", "read_npy", "read_npz"]
 
 _VALUES_PER_BATCH = 1 << 20
 # What numpy raises on headers that are damaged or made to do damage.
-_DAMAGED_HEADER = (
+DAMAGED_HEADER = (
     ValueError,
     TypeError,
     OSError,
@@ -177,7 +177,7 @@ def _map(file: IO[bytes]) -> Any:
             return np.zeros(shape, dtype=kind)
         order = "F" if fortran else "C"
         return np.memmap(file, dtype=kind, mode="r", offset=offset, shape=shape, order=order)  # type: ignore[call-overload]  # order is one of the two literals
-    except _DAMAGED_HEADER as error:
+    except DAMAGED_HEADER as error:
         raise BadFormat("the file cannot be read as NPY; write it with numpy.save") from error
 
 

@@ -346,7 +346,7 @@ class Campaign:
                 known = role in ("ada", "ben", "dan", "carla", "cleo")
                 self.described(self.chance.choice(operations), role, 12 if known else 3)
                 for send in cheap:
-                    for _ in range(10 if known else 2):
+                    for _ in range(25 if known else 5):
                         send(role)
             self.chains(self.chance.choice(("ada", "carla", "cleo", "carla")), 30)
             self.stage.clock.move(61)  # past the limits per minute

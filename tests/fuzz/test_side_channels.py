@@ -1,0 +1,240 @@
+"""Nothing but released values tells two neighbouring datasets apart: not a byte, a header, a step or a time.
+
+An analyst does all an analyst can do on two datasets that differ by one record, with the same random bits and
+a clock that moves by hand; then everything they were told is compared. The neighbours are chosen to hurt:
+none and one record, a number of records across a power of two that is also the end of a chunk, fewer records
+than clusters, and an outlier alone in its corner.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from core.algorithms import registry
+from service import datasets, execution
+from service.tables import Dataset
+from tests.support.bits import inject_bytes
+from tests.support.service import House
+
+# 4096 bytes hold 1024 rows of two columns: the smallest chunk there is.
+CHUNK = 1024
+PAIRS = {
+    "none and one": (0, 1),
+    "fewer than clusters": (2, 1),
+    "across a power of two and a chunk": (CHUNK, CHUNK + 1),
+    "an outlier": (200, -201),
+}
+RELEASED = ("centres", "sizes", "draws", "details")
+_CHANGING = {"x-request-id"}
+
+
+def dense_rows(count: int) -> bytes:
+    """So many rows; a negative number stands for as many with an outlier at the end, far out of bounds."""
+    values = [(1 + (7 * i) % 5 / 10, 1 + (3 * i) % 4 / 10) for i in range(abs(count) - (count < 0))]
+    values += [(1e30, -1e30)] if count < 0 else []
+    return ("a,b\n" + "".join(f"{a},{b}\n" for a, b in values)).encode()
+
+
+def sparse_rows(count: int) -> bytes:
+    dense = np.zeros((abs(count), 6))
+    dense[:, 0] = 0.5
+    if count < 0:
+        dense[-1] = [0, 0, 0, 0, 0, 1e9]
+    file = io.BytesIO()
+    sp.save_npz(file, sp.csr_array(dense))
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def house(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("watched")
+    shutil.copy(sqlite_template, folder / "cairn.sqlite3")
+    made = House(f"sqlite:///{folder / 'cairn.sqlite3'}", folder, chunk_bytes=4096, plans_per_minute=10_000)
+    yield made
+    made.close()
+
+
+class Watcher:
+    """Ada, who writes down everything she is told about one dataset, without names and the like."""
+
+    def __init__(self, house: House, dataset: str):
+        self.house, self.dataset = house, dataset
+        self.start = house.clock.moment
+        self.told: list[Any] = []
+        self.job = ""
+
+    def ask(self, verb: str, path: str, *, released: bool = False, **options: Any) -> Any:
+        answer = self.house.ada.call(verb, path, **options)
+        skipped = _CHANGING | ({"content-length"} if released else set())
+        headers = {name: value for name, value in answer.headers.items() if name not in skipped}
+        text = answer.text
+        if released and answer.headers["content-type"] == "application/json":
+            body = answer.json()
+            text = json.dumps({name: _shape(v) if name in RELEASED else v for name, v in body.items()})
+        elif released:
+            text = re.sub(rb"-?\d+\.\d+(e[+-]\d+)?", b"#", answer.content).decode("latin-1")[:80]
+        self.told.append(
+            [verb, self._plain(path), answer.status_code, self._plain(headers), self._plain(text)]
+        )
+        return answer
+
+    def _plain(self, said: Any) -> str:
+        """Without the names of dataset and job, with times counted from the start."""
+        text = str(said).replace(self.dataset, "DATASET")
+        text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
+        text = re.sub(
+            r'"digest": ?"[0-9a-f]{64}"', '"digest": "-"', text
+        )  # of the receipt, which names the job
+        return re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", self._since, text)
+
+    def _since(self, match: re.Match[str]) -> str:
+        from datetime import datetime
+
+        return f"+{(datetime.fromisoformat(match[0]) - self.start).total_seconds()}"
+
+    def watch(self, request: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Plan, submit, poll while a worker works, read everything, and ask what must be refused."""
+        body = {"dataset": self.dataset, **request}
+        self.ask("GET", f"/v1/datasets/{self.dataset}")
+        self.ask("POST", "/v1/plans", json=body)
+        for odd in ({"epsilon": "0.000001"}, {"options": {"odd": 1}}):
+            self.ask("POST", "/v1/plans", json={**body, **odd})
+        for wrong in ({"k": 0}, {"epsilon": "1001"}, {"delta": "0.9"}):
+            assert self.ask("POST", "/v1/jobs", json={**body, **wrong}).status_code >= 400
+        self.job = self.ask("POST", "/v1/jobs", json=body).headers["location"]
+        self.ask("GET", self.job)
+        self._run(monkeypatch)
+        for path in (f"{self.job}/result", f"{self.job}/receipt"):
+            self.ask("GET", path, released=path.endswith("result"))
+        self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "text/csv"})
+        npy = self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "application/x-npy"})
+        self.told.append(np.load(io.BytesIO(npy.content)).shape)
+        self.ask("DELETE", self.job)
+        for path in ("/v1/jobs", f"/v1/datasets/{self.dataset}/ledger", f"/v1/datasets/{self.dataset}"):
+            self.ask("GET", path, params={"dataset": self.dataset, "limit": 50})
+
+    def _run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A run in which each measurement takes 0.7 seconds, and what is seen of it, tick by tick."""
+        clock = self.house.clock
+        held = self.house.worker.claim()
+        assert held is not None
+        start, real = clock.moment, execution.execute
+        steps: list[Any] = []
+
+        def slowly(*arguments: Any) -> Any:
+            *rest, listener = arguments
+
+            def listen(*step: Any) -> None:
+                clock.move(0.7)
+                steps.append(step)
+                listener(*step)
+
+            return real(*rest, listen)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(execution, "execute", slowly)
+            assert self.house.worker.carry_out(held)
+        end = clock.moment
+        self.told.append(steps)  # more than an analyst sees: the sequence of steps itself
+        moment = 0.5
+        while start + timedelta(seconds=moment / 2) < end:
+            clock.moment = start + timedelta(seconds=moment)
+            self.ask("GET", self.job)
+            self.ask("GET", f"{self.job}/receipt")
+            moment *= 1.37
+        clock.moment = start + timedelta(seconds=3600)
+
+
+def _shape(value: Any) -> Any:
+    """What is left of released values when the numbers are taken out."""
+    if isinstance(value, dict):
+        return {name: _shape(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_shape(each) for each in value]
+    return type(value).__name__
+
+
+def jobs() -> list[tuple[str, str]]:
+    return [(name, objective) for name in registry.names() for objective in registry.get(name).objectives]
+
+
+def cases() -> list[Any]:
+    """Each algorithm with one of the pairs in `make test`, with all of them in `make chaos`."""
+    found = []
+    for number, (algorithm, objective) in enumerate(jobs()):
+        for place, pair in enumerate(PAIRS):
+            long = place != number % len(PAIRS)
+            found.append(pytest.param(algorithm, objective, pair, marks=[pytest.mark.chaos] if long else []))
+    return found
+
+
+def kind_of(algorithm: str) -> str:
+    return "dense" if "dense" in registry.get(algorithm).domains else "sparse"
+
+
+def prepare(house: House, name: str, kind: str, count: int) -> None:
+    budget = {"epsilon": "1000", "delta": "0.01"}
+    if kind == "dense":
+        made = house.create(name, budget=budget)
+        sent = house.upload(dense_rows(count), name)
+    else:
+        bounds = {"sparse": {"radius": 2.0}}
+        made = house.create(name, columns=None, dimension=6, bounds=bounds, budget=budget)
+        sent = house.upload(sparse_rows(count), name, "application/x-npz")
+    assert (made.status_code, sent.status_code) == (201, 200), sent.text
+    assert house.grant("ada", name, "1000", "0.01").status_code == 200
+
+
+def request_for(house: House, dataset: str, algorithm: str, objective: str) -> dict[str, Any]:
+    with house.database.read() as session:
+        found = session.query(Dataset).filter_by(name=dataset).one()
+        domain = datasets.domain_of(found)
+    options = registry.get(algorithm).example_options(domain)
+    return {"algorithm": algorithm, "objective": objective, "k": 3, "epsilon": "1", "options": options}
+
+
+@pytest.mark.parametrize(("algorithm", "objective", "pair"), cases())
+def test_only_released_values_tell_neighbours_apart(
+    house: House, monkeypatch: pytest.MonkeyPatch, algorithm: str, objective: str, pair: str
+) -> None:
+    kind = kind_of(algorithm)
+    watchers = []
+    for side, count in zip(("left-", "right"), PAIRS[pair], strict=True):
+        name = f"{algorithm}-{objective}-{list(PAIRS).index(pair)}-{side}"
+        prepare(house, name, kind, count)
+        watcher = Watcher(house, name)
+        inject_bytes(monkeypatch, 11)
+        watcher.watch(request_for(house, name, algorithm, objective), monkeypatch)
+        watchers.append(watcher.told)
+    left, right = watchers
+    assert len(left) == len(right)
+    for one, other in zip(left, right, strict=True):
+        assert one == other
+
+
+def test_comparison_would_notice_the_number_of_records(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    real = datasets.warnings
+    for side, count in (("left-", 300), ("right", 301)):
+        prepare(house, f"leaky-{side}", "dense", count)
+        watcher = Watcher(house, f"leaky-{side}")
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                datasets,
+                "warnings",
+                lambda dataset, domain: [*real(dataset, domain), str(dataset.upload["rows"])],
+            )
+            watcher.ask("GET", f"/v1/datasets/leaky-{side}")
+        told.append(watcher.told)
+    assert told[0] != told[1]
