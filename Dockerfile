@@ -20,7 +20,8 @@ RUN /opt/cairn/bin/pip install --no-deps -c constraints.txt . \
 
 FROM python:3.11-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin cairn \
- && install -d -o cairn -g cairn -m 700 /var/lib/cairn /var/lib/cairn/cache /var/lib/cairn/spool
+ && install -d -o cairn -g cairn -m 700 /var/lib/cairn /var/lib/cairn/cache /var/lib/cairn/spool \
+ && install -d -o cairn -g cairn -m 755 /run/cairn
 COPY --from=build /opt/cairn /opt/cairn
 ENV PATH=/opt/cairn/bin:$PATH \
     PYTHONUNBUFFERED=1 \

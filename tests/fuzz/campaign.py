@@ -343,10 +343,12 @@ class Campaign:
         cheap = (self.spoiled, self.raw, self.addresses, self.file)
         while self.requests < requests and time.monotonic() < end:
             for role in ROLES:
+                if time.monotonic() > end:
+                    return
                 known = role in ("ada", "ben", "dan", "carla", "cleo")
                 self.described(self.chance.choice(operations), role, 12 if known else 3)
                 for send in cheap:
-                    for _ in range(25 if known else 5):
+                    for _ in range(40 if known else 5):
                         send(role)
             self.chains(self.chance.choice(("ada", "carla", "cleo", "carla")), 30)
             self.stage.clock.move(61)  # past the limits per minute
