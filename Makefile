@@ -19,7 +19,7 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-upload lint format check audit chaos bench screenshots clean
+.PHONY: help install run test test-upload lint format check audit chaos fuzz bench screenshots clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,11 @@ audit: $(TEST_READY) ## Run the long privacy audits, and every property test on 
 chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outages cuts" runs some of it
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos $(PIECES)
 	$(PYTEST) -m chaos $(PYTEST_ARGS)
+	$(MAKE) fuzz
+
+fuzz: $(TEST_READY) ## Send 20,000 hostile requests in every role, half of them on each database, and count faults
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.fuzz.campaign --database sqlite --requests 10000 --seconds 3600
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.fuzz.campaign --database postgresql --requests 10000 --seconds 3600
 
 test-upload: $(TEST_READY) ## Upload 1,000,000 x 20 numbers to a real server and print what memory that takes
 	UPLOAD_ROWS=1000000 $(PYTEST) -s tests/acceptance/test_upload.py -k little_memory $(PYTEST_ARGS)

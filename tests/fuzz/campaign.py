@@ -66,6 +66,7 @@ class Campaign:
         self.roles: Counter[str] = Counter()
         self.faults: list[str] = []
         self.longest = 0.0
+        self._drafts: dict[tuple[str, str], int] = {}  # how many drafts of each kind and owner were filled
         # The description as everybody may fetch it; calls then go to the app in this process.
         self.schema = schemathesis.openapi.from_asgi("/openapi.json", stage.app)
 
@@ -319,8 +320,6 @@ class Campaign:
             self._drafts[(name, owner)] += 1
             self._draft(owner, f"{name}-{owner}-{self._drafts[(name, owner)]}", facts)
 
-    _drafts: dict[tuple[str, str], int]
-
     def _draft(self, owner: str, name: str, facts: dict[str, Any]) -> None:
         body: dict[str, Any] = {
             "name": name,
@@ -337,7 +336,6 @@ class Campaign:
 
     def run(self, requests: int, seconds: float) -> None:
         """Send about so many requests of all kinds, or as many as the time allows."""
-        self._drafts = {}
         end = time.monotonic() + seconds
         operations = [each.ok() for each in self.schema.get_all_operations()]
         cheap = (self.spoiled, self.raw, self.addresses, self.file)
