@@ -50,7 +50,7 @@ def _cuts(tally: Tally) -> None:
 def _races(kind: str, accountant: str) -> Callable[[Tally], None]:
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            races.race(stage, tally, accountant=accountant, contests=420)
+            races.race(stage, tally, accountant=accountant, contests=210)
 
     return run
 
@@ -64,7 +64,7 @@ PIECES: dict[str, Callable[[Tally], None]] = {
     "cuts": _cuts,
     **{
         f"races-{kind}-{each}-{part}": _races(kind, each)
-        for part in (1, 2, 3)
+        for part in range(1, 7)
         for kind in _DATABASES
         for each in _ACCOUNTANTS
     },
