@@ -90,7 +90,7 @@ class Campaign:
     def send(self, kind: str, role: str, verb: str, path: str, **options: Any) -> int:
         """Send a request of our own making, and judge the answer."""
         headers = {**options.pop("headers", {}), **self.headers(role)}
-        with self._timed(kind, f"{role} {verb} {path} {str(options)[:300]}"):
+        with self._timed(kind, (role, verb, path)):
             answer = self.stage.client.request(verb, path, headers=headers, **options)
         self._judge(kind, role, verb, path, answer.status_code, answer.headers, answer.text, options)
         return answer.status_code
@@ -107,7 +107,7 @@ class Campaign:
         return answer
 
     @contextmanager
-    def _timed(self, kind: str, what: str) -> Iterator[None]:
+    def _timed(self, kind: str, what: object) -> Iterator[None]:
         started = time.process_time()
         try:
             yield
@@ -349,6 +349,7 @@ class Campaign:
                     for _ in range(40 if known else 5):
                         send(role)
             self.chains(self.chance.choice(("ada", "carla", "cleo", "carla")), 30)
+            sys.stderr.write(f"{self.requests} requests, {len(self.faults)} faults\n")
             self.stage.clock.move(61)  # past the limits per minute
             self._work()
 
