@@ -85,7 +85,9 @@ class Settings(BaseSettings):
         default=MIB, ge=1024, description="Largest JSON body, in bytes; more answers 413."
     )
     max_upload_bytes: int = Field(
-        default=16 * GIB, ge=1024, description="Largest upload, in bytes, packed and unpacked; more answers 413."
+        default=16 * GIB,
+        ge=1024,
+        description="Largest upload, in bytes, packed and unpacked; more answers 413.",
     )
     max_sites_bytes: int = Field(
         default=64 * MIB, ge=1024, description="Largest site set, in bytes; more answers 413."
