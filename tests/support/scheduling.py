@@ -11,8 +11,17 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-#: Everything in one of these directories runs in one process, where its service is started once.
-TOGETHER = ("tests/client/", "tests/cluster/", "tests/console/")
+#: Everything in one of these directories or files runs in one process, where its service is started once.
+TOGETHER = (
+    "tests/client/",
+    "tests/cluster/",
+    "tests/console/",
+    "tests/fuzz/test_authorisation.py",
+    "tests/fuzz/test_campaign.py",
+    "tests/fuzz/test_hostile_files.py",
+    "tests/fuzz/test_real_server.py",
+    "tests/fuzz/test_side_channels.py",
+)
 
 
 def home_of(test: str) -> str:

@@ -22,6 +22,7 @@ def test_process(number):
 def test_a_directory_with_a_service_is_one_home_and_other_tests_have_their_own() -> None:
     assert home_of("tests/client/test_login.py::test_a[x]") == "tests/client/"
     assert home_of("tests/console/test_manners.py::test_b") == "tests/console/"
+    assert home_of("tests/fuzz/test_campaign.py::test_d[x]") == "tests/fuzz/test_campaign.py"
     assert home_of("tests/core/test_plan.py::test_c") == "tests/core/test_plan.py::test_c"
 
 
