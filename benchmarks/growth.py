@@ -20,7 +20,7 @@ from core.privacy import Budget
 from core.source import ArraySource
 from core.views import clear_cache
 
-__all__ = ["AXES", "Point", "draw_growth", "measure_point", "modelled"]
+__all__ = ["AXES", "Model", "Point", "draw_growth", "measure_point"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -76,15 +76,39 @@ def measure_point(axis: str, rows: int, width: int, k: int, repeats: int = 1) ->
     )
 
 
-def modelled(points: Sequence[Point]) -> tuple[float, float]:
-    """The model: seconds = start + operations / speed, fitted so that relative errors are small.
+@dataclass(frozen=True)
+class Model:
+    """A job's seconds: to start, per million rows, per billion operations in passes and in second moments.
 
-    `operations` is what the plan forecasts from public numbers; start and speed are the machine's.
+    The operations are what the plan forecasts from public numbers. Second moments are one large product that
+    runs at full speed; passes are many narrow ones; what a row costs besides does not depend on its width.
     """
-    seconds = np.array([point.cpu_seconds for point in points])
-    features = np.array([[1.0, point.operations / 1e9] for point in points])
-    start, per_billion = nnls(features / seconds[:, None], np.ones(len(points)))[0]
-    return float(start), float(per_billion)
+
+    start: float
+    rows: float
+    passes: float
+    moments: float
+
+    @classmethod
+    def fitted(cls, points: Sequence[Point]) -> Model:
+        """Fitted so that relative errors are small."""
+        seconds = np.array([point.cpu_seconds for point in points])
+        features = np.array([_features(point) for point in points])
+        return cls(*map(float, nnls(features / seconds[:, None], np.ones(len(points)))[0]))
+
+    def seconds(self, point: Point) -> float:
+        return float(np.dot(_features(point), (self.start, self.rows, self.passes, self.moments)))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.start:.2g} s + {self.rows:.2g} s per million rows + {self.passes:.2g} s per billion "
+            f"operations in passes + {self.moments:.2g} s per billion in second moments"
+        )
+
+
+def _features(point: Point) -> tuple[float, float, float, float]:
+    moments = point.rows * point.width**2
+    return 1.0, point.rows / 1e6, (point.operations - moments) / 1e9, moments / 1e9
 
 
 def draw_growth(points: Sequence[Point], path: Path) -> None:
@@ -92,7 +116,7 @@ def draw_growth(points: Sequence[Point], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    start, per_billion = modelled(points)
+    model = Model.fitted(points)
     labels = {
         "n": "rows (20 columns, k = 16)",
         "d": "columns (100,000 rows, k = 16)",
@@ -104,11 +128,10 @@ def draw_growth(points: Sequence[Point], path: Path) -> None:
         if not own:
             continue
         across = [{"n": p.rows, "d": p.width, "k": p.k}[axis] for p in own]
-        panel.loglog(across, [p.cpu_seconds for p in own], "o", label="measured, all cores")
-        panel.loglog(across, [p.seconds for p in own], "x", color="grey", label="by the clock, 2 cores")
-        panel.loglog(across, [start + per_billion * p.operations / 1e9 for p in own], "-", label="model")
+        panel.loglog(across, [p.cpu_seconds for p in own], "o", label="measured")
+        panel.loglog(across, [model.seconds(p) for p in own], "-", label="model")
         panel.set_xlabel(labels[axis])
-        panel.set_ylabel("seconds")
+        panel.set_ylabel("CPU seconds")
         panel.grid(alpha=0.3)
         panel.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)

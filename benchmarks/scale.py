@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.growth import AXES, Point, draw_growth, measure_point, modelled
+from benchmarks.growth import AXES, Model, Point, draw_growth, measure_point
 from benchmarks.measuring import RESULTS, print_table, read_csv, write_csv
 from benchmarks.streaming import JobUsage, Library
 
@@ -123,11 +123,11 @@ def growth(
         for count, width, k in settings:
             if count * width <= most:
                 points.append(measure_point(axis, count, width, k, repeats))
-    start, per_billion = modelled(points)
+    model = Model.fitted(points)
     table: list[dict[str, object]] = []
     for point in points:
         cells = {name: f"{v:.4g}" if isinstance(v, float) else v for name, v in asdict(point).items()}
-        table.append({**cells, "modelled": f"{start + per_billion * point.operations / 1e9:.4g}"})
+        table.append({**cells, "modelled": f"{model.seconds(point):.4g}"})
     write_csv(path, table)
-    print_table(f"growth: {start:.3g} s + {per_billion:.3g} s for a billion operations", table)
+    print_table(f"growth: {model}", table)
     draw_growth(points, results / "scale-growth.png")

@@ -17,7 +17,7 @@ from scipy.linalg.blas import dsyrk
 from sklearn.cluster import KMeans
 
 from benchmarks.datasets import Dataset, load, mixture
-from benchmarks.measuring import RESULTS, Usage, print_table, side_by_side, usage, write_csv
+from benchmarks.measuring import RESULTS, Usage, print_table, read_csv, side_by_side, usage, write_csv
 from benchmarks.sampler import LAWS, draws_per_second
 from core.algorithms import registry
 from core.domain import UNITS, Dense
@@ -144,23 +144,34 @@ def doubling(data: Dataset, k: int, repeats: int) -> list[Line]:
     return [_ratio(what, whole, part, "at most 2.1")]
 
 
+def _merged(known: Path, lines: list[Line]) -> list[dict[str, object]]:
+    """Lines of this run, before those of earlier runs that it did not repeat."""
+    table = [line.cells() for line in lines]
+    again = {line.what for line in lines}
+    earlier = read_csv(known) if known.exists() else []
+    return table + [{**cells} for cells in earlier if cells["what"] not in again]
+
+
 def main(
     rows: Annotated[int, typer.Option(help="Rows of the large synthetic arrays.")] = 1_000_000,
     pictures: Annotated[int, typer.Option(help="Rows of the array with 784 columns.")] = 60_000,
     repeats: Annotated[int, typer.Option(help="Alternating repeats, of which the fastest counts.")] = 3,
-    with_mnist: Annotated[bool, typer.Option(help="Whether to run summit on MNIST.")] = True,
+    only: Annotated[list[str] | None, typer.Option(help="noise, kernels, mnist, mixture, doubling")] = None,
     mnist: Annotated[Path | None, typer.Option(help="An .npz file with MNIST's `pixels`.")] = None,
     results: Annotated[Path, typer.Option(help="Folder of the CSV file.")] = RESULTS,
 ) -> None:
     """Measure ratios of time and peak memory; prints a table and keeps it as CSV."""
-    lines = noise()
-    lines += residual_sums(rows, 100, 64, repeats)
-    lines += second_moments(pictures, 784, repeats)
-    if with_mnist:
-        lines += against_kmeans(load("mnist", mnist_path=mnist), 10, repeats, "at most 0.25")
-    large = mixture(rows)
-    lines += against_kmeans(large, 16, 1, "at most 1.0")
-    lines += doubling(large, 16, repeats)
-    table = [line.cells() for line in lines]
-    write_csv(results / "speed.csv", table)
+    parts: dict[str, Callable[[], list[Line]]] = {
+        "noise": noise,
+        "kernels": lambda: residual_sums(rows, 100, 64, repeats) + second_moments(pictures, 784, repeats),
+        "mnist": lambda: against_kmeans(load("mnist", mnist_path=mnist), 10, repeats, "at most 0.25"),
+        "mixture": lambda: against_kmeans(mixture(rows), 16, 1, "at most 1.0"),
+        "doubling": lambda: doubling(mixture(rows), 16, repeats),
+    }
+    unknown = set(only or ()) - set(parts)
+    if unknown:
+        raise typer.BadParameter(f"no part {min(unknown)!r}: choose from {', '.join(parts)}")
+    for name in only or parts:  # kept after each part: the whole takes a while
+        write_csv(results / "speed.csv", _merged(results / "speed.csv", parts[name]()))
+    table = [{**cells} for cells in read_csv(results / "speed.csv")]
     print_table("speed, by the clock and added up over cores", table)

@@ -95,3 +95,15 @@ def test_secrets_are_made_once_and_readable_by_those_who_need_them(tmp_path: Pat
         assert all(len(secret) >= 43 for secret in made.values())
         assert all(path.stat().st_mode & 0o777 == 0o440 for path in tmp_path.iterdir())
     assert len({*made.values()}) == 2
+
+
+def test_the_profile_cluster_adds_a_scheduler_and_workers_that_know_the_database_themselves() -> None:
+    cluster = {name for name, service in services().items() if service.get("profiles") == ["cluster"]}
+    assert cluster == {"scheduler", "cluster-worker"}
+    assert services()["scheduler"]["environment"] == {}  # it hands out tasks and needs no password
+    assert "CAIRN_DATABASE_PASSWORD_FILE" in services()["cluster-worker"]["environment"]
+    assert services()["worker"]["environment"]["CAIRN_CLUSTER"] == "${CAIRN_CLUSTER:-}"
+    for name in cluster:
+        assert services()[name]["read_only"]
+        assert services()[name]["cap_drop"] == ["ALL"]
+        assert "--no-dashboard" in services()[name]["command"]  # it would show how many chunks there are

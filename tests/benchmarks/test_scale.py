@@ -1,6 +1,7 @@
 """The scale benchmark runs jobs as the service does, in processes of their own, and draws how time grows."""
 
 import csv
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import commands
-from benchmarks.growth import Point, modelled
+from benchmarks.growth import Model, Point
 from benchmarks.streaming import clustered_rows
 
 
@@ -45,9 +46,12 @@ def test_growth_keeps_what_was_measured_before_and_draws_all_of_it(tmp_path: Pat
     assert (tmp_path / "scale-growth.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_model_is_a_start_and_a_speed() -> None:
-    exact = [Point("n", 1, 1, 1, 1e9 * work, 0.0, 0.5 + 2.0 * work, 0.0) for work in (0.1, 1, 10, 100)]
-    assert modelled(exact) == pytest.approx((0.5, 2.0))
+def test_the_model_is_found_again_in_points_that_follow_it() -> None:
+    true = Model(0.5, 1.5, 0.25, 0.05)
+    sizes = [(10**5, 10, 2e9), (10**6, 20, 5e9), (10**5, 1000, 2e11), (10**6, 100, 4e10), (10**7, 5, 3e9)]
+    bare = [Point("n", rows, width, 1, work, 0.0, 0.0, 0.0) for rows, width, work in sizes]
+    found = Model.fitted([replace(point, cpu_seconds=true.seconds(point)) for point in bare])
+    assert asdict(found) == pytest.approx(asdict(true))
 
 
 def test_rows_are_the_same_each_time_and_inside_the_ball() -> None:
