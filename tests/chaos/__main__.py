@@ -76,22 +76,16 @@ def _sample(kind: str) -> Callable[[Tally], None]:
 
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim", "finish"))
-            workers = ("claim.charged", "claim.committed", "execute.measured", "finish.updated")
+            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim"))
+            workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
-            requests = ("submit.enqueued", "submit.committed", "upload.chunk", "upload.committed")
+            requests = ("submit.enqueued", "upload.chunk")
             deaths.kill_api(stage, tally, rounds=1, points=requests)
-            races.race(stage, tally, accountant="zcdp", contests=44, large_every=22)
+            races.race(stage, tally, accountant="zcdp", contests=24, large_every=12)
             if kind == "postgresql":
-                points = (
-                    "claim.committed",
-                    "execute.begun",
-                    "execute.released",
-                    "submit.enqueued",
-                    "upload.chunk",
-                )
+                points = ("execute.begun", "execute.released", "submit.enqueued")
                 deaths.kill_postgres(stage, tally, rounds=1, points=points)
-                deaths.cut_connections(stage, tally, most=30, stride=9)
+                deaths.cut_connections(stage, tally, most=30, stride=15)
 
     return run
 
