@@ -13,7 +13,7 @@ import hashlib
 import math
 import sys
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ FIRST_RECORD = ("gupta", "balcan", "balcan-median", "balcan-sparse", "jones")
 MECHANICS = ("mechanisms", "sampling", "coverage", "families", "probe", "sensitivity", "totals", "privacy")
 #: Thresholds are chosen on this part of as many runs beforehand, which are not counted.
 PILOT, LEAST_PILOT = 0.15, 80
+#: Every item gets this share of its count before any gets more.
+STAGES = (0.25, 1.0)
 _BATCH_SECONDS = 5.0
 
 
@@ -154,30 +156,65 @@ def save(work: list[Item], path: Path) -> None:
     fresh.replace(path)
 
 
-def table(work: list[Item]) -> str:
-    """A line for each mechanism, and for each case the whole transcript and the step nearest to its limit."""
-    lines = [
-        "| audited | counted | declared epsilon, delta | at least | nearest step: declared, at least |",
-        "|---|---|---|---|---|",
-    ]
-    for item in work:
-        if item.audit is None:
-            continue
-        bounds = item.audit.bounds()
-        claim, found = item.claims[WHOLE], bounds.pop(WHOLE)
-        shares = {part: bound / item.claims[part].limit for part, bound in bounds.items()}
-        nearest = max(shares, key=shares.__getitem__) if shares else ""
+@dataclass(frozen=True)
+class Line:
+    """What was found about one item: the whole transcript, and the step nearest to its limit."""
+
+    item: Item
+    whole: float
+    step: str
+    alone: float
+
+    @classmethod
+    def of(cls, item: Item, audit: Audit) -> Line:
+        shares = {part: bound / item.claims[part].limit for part, bound in audit.bounds().items()}
+        whole = shares.pop(WHOLE)
+        step = max(shares, key=shares.__getitem__, default="")
+        return cls(item, whole, step, shares.get(step, 0.0))
+
+    @property
+    def runs(self) -> int:
+        return 2 * self.item.counted * self.item.draws_each
+
+    def found(self, part: str, share: float) -> str:
+        """The bound as an epsilon at the declared delta, and how much of what was declared it is."""
+        claim = self.item.claims[part]
+        return f"{claim.epsilon_of(share * claim.limit):.3f} ({share:.0%})"
+
+    def text(self, name: str, runs: int) -> str:
+        claim = self.item.claims[WHOLE]
         step = ""
-        if nearest:
-            own = item.claims[nearest]
-            step = (
-                f"{nearest}: {own.epsilon:.3f}, {own.epsilon_of(bounds[nearest]):.3f} ({shares[nearest]:.0%})"
-            )
-        lines.append(
-            f"| {item.name} | {2 * item.counted * item.draws_each:,} | {claim.epsilon:.3f}, {claim.delta:g} "
-            f"| {claim.epsilon_of(found):.3f} ({found / claim.limit:.0%}) | {step} |"
-        )
-    return "\n".join(lines)
+        if self.step:
+            own = self.item.claims[self.step]
+            step = f"{self.step}: {self.found(self.step, self.alone)} of {own.epsilon:.3f}"
+        declared = f"{claim.epsilon:.3f}, {claim.delta:g}"
+        return f"| {name} | {runs:,} | {declared} | {self.found(WHOLE, self.whole)} | {step} |"
+
+
+_HEAD = (
+    "| | counted | declared epsilon, delta | at least | nearest step: at least, of declared |\n"
+    "|---|---|---|---|---|"
+)
+
+
+def table(work: list[Item]) -> str:
+    """A line for each mechanism and each case."""
+    lines = [Line.of(item, item.audit) for item in work if item.audit]
+    return "\n".join([_HEAD, *(line.text(line.item.name, line.runs) for line in lines)])
+
+
+def summary(work: list[Item]) -> str:
+    """A line for each variant of an algorithm: its runs on all pairs, and what the worst pair showed."""
+    by_variant: dict[str, list[Line]] = {}
+    for item in work:
+        if isinstance(item.work, Case) and item.audit:
+            by_variant.setdefault(item.work.variant.name, []).append(Line.of(item, item.audit))
+    texts = []
+    for name, lines in by_variant.items():
+        whole, alone = (max(lines, key=key) for key in (lambda x: x.whole, lambda x: x.alone))
+        worst = replace(whole, step=alone.step, alone=alone.alone)
+        texts.append(worst.text(name, sum(line.runs for line in lines)))
+    return "\n".join([_HEAD, *texts])
 
 
 def violations(work: list[Item]) -> list[str]:
@@ -200,13 +237,14 @@ def main() -> int:
     load(every, given.counts)
     chosen = [item for item in every if given.only in item.name]
     draw = np.random.default_rng()  # which use of a step is looked at; noise is the operating system's
-    for item in chosen:
-        while item.counted < item.target and time.monotonic() < until:
-            item.advance(until, draw)
-            save(every, given.counts)
+    for stage in STAGES:
+        for item in chosen:
+            while item.counted < stage * item.target and time.monotonic() < until:
+                item.advance(until, draw)
+                save(every, given.counts)
     missing = [item.name for item in chosen if item.counted < item.target]
     broken = violations(every)
-    report = [table(chosen), "", f"{len(missing)} of {len(chosen)} still to be counted"]
+    report = [table(chosen), "", summary(chosen), "", f"{len(missing)} of {len(chosen)} still to be counted"]
     report += [f"{len(broken)} bounds exceed what was declared", *broken]
     sys.stdout.write("\n".join(report) + "\n")
     return 1 if broken else 0
