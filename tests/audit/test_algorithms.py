@@ -123,8 +123,8 @@ def test_a_summit_whose_second_moments_are_not_clipped_is_caught(monkeypatch: py
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("step", ["centre", "moments", "explore-sums", "refine-2-sums"])
+@pytest.mark.parametrize("step", ["moments", "refine-2-sums"])
 def test_a_summit_with_half_the_noise_in_one_step_is_caught(step: str) -> None:
     case = CASES["summit means approximate, first record"]
-    caught = audit(case, 3000, 300, broken_plan(case.plan, step, half_the_noise))
+    caught = audit(case, 600, 120, broken_plan(case.plan, step, half_the_noise))
     assert step in caught
