@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import json
 import math
 import sys
 import time
@@ -64,7 +65,8 @@ class Item:
     def code(self) -> str:
         """Names the code that is audited, and what it was asked to do."""
         if isinstance(self.work, Case):
-            code, asked = code_digest(), self.work.plan.digest
+            plan = self.work.plan.to_json()
+            code, asked = code_digest(), json.dumps([plan["steps"], plan["parameters"]])
         else:
             code, asked = code_digest(*MECHANICS), repr(self.work.declared)
         return hashlib.sha256(f"{code}/{asked}".encode()).hexdigest()[:16]
