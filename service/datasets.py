@@ -4,11 +4,11 @@ about them to whom.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -21,6 +21,7 @@ from service.clock import rfc3339
 from service.errors import AlreadySealed, InvalidRequest, NotFound, NotSealed, Retired
 from service.schemas.data import Bounds, DatasetBody
 from service.tables import Dataset, DatasetChunk, Grant, Principal
+from service.uploads import storing
 from service.uploads.chunks import StoredChunk
 
 __all__ = [
@@ -158,31 +159,28 @@ def seal(
     session: Session,
     dataset_id: int,
     chunks: Iterable[StoredChunk],
-    report: dict[str, Any],
+    report: Callable[[], dict[str, Any]],
     *,
     actor: str,
     at: datetime,
-) -> None:
-    """Store an upload's chunks and close the dataset to change, in the caller's one transaction."""
+) -> dict[str, Any]:
+    """Store an upload's chunks and close the dataset to change, in the caller's one transaction.
+
+    Chunks may still be in the making; `report` is asked for after the last one. Uploads to one dataset
+    wait for each other; everybody else waits for the moment of sealing alone. Returns the report.
+    """
+    storing.wait_for_other_uploads(session, dataset_id)
+    require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
+    storing.store(session, dataset_id, chunks)
+    said = report()
     ledger.lock(session, dataset_id)
     dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
     require_draft(dataset)
-    for chunk in chunks:
-        session.execute(
-            insert(DatasetChunk).values(
-                dataset_id=dataset_id,
-                ordinal=chunk.ordinal,
-                first_record=chunk.first_record,
-                rows=chunk.rows,
-                digest=chunk.digest,
-                payload=chunk.payload,
-            )
-        )
-        faults.reach("upload.chunk")
-    dataset.state, dataset.sealed_at, dataset.upload = "sealed", at, report
-    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
+    dataset.state, dataset.sealed_at, dataset.upload = "sealed", at, said
+    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=said["format"])
     session.flush()
     faults.reach("upload.sealed")
+    return said
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:

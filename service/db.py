@@ -9,7 +9,7 @@ for a lock, not for a server that fell silent, and the server ends whoever falls
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
-__all__ = ["Database"]
+__all__ = ["Database", "padded"]
 
 Found = TypeVar("Found")
 
@@ -40,6 +40,16 @@ _CONNECT = {
     "keepalives_count": 4,
     "tcp_user_timeout": 40_000,
 }
+
+
+_Value = TypeVar("_Value")
+
+
+def padded(values: Iterable[_Value]) -> list[_Value]:
+    """Values for an IN, the last repeated up to a power of two: few texts of a query, prepared once each."""
+    listed = list(dict.fromkeys(values))
+    size = 1 << max(0, len(listed) - 1).bit_length()
+    return listed + listed[-1:] * (size - len(listed))
 
 
 class Database:

@@ -28,7 +28,8 @@ from service.schemas.data import Bounds, Box, DatasetBody
 from service.settings import Settings
 from service.tables import Dataset
 from service.uploads.batch import Wanted
-from service.uploads.encode import Upload, encode_upload
+from service.uploads.encode import Upload
+from service.uploads.pipeline import Pipeline
 from service.uploads.spool import Spool
 
 __all__ = ["run_demo"]
@@ -101,13 +102,13 @@ def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller
     """Take the rows the way an upload goes."""
     spool = Spool(settings.spool_directory, settings.max_upload_bytes)
     spool.write(_csv())
+    spool.finish()
     wanted = Wanted(datasets.domain_of(dataset))
     upload = Upload(spool, "text/csv", wanted, False, settings.chunk_bytes, None, settings.max_upload_bytes)
-    encoded = encode_upload(upload)
-    report = encoded.report(spool, datasets.warnings(dataset, wanted.domain))
-    datasets.seal(session, dataset.id, encoded.chunks.chunks(), report, actor=owner.name, at=now)
-    encoded.chunks.close()
-    spool.close()
+    pipeline = Pipeline(upload).start()
+    report = pipeline.result().report(spool, datasets.warnings(dataset, wanted.domain))
+    datasets.seal(session, dataset.id, pipeline.chunks(), lambda: report, actor=owner.name, at=now)
+    pipeline.close()
 
 
 def _csv() -> bytes:

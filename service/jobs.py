@@ -1,48 +1,40 @@
-"""What becomes of a job: plan, quote, submit, cancel, and what may be seen of them when and by whom.
+"""What becomes of a job: plan, quote, cancel, and what may be seen of it when and by whom.
 
-Planning reads public facts alone. Submitting checks both accounts, reserves and enqueues in one
-transaction; what is reserved is what was planned.
+Planning reads public facts alone; `submissions` reserves and enqueues what was planned.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.plan import Plan, Request, Work
+from core.domain import Domain, domain_from_json
+from core.plan import Request, Work
 from core.privacy import Budget, default_delta
-from service import accounting, datasets, faults, ledger, queue, sites
-from service.amounts import NOTHING, Cost
+from service import accounting, datasets, ledger, queue, sites
+from service.amounts import Cost
 from service.auth import Caller
 from service.clock import rfc3339
-from service.errors import (
-    BudgetExhausted,
-    CapExhausted,
-    DeltaNotOffered,
-    IdempotencyMismatch,
-    NotCancellable,
-    NotFound,
-    RateLimited,
-    TooManyQueued,
-)
-from service.schemas.work import JobBody, PlanBody
+from service.errors import DeltaNotOffered, NotCancellable, NotFound
+from service.schemas.work import PlanBody
+from service.submissions import Planned
 from service.tables import Dataset, Grant, Job, Principal
 from service.ticks import last_tick, next_tick, seen_progress
 
-__all__ = ["Limits", "Seen", "Submission", "cancel", "find", "make_plan", "page", "quote", "seen", "submit"]
+__all__ = ["Seen", "cancel", "facts", "find", "make_plan", "own_facts", "page", "quote", "seen"]
 
 LATEST = "latest"
-_MINUTE = timedelta(minutes=1)
+#: Plans one process remembers, and the longest options of a request whose plan is worth it.
+_PLANS = 1024
+_LONGEST_OPTIONS = 2048
 _MESSAGES = {
     "cancelled": "cancelled by the analyst; nothing was charged",
     "withdrawn": "withdrawn because the grant or the dataset was withdrawn; nothing was charged",
@@ -53,46 +45,71 @@ _MESSAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one analyst may ask for."""
+def make_plan(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, work: Work) -> Planned:
+    """The plan of a request, from public numbers alone; refuses what would take too much work.
 
-    work: Work
-    queued_jobs: int
-    rehearsals_per_minute: int
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A job that was accepted, now or when the same Idempotency-Key first came."""
-
-    job: Job
-    replayed: bool
-
-
-def make_plan(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, work: Work) -> Plan:
-    """The plan of a request, from public numbers alone; refuses what would take too much work."""
+    A plan is a pure function of the domain and the request, so the latest ones are remembered.
+    """
     datasets.require_sealed(dataset)
-    domain = datasets.domain_of(dataset)
-    options = dict(body.options)
-    if body.sites is not None:
-        options["sites"] = sites.as_option(sites.find(session, dataset, body.sites))
-    budget = _budget(dataset, grant, body)
-    plan = registry.plan(
-        domain,
-        Request(k=body.k, budget=budget, objective=body.objective, algorithm=body.algorithm, options=options),
+    public = _public(json.dumps(dataset.domain, sort_keys=True))
+    options = json.dumps(body.options, sort_keys=True)
+    budget = _budget(dataset, grant, body, public.domain.size)
+    request = Request(
+        k=body.k,
+        budget=budget,
+        objective=body.objective,
+        algorithm=body.algorithm,
+        options=dict(body.options),
     )
-    plan.work.require_within(work)
-    return plan
+    if body.sites is not None:
+        chosen = sites.as_option(sites.find(session, dataset, body.sites))
+        request = replace(request, options={**body.options, "sites": chosen})
+        planned = Planned.of(registry.plan(public.domain, request))
+    elif len(options) > _LONGEST_OPTIONS:
+        planned = Planned.of(registry.plan(public.domain, request))
+    else:
+        planned = _remembered(
+            public, _Asked(f"{body.k} {body.objective} {body.algorithm} {options}", budget, request)
+        )
+    planned.plan.work.require_within(work)
+    return planned
 
 
-def _budget(dataset: Dataset, grant: Grant, body: PlanBody) -> Budget:
+@dataclass(frozen=True)
+class _Public:
+    """A domain, known by its fingerprint."""
+
+    fingerprint: str
+    domain: Domain = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request, known by its text and its budget."""
+
+    text: str
+    budget: Budget
+    request: Request = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _public(text: str) -> _Public:
+    domain = domain_from_json(json.loads(text))
+    return _Public(domain.fingerprint, domain)
+
+
+@lru_cache(maxsize=_PLANS)
+def _remembered(public: _Public, asked: _Asked) -> Planned:
+    return Planned.of(registry.plan(public.domain, asked.request))
+
+
+def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int) -> Budget:
     offered = min(dataset.delta_units, grant.delta_units) > 0
     if body.delta is None:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not offered or pure:
             return Budget.of(body.epsilon)
-        computed = Budget.at_most("1", default_delta(datasets.domain_of(dataset).size))
+        computed = Budget.at_most("1", default_delta(size))
         return Budget.of(body.epsilon, computed.delta_text)
     budget = Budget.of(body.epsilon, body.delta)
     if not budget.is_pure and not offered:
@@ -103,8 +120,9 @@ def _budget(dataset: Dataset, grant: Grant, body: PlanBody) -> Budget:
     return budget
 
 
-def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[str, Any]:
+def quote(session: Session, dataset: Dataset, grant: Grant, planned: Planned) -> dict[str, Any]:
     """A plan with its cost, what would remain, and whether it fits now; costs nothing."""
+    plan = planned.plan
     cost = accounting.cost_of(dataset.accountant, plan)
     rooms = {
         "budget": ledger.balance(ledger.find(session, dataset.id)).remaining,
@@ -119,127 +137,14 @@ def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[
         if fits
     }
     return {
-        "plan": plan.to_json(),
-        "digest": plan.digest,
+        "plan": planned.stored,
+        "digest": planned.digest,
         "cost": accounting.amount(dataset.accountant, cost, dataset.delta_units),
         "fits": fits,
         "remaining_after": after or None,
         "forecast": dict(plan.forecast),
         "warnings": datasets.warnings(dataset, plan.domain),
     }
-
-
-def replay(session: Session, caller: Caller, body: JobBody, key: str | None) -> Job | None:
-    """The job that this Idempotency-Key made before, if its body was the same."""
-    if key is None:
-        return None
-    job = session.scalars(
-        select(Job).where(Job.principal_id == caller.id, Job.idempotency_key == key)
-    ).one_or_none()
-    if job is not None and job.request_digest != _digest(body):
-        raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
-    return job
-
-
-def submit(
-    session: Session,
-    caller: Caller,
-    body: JobBody,
-    plan: Plan,
-    *,
-    key: str | None,
-    limits: Limits,
-    now: datetime,
-) -> Submission:
-    """Reserve and enqueue, in the caller's one transaction, with both accounts locked after the analyst."""
-    dataset, grant = datasets.find(session, body.dataset, caller)
-    assert grant is not None
-    # One submission of an analyst at a time, whatever the dataset: limits and keys count across datasets.
-    session.execute(select(Principal.id).where(Principal.id == caller.id).with_for_update(key_share=True))
-    accounts = ledger.lock(session, dataset.id, grant.id)
-    session.refresh(dataset)
-    session.refresh(grant)
-    if grant.revoked_at is not None:
-        raise NotFound(f"there is no dataset named {body.dataset}, or you have no grant for it")
-    earlier = replay(session, caller, body, key)
-    if earlier is not None:
-        return Submission(earlier, replayed=True)
-    datasets.require_sealed(dataset)
-    _limit(session, caller, body, limits, now)
-    cost = NOTHING if body.rehearsal else accounting.cost_of(dataset.accountant, plan)
-    job = Job(
-        id=str(uuid.uuid4()),
-        dataset_id=dataset.id,
-        principal_id=caller.id,
-        grant_id=grant.id,
-        rehearsal=body.rehearsal,
-        request=body.model_dump(mode="json", exclude_none=True),
-        plan=plan.to_json(),
-        plan_digest=plan.digest,
-        loss_units=cost.loss,
-        delta_units=cost.delta,
-        state="queued",
-        reason="",
-        attempts=0,
-        queued_at=now,
-        progress={},
-        idempotency_key=key,
-        request_digest=_digest(body),
-    )
-    if not body.rehearsal:
-        try:
-            ledger.reserve(session, accounts, job.id, cost, actor=caller.name, at=now)
-        except ledger.Overdrawn as refusal:
-            raise _refusal(dataset, grant, refusal) from refusal
-    faults.reach("submit.reserved")
-    try:
-        with session.begin_nested():
-            session.add(job)
-    except IntegrityError as error:  # the same key, at the same moment, for another dataset
-        raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one") from error
-    return Submission(job, replayed=False)
-
-
-def _limit(session: Session, caller: Caller, body: JobBody, limits: Limits, now: datetime) -> None:
-    if queue.unfinished(session, caller.id) >= limits.queued_jobs:
-        raise TooManyQueued(
-            f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
-            headers={"Retry-After": "5"},
-            limit=limits.queued_jobs,
-        )
-    if body.rehearsal:
-        recent = session.scalar(
-            select(func.count()).where(
-                Job.principal_id == caller.id, Job.rehearsal.is_(True), Job.queued_at > now - _MINUTE
-            )
-        )
-        if (recent or 0) >= limits.rehearsals_per_minute:
-            raise RateLimited(
-                f"at most {limits.rehearsals_per_minute} rehearsals a minute; wait a little",
-                headers={"Retry-After": "60"},
-                limit=limits.rehearsals_per_minute,
-            )
-
-
-def _refusal(dataset: Dataset, grant: Grant, refusal: ledger.Overdrawn) -> BudgetExhausted | CapExhausted:
-    held, accountant = refusal.balance, dataset.accountant
-    delta_units = dataset.delta_units if refusal.whose == "dataset" else grant.delta_units
-    numbers: dict[str, Any] = {
-        "requested": accounting.amount(accountant, refusal.requested, delta_units),
-        "total": accounting.amount(accountant, held.total, delta_units),
-        "spent": accounting.amount(accountant, held.spent, delta_units),
-        "reserved": accounting.amount(accountant, held.reserved, delta_units),
-        "remaining": accounting.amount(accountant, held.remaining, delta_units),
-    }
-    asked, left = (_words(numbers[name]) for name in ("requested", "remaining"))
-    if refusal.whose == "dataset":
-        return BudgetExhausted(f"{dataset.name} has {left} left; this asks for {asked}", **numbers)
-    return CapExhausted(f"your cap on {dataset.name} has {left} left; this asks for {asked}", **numbers)
-
-
-def _words(amount: dict[str, str]) -> str:
-    first = "rho" if "rho" in amount else "epsilon"
-    return f"{first} {amount[first]} and delta {amount['delta']}"
 
 
 def cancel(session: Session, job: Job, *, actor: str, now: datetime) -> None:
@@ -316,13 +221,23 @@ def seen(job: Job, dataset: Dataset, caller: Caller, now: datetime) -> Seen:
 
 def facts(session: Session, job: Job, dataset: Dataset, caller: Caller, now: datetime) -> dict[str, Any]:
     """A job on the wire."""
+    if job.principal_id == caller.id:
+        return own_facts(job, dataset, caller, now)
+    return _facts(job, dataset, caller, session.get_one(Principal, job.principal_id).name, now)
+
+
+def own_facts(job: Job, dataset: Dataset, caller: Caller, now: datetime) -> dict[str, Any]:
+    """A job of the caller's on the wire."""
+    return _facts(job, dataset, caller, caller.name, now)
+
+
+def _facts(job: Job, dataset: Dataset, caller: Caller, analyst: str, now: datetime) -> dict[str, Any]:
     view = seen(job, dataset, caller, now)
-    analyst = session.get_one(Principal, job.principal_id)
     place = f"/v1/jobs/{job.id}"
     return {
         "id": job.id,
         "dataset": dataset.name,
-        "analyst": analyst.name,
+        "analyst": analyst,
         "state": view.state,
         "rehearsal": job.rehearsal,
         "request": job.request,
@@ -339,8 +254,3 @@ def facts(session: Session, job: Job, dataset: Dataset, caller: Caller, now: dat
         "message": view.message,
         "links": {"self": place, "result": f"{place}/result", "receipt": f"{place}/receipt"},
     }
-
-
-def _digest(body: JobBody) -> str:
-    text = json.dumps(body.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import cast
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, Table, select
 from sqlalchemy.orm import Session
 
 from service.amounts import Cost
+from service.db import padded
 from service.tables import Account, LedgerEntry
 
 __all__ = [
@@ -32,15 +34,19 @@ __all__ = [
     "balance",
     "charge",
     "lock",
+    "lock_several",
     "open_account",
     "raise_total",
     "reserve",
+    "set_aside",
     "set_cap",
+    "store",
     "verify",
     "void",
 ]
 
 GENESIS = "0" * 64
+_ENTRIES = cast(Table, LedgerEntry.__table__)
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,21 @@ def lock(session: Session, dataset_id: int, grant_id: int | None = None) -> Acco
     return Accounts(dataset, grant)
 
 
+def lock_several(
+    session: Session, dataset_id: int, grant_ids: Sequence[int]
+) -> tuple[Account, dict[int, Account]]:
+    """Lock the dataset's account, then those of some of its grants, in the order of their numbers."""
+    dataset = lock(session, dataset_id).dataset
+    found = session.scalars(
+        select(Account)
+        .where(Account.dataset_id == dataset_id, Account.grant_id.in_(padded(grant_ids)))
+        .order_by(Account.id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    return dataset, {account.grant_id: account for account in found if account.grant_id is not None}
+
+
 def open_account(session: Session, dataset_id: int, total: Cost, *, actor: str, at: datetime) -> Account:
     """Open the account of a new dataset with its total."""
     account = _new_account(dataset_id, None, total)
@@ -148,6 +169,16 @@ def reserve(
     session: Session, accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime
 ) -> None:
     """Set `cost` aside for a job in both accounts, or raise Overdrawn and change nothing."""
+    session.add(set_aside(accounts, job_id, cost, actor=actor, at=at))
+    session.flush()
+
+
+def set_aside(accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime) -> LedgerEntry:
+    """Move `cost` to what is reserved in both accounts, or raise Overdrawn and change nothing.
+
+    Returns the entry that tells it, the next of the chain. Whoever sets several costs aside must `store`
+    all their entries in the order they were made, in the same transaction.
+    """
     grant = _grant(accounts)
     for whose, account in (("dataset", accounts.dataset), ("grant", grant)):
         held = balance(account)
@@ -156,10 +187,18 @@ def reserve(
     for account in (accounts.dataset, grant):
         account.loss_reserved += cost.loss
         account.delta_reserved += cost.delta
-    _append(
-        session, accounts.dataset, "reserve", cost, actor=actor, at=at, grant_id=grant.grant_id, job_id=job_id
+    return _entry(
+        accounts.dataset, "reserve", cost, actor=actor, at=at, grant_id=grant.grant_id, job_id=job_id
     )
+
+
+def store(session: Session, made: Sequence[LedgerEntry]) -> None:
+    """Write entries that `set_aside` made, with the accounts they belong to."""
     session.flush()
+    if made:
+        columns = [column.key for column in _ENTRIES.columns if column.key != "id"]
+        rows = [{name: getattr(entry, name) for name in columns} for entry in made]
+        session.connection().execute(_ENTRIES.insert(), rows)
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
@@ -305,6 +344,20 @@ def _append(
     grant_id: int | None = None,
     job_id: str | None = None,
 ) -> None:
+    session.add(_entry(account, kind, cost, actor=actor, at=at, grant_id=grant_id, job_id=job_id))
+
+
+def _entry(
+    account: Account,
+    kind: str,
+    cost: Cost,
+    *,
+    actor: str,
+    at: datetime,
+    grant_id: int | None,
+    job_id: str | None,
+) -> LedgerEntry:
+    """The next link of the chain whose end the account remembers."""
     entry = LedgerEntry(
         dataset_id=account.dataset_id,
         sequence=account.entries + 1,
@@ -319,7 +372,7 @@ def _append(
     )
     entry.hash = _hash(entry)
     account.entries, account.head = entry.sequence, entry.hash
-    session.add(entry)
+    return entry
 
 
 def _hash(entry: LedgerEntry) -> str:

@@ -33,6 +33,7 @@ __all__ = [
     "ApiKey",
     "AuditEvent",
     "Base",
+    "Counter",
     "Dataset",
     "DatasetChunk",
     "Grant",
@@ -304,6 +305,12 @@ class Job(Base):
         UniqueConstraint("principal_id", "idempotency_key"),
         CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
         Index("ix_jobs_state_number", "state", "number"),
+        Index(
+            "ix_jobs_unfinished",
+            "principal_id",
+            sqlite_where=text("state IN ('queued', 'running')"),
+            postgresql_where=text("state IN ('queued', 'running')"),
+        ),
     )
 
 
@@ -329,3 +336,13 @@ class AuditEvent(Base):
     action: Mapped[str] = mapped_column(String(32))
     dataset_id: Mapped[int | None] = mapped_column(Key, ForeignKey("datasets.id"), index=True)
     details: Mapped[dict[str, Any]]
+
+
+class Counter(Base):
+    """A number that only grows, for operators: refusals, waiting times, chunks read."""
+
+    __tablename__ = "counters"
+
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    label: Mapped[str] = mapped_column(String(32), primary_key=True)
+    value: Mapped[int] = mapped_column(BigInteger)

@@ -54,12 +54,12 @@ def create_app(
     app.state.context = Context(settings, opened, clock or SystemClock())
     for router in (
         *extra_routers,
-        ops.router,
-        principals.router,
+        jobs.router,  # the busiest first: routes are tried in this order
         datasets.router,
         budgets.router,
         sites.router,
-        jobs.router,
+        principals.router,
+        ops.router,
     ):
         app.include_router(router)
     problems.install(app)

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from core.plan import Work
+from service.api.desk import Desk
 from service.clock import Clock, SystemClock
 from service.db import Database
 from service.errors import RateLimited
-from service.jobs import Limits
 from service.settings import Settings
+from service.submissions import Limits
 
 __all__ = ["Context", "PlanLimiter"]
 
@@ -51,9 +52,11 @@ class Context:
     database: Database
     clock: Clock = field(default_factory=SystemClock)
     plans: PlanLimiter = field(init=False)
+    desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
         self.plans = PlanLimiter(self.settings.plans_per_minute)
+        self.desk = Desk(self.database, self.clock, self.limits)
 
     @property
     def limits(self) -> Limits:

@@ -7,6 +7,7 @@ import binascii
 import re
 from typing import Annotated, Any, Literal
 
+from anyio import from_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -24,7 +25,9 @@ from service.schemas.common import NAME_PATTERN
 from service.schemas.data import DatasetBody, DatasetFacts, DatasetPage, Retirement, UploadReport
 from service.tables import Dataset
 from service.uploads.batch import Wanted
-from service.uploads.encode import Encoded, Upload, encode_upload
+from service.uploads.chunks import BegunAgain
+from service.uploads.encode import Upload
+from service.uploads.pipeline import Pipeline
 from service.uploads.spool import FORMATS, Spool
 
 __all__ = ["DatasetName", "router"]
@@ -117,30 +120,24 @@ async def upload_data(
     if earlier is not None:
         return UploadReport.model_validate(earlier)
     spool = Spool(context.settings.spool_directory, context.settings.max_upload_bytes)
+    upload = Upload(
+        spool,
+        request.headers.get("content-type", ""),
+        Wanted(datasets.domain_of(dataset), dataset.id_column),
+        on_bad_row == "drop",
+        context.settings.chunk_bytes,
+        context.settings.spool_directory,
+        context.settings.max_upload_bytes,
+    )
+    pipeline = Pipeline(upload).start()
     try:
         await _receive(request, spool, Pace(context.settings))
         faults.reach("upload.received")
         spool.check(announced)
-        upload = Upload(
-            spool,
-            request.headers.get("content-type", ""),
-            Wanted(datasets.domain_of(dataset), dataset.id_column),
-            on_bad_row == "drop",
-            context.settings.chunk_bytes,
-            context.settings.spool_directory,
-            context.settings.max_upload_bytes,
-        )
-        encoded = await run_in_threadpool(encode_upload, upload)
-        faults.reach("upload.encoded")
-        try:
-            if await request.is_disconnected():
-                raise ClientDisconnect
-            report = encoded.report(spool, datasets.warnings(dataset, upload.wanted.domain))
-            await run_in_threadpool(_store, context, dataset, encoded, report, caller)
-        finally:
-            encoded.chunks.close()
+        report = await run_in_threadpool(_store, context, dataset, pipeline, upload, caller, request)
     finally:
-        spool.close()
+        spool.abandon()
+        await run_in_threadpool(pipeline.close)
     return UploadReport.model_validate(report)
 
 
@@ -157,27 +154,51 @@ def _find_draft(
 
 async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
     """Spool the body to disk in large pieces, off the event loop."""
-    pending = bytearray()
+    pending: list[bytes] = []
+    held = 0
     more = True
     while more:
         message = await pace.next(request.receive)
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        pending += message.get("body", b"")
+        pending.append(message.get("body", b""))
+        held += len(pending[-1])
         more = message.get("more_body", False)
-        if len(pending) >= _WRITE_AT or not more:
-            await run_in_threadpool(spool.write, bytes(pending))
-            pending.clear()
+        if held >= _WRITE_AT or not more:
+            await run_in_threadpool(spool.write, *pending)
+            pending, held = [], 0
+    spool.finish()
 
 
 def _store(
-    context: Context, dataset: Dataset, encoded: Encoded, report: dict[str, Any], caller: Caller
-) -> None:
-    with context.database.write() as session:
-        datasets.seal(
-            session, dataset.id, encoded.chunks.chunks(), report, actor=caller.name, at=context.clock.now()
-        )
-    faults.reach("upload.committed")
+    context: Context, dataset: Dataset, pipeline: Pipeline, upload: Upload, caller: Caller, request: Request
+) -> dict[str, Any]:
+    """Store chunks as they become ready and seal the dataset, in one transaction that begins here.
+
+    It begins when the body is whole, so that a slow sender holds no connection to the database. SQLite has
+    one writer at a time: there it begins only when every chunk is ready.
+    """
+    if context.database.is_sqlite:
+        pipeline.result()
+
+    def report() -> dict[str, Any]:
+        encoded = pipeline.result()
+        faults.reach("upload.encoded")
+        if from_thread.run(request.is_disconnected):
+            raise ClientDisconnect
+        return encoded.report(upload.spool, datasets.warnings(dataset, upload.wanted.domain))
+
+    while True:
+        try:
+            with context.database.write() as session:
+                now = context.clock.now()
+                said = datasets.seal(
+                    session, dataset.id, pipeline.chunks(), report, actor=caller.name, at=now
+                )
+        except BegunAgain:
+            continue
+        faults.reach("upload.committed")
+        return said
 
 
 def _digest(header: str | None) -> str | None:

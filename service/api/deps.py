@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from service import auth
 from service.api.context import Context
 from service.auth import Caller
 from service.errors import Forbidden, InvalidRequest, Unauthorized
@@ -30,7 +29,7 @@ __all__ = [
 bearer = HTTPBearer(auto_error=False, description="A key, as `Authorization: Bearer <key>`")
 
 
-def services(request: Request) -> Context:
+async def services(request: Request) -> Context:
     """The parts of this process."""
     context: Context = request.app.state.context
     return context
@@ -39,15 +38,14 @@ def services(request: Request) -> Context:
 Services = Annotated[Context, Depends(services)]
 
 
-def _caller(
+async def _caller(
     context: Services, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 ) -> Caller:
     if credentials is None:
         raise Unauthorized(
             "send your key as `Authorization: Bearer <key>`", headers={"WWW-Authenticate": "Bearer"}
         )
-    with context.database.read() as session:
-        caller = auth.authenticate(session, credentials.credentials, context.clock.now())
+    caller = await context.desk.callers.ask(credentials.credentials)
     if caller is None:
         raise Unauthorized(
             "this key is unknown, expired or revoked; ask a curator for a new one",
@@ -59,13 +57,13 @@ def _caller(
 Anyone = Annotated[Caller, Depends(_caller)]
 
 
-def _curator(caller: Anyone) -> Caller:
+async def _curator(caller: Anyone) -> Caller:
     if not caller.is_curator:
         raise Forbidden("only curators may do this")
     return caller
 
 
-def _analyst(caller: Anyone) -> Caller:
+async def _analyst(caller: Anyone) -> Caller:
     if caller.is_curator:
         raise Forbidden("only analysts may do this; use an analyst's key")
     return caller

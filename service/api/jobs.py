@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
-from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
 from service import datasets, faults, jobs
 from service.api.context import Context
 from service.api.deps import Analyst, Anyone, Limit, Services, cursor_from, cursor_to
+from service.api.desk import Known, Wish
 from service.api.links import links
 from service.api.problems import answers
 from service.api.strict import StrictRoute
@@ -32,6 +33,7 @@ from service.schemas.work import (
     Receipt,
     ResultFacts,
 )
+from service.submissions import Order, Planned, Submission
 from service.tables import Result
 
 __all__ = ["router"]
@@ -82,41 +84,36 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
 @router.post(
     "/jobs",
     status_code=202,
+    response_model=JobFacts,
     responses={
         **answers(*_PLANNING, "budget-exhausted", "cap-exhausted", "idempotency-mismatch", "too-many-queued"),
         **links(202, "job"),
     },
 )
-def submit_job(
+async def submit_job(
     body: JobBody,
     caller: Analyst,
     context: Services,
-    response: Response,
     idempotency_key: Annotated[
         str | None,
         Header(pattern=r"^[\x21-\x7e]{1,128}$", description="repeating it repeats the answer, not the job"),
     ] = None,
-) -> JobFacts:
+) -> Response:
     """Submit a job: its cost is reserved now, and charged when a worker takes it."""
     now = context.clock.now()
-    with context.database.read() as session:
-        # Planning only needs public facts that cannot change any more, so it holds no lock.
-        dataset, grant = datasets.find(session, body.dataset, caller)
-        assert grant is not None
-        earlier = jobs.replay(session, caller, body, idempotency_key)
-        if earlier is not None:
-            return _accepted(session, jobs.Submission(earlier, replayed=True), caller, context, response)
-        plan = jobs.make_plan(session, dataset, grant, body, context.limits.work)
+    known = await context.desk.lookups.ask(Wish(caller, body, idempotency_key))
+    if known.earlier is not None:
+        return _accepted(Submission(known.earlier, known.dataset, replayed=True), caller, context)
+    # Planning only needs public facts that cannot change any more, so it holds no lock.
+    planned = await run_in_threadpool(_plan, context, known, body)
     faults.reach("submit.planned")
-    with context.database.write() as session:
-        submission = jobs.submit(
-            session, caller, body, plan, key=idempotency_key, limits=context.limits, now=now
-        )
-        session.flush()
-        faults.reach("submit.enqueued")
-        accepted = _accepted(session, submission, caller, context, response)
-    faults.reach("submit.committed")
-    return accepted
+    order = Order(caller, body, planned, idempotency_key, known.dataset.id, known.grant.id, now)
+    return _accepted(await context.desk.submissions.ask(order), caller, context)
+
+
+def _plan(context: Context, known: Known, body: JobBody) -> Planned:
+    with context.database.read() as session:  # connects only where a set of sites must be looked up
+        return jobs.make_plan(session, known.dataset, known.grant, body, context.limits.work)
 
 
 @router.get("/jobs", responses=answers())
@@ -201,15 +198,14 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     return JSONResponse(_released(job_id, caller, context).receipt)
 
 
-def _accepted(
-    session: Session, submission: jobs.Submission, caller: Caller, context: Context, response: Response
-) -> JobFacts:
-    job, dataset = jobs.find(session, submission.job.id, caller)
-    response.headers["Location"] = f"/v1/jobs/{job.id}"
-    response.headers["Retry-After"] = "1"
+def _accepted(submission: Submission, caller: Caller, context: Context) -> Response:
+    job = submission.job
+    headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"}
     if submission.replayed:
-        response.headers["Idempotency-Replayed"] = "true"
-    return JobFacts.model_validate(jobs.facts(session, job, dataset, caller, context.clock.now()))
+        headers["Idempotency-Replayed"] = "true"
+    said = jobs.own_facts(job, submission.dataset, caller, context.clock.now())
+    body = JobFacts.model_validate(said).model_dump_json()
+    return Response(body, status_code=202, headers=headers, media_type="application/json")
 
 
 def _released(job_id: str, caller: Caller, context: Context) -> Result:

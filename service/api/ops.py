@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
-from sqlalchemy import func, select, text
+from prometheus_client import CONTENT_TYPE_LATEST
+from sqlalchemy import text
 
 import migrations
 from service import auth
@@ -18,7 +18,7 @@ from service.api.context import Context
 from service.api.deps import Services, bearer
 from service.api.problems import answers
 from service.errors import PROBLEMS, Forbidden, NotFound, Unauthorized, Unavailable
-from service.tables import Job, LedgerEntry
+from service.metrics import measure
 
 __all__ = ["router"]
 
@@ -54,7 +54,8 @@ def metrics(
 ) -> Response:
     """Prometheus metrics, for curators and for the scraper's token."""
     _require_operator(context, credentials)
-    return Response(_measure(context), media_type=CONTENT_TYPE_LATEST)
+    with context.database.read() as session:
+        return Response(measure(session, context.clock.now()), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/docs", response_class=HTMLResponse, responses={200: _PAGE})
@@ -103,21 +104,3 @@ def _require_operator(context: Context, credentials: HTTPAuthorizationCredential
         raise Unauthorized("this key is unknown, expired or revoked", headers={"WWW-Authenticate": "Bearer"})
     if not caller.is_curator:
         raise Forbidden("metrics are for curators: they tell how long jobs take")
-
-
-def _measure(context: Context) -> bytes:
-    """Read off the database, so that every API process answers the same."""
-    registry = CollectorRegistry()
-    jobs = Gauge("cairn_jobs", "Jobs by state.", ["state"], registry=registry)
-    entries = Gauge("cairn_ledger_entries", "Ledger entries by kind.", ["kind"], registry=registry)
-    age = Gauge("cairn_queue_age_seconds", "Age of the oldest queued job.", registry=registry)
-    with context.database.read() as session:
-        found = session.execute(select(Job.state, func.count()).group_by(Job.state))
-        counted = {state: count for state, count in found}  # noqa: C416 rows are no pairs to the type checker
-        for state in ("queued", "running", "succeeded", "failed", "cancelled"):
-            jobs.labels(state).set(counted.get(state, 0))
-        for kind, count in session.execute(select(LedgerEntry.kind, func.count()).group_by(LedgerEntry.kind)):
-            entries.labels(kind).set(count)
-        oldest = session.scalar(select(func.min(Job.queued_at)).where(Job.state == "queued"))
-    age.set((context.clock.now() - oldest).total_seconds() if oldest else 0)
-    return generate_latest(registry)

@@ -58,7 +58,8 @@ class Pace:
         due = self._started + self._idle + self._received / self._speed
         patience = min(self._idle, due - time.monotonic())
         try:
-            message = await asyncio.wait_for(receive(), max(0.0, patience))
+            async with asyncio.timeout(max(0.0, patience)):  # unlike `wait_for`, it starts no task
+                message = await receive()
         except TimeoutError:
             raise InvalidRequest("the body did not arrive in time; send it again", status=408) from None
         self._received += len(message.get("body", b""))

@@ -8,10 +8,12 @@ little-endian.
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Condition
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ import scipy.sparse as sp
 
 from core.domain import Domain
 
-__all__ = ["ChunkFile", "StoredChunk", "decode_payload"]
+__all__ = ["BegunAgain", "ChunkFile", "StoredChunk", "decode_payload"]
 
 _INT64, _INT32, _INT16 = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i2")
 
@@ -36,20 +38,38 @@ class StoredChunk:
     payload: bytes
 
 
+class BegunAgain(Exception):
+    """The chunks that were handed out are void: the rows are read once more from the start."""
+
+
 class ChunkFile:
-    """Takes encoded rows in any pieces and gives them back as chunks of equal size."""
+    """Takes encoded rows in any pieces from one thread, and hands them to another as chunks of equal size."""
 
     def __init__(self, domain: Domain, chunk_bytes: int, directory: Path | None):
         self._domain = domain
         width = {"dense": 2 * domain.dimension, "ids": 4, "sparse": 384}[domain.kind]
         self._chunk_rows = max(1, chunk_bytes // width)
         self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 closed by close()
-        self._index: list[tuple[int, int, int]] = []  # first record, rows, bytes
+        self._news = Condition()
+        self._ended = False
+        self._fault: BaseException | None = None
+        self._beginnings = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._index: list[tuple[int, int, int, int]] = []  # place in the file, first record, rows, bytes
         self._pending: list[sp.csr_array] = []
-        self.pending_rows = 0
-        self._pending_bytes = 0
-        self.rows = 0
-        self.bytes = 0
+        self._pending_bytes = self._place = 0
+        self.pending_rows = self.rows = self.bytes = 0
+
+    def begin_again(self) -> None:
+        """Forget everything; whoever is taking chunks gets BegunAgain."""
+        with self._news:
+            self._file.seek(0)
+            self._file.truncate()
+            self._beginnings += 1
+            self._begin()
+            self._news.notify_all()
 
     def add(self, encoded: Any) -> None:
         """Take some more encoded rows."""
@@ -78,18 +98,53 @@ class ChunkFile:
             self._file.write(payload)
             self._pending, self._pending_bytes = [], len(payload)
             self.bytes += len(payload)
-        self._index.append((self.rows, self.pending_rows, self._pending_bytes))
+        self._file.flush()
+        with self._news:
+            self._index.append((self._place, self.rows, self.pending_rows, self._pending_bytes))
+            self._news.notify_all()
+        self._place += self._pending_bytes
         self.rows += self.pending_rows
         self.pending_rows = self._pending_bytes = 0
 
-    def chunks(self) -> Iterator[StoredChunk]:
-        """Every chunk in order, one at a time in memory; an upload without rows has one empty chunk."""
+    def end(self) -> None:
+        """Say that there are no more rows; an upload without rows has one empty chunk."""
         if self.pending_rows or not self._index:
             self._seal()
-        self._file.seek(0)
-        for ordinal, (first, rows, size) in enumerate(self._index):
-            payload = self._file.read(size)
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    def fail(self, fault: BaseException) -> None:
+        """Say that there will be no upload; whoever is taking chunks gets the fault."""
+        with self._news:
+            self._fault = fault
+            self._news.notify_all()
+
+    def chunks(self) -> Iterator[StoredChunk]:
+        """Every chunk in order, one at a time in memory, waiting for those that are not ready yet."""
+        with self._news:
+            beginning = self._beginnings
+        ordinal = 0
+        while True:
+            with self._news:
+                self._news.wait_for(
+                    lambda: (
+                        self._fault is not None
+                        or self._beginnings != beginning
+                        or self._ended
+                        or ordinal < len(self._index)  # noqa: B023 called at once
+                    )
+                )
+                if self._fault is not None:
+                    raise self._fault
+                if self._beginnings != beginning:
+                    raise BegunAgain
+                if ordinal == len(self._index):
+                    return
+                place, first, rows, size = self._index[ordinal]
+            payload = os.pread(self._file.fileno(), size, place)
             yield StoredChunk(ordinal, first, rows, hashlib.sha256(payload).hexdigest(), payload)
+            ordinal += 1
 
     def close(self) -> None:
         """Let the file go."""

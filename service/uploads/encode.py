@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,9 +29,8 @@ _LONGEST_NAME = 128
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """An upload as chunks, and what the curator is told about it."""
+    """What the curator is told about an upload whose chunks are all ready."""
 
-    chunks: ChunkFile
     format: str
     rows: int
     clipped_rows: int
@@ -56,7 +56,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Upload:
-    """An upload that is on disk, with the public facts and choices that its reading depends on."""
+    """An upload that is on disk or arriving, with the public facts and choices its reading depends on."""
 
     spool: Spool
     content_type: str
@@ -66,25 +66,33 @@ class Upload:
     directory: Path | None
     most_bytes: int
 
+    def chunk_file(self) -> ChunkFile:
+        """An empty file for the chunks."""
+        return ChunkFile(self.wanted.domain, self.chunk_bytes, self.directory)
 
-def encode_upload(upload: Upload) -> Encoded:
-    """Read the whole upload; every fault in it is raised as BadFormat or BadRows."""
+
+def encode_upload(upload: Upload, chunks: ChunkFile) -> Encoded:
+    """Read the whole upload into `chunks`; every fault in it is raised as BadFormat or BadRows.
+
+    CSV is read while it still arrives; other formats are read when they are whole.
+    """
     file = upload.spool.view()
     format_name = detect(upload.content_type, file.read(16))
     if upload.wanted.domain.kind == "sparse" and format_name != "npz":
         raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
+    bad = BadRowList(upload.drop_bad_rows)
     if format_name == "csv":
         header = read_header(file, upload.wanted)
         ignored = header.matched.ignored
         try:
-            bad = BadRowList(upload.drop_bad_rows)
-            return _collect(upload, format_name, read_csv_fast(upload.spool.view(), header), bad, ignored)
+            fast = read_csv_fast(upload.spool.view(), header)
+            return _collect(upload, format_name, fast, chunks, bad, ignored)
         except Unclean:
-            bad = BadRowList(upload.drop_bad_rows)
-            return _collect(upload, format_name, read_csv_carefully(file, header, bad), bad, ignored)
-    bad = BadRowList(upload.drop_bad_rows)
+            chunks.begin_again()
+            return _collect(upload, format_name, read_csv_carefully(file, header, bad), chunks, bad, ignored)
+    upload.spool.wait()
     ignored, batches = _reader(upload, format_name, bad)
-    return _collect(upload, format_name, batches, bad, ignored)
+    return _collect(upload, format_name, batches, chunks, bad, ignored)
 
 
 def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[str, ...], Iterator[Batch]]:
@@ -98,14 +106,20 @@ def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[st
 
 
 def _collect(
-    upload: Upload, format_name: str, batches: Iterator[Batch], bad: BadRowList, ignored: tuple[str, ...]
+    upload: Upload,
+    format_name: str,
+    batches: Iterator[Batch],
+    chunks: ChunkFile,
+    bad: BadRowList,
+    ignored: tuple[str, ...],
 ) -> Encoded:
     domain = upload.wanted.domain
-    chunks = ChunkFile(domain, upload.chunk_bytes, upload.directory)
     people = RowsPerPerson(domain.rows_per_person) if upload.wanted.id_column else None
     clipped = over = 0
+    reading = _limited(batches, bad)
     try:
-        for batch in _limited(batches, bad):
+        for batch in reading:
+            upload.spool.wait(0)  # Abandoned here, where nobody wants the rows any more
             if people is not None and batch.people is not None:
                 kept = batch.only(people.keep(batch.people))
                 over += len(batch) - len(kept)
@@ -117,24 +131,23 @@ def _collect(
                     f"the rows unpack to more than {upload.most_bytes} bytes", limit=upload.most_bytes
                 )
         bad.settle()
-    except BaseException:
-        chunks.close()
-        raise
     finally:
+        reading.close()  # now: what a reader keeps on disk must not wait for the garbage collector
         if people is not None:
             people.close()
-    total = chunks.rows + chunks.pending_rows
-    return Encoded(chunks, format_name, total, clipped, bad, over, ignored)
+    chunks.end()
+    return Encoded(format_name, chunks.rows, clipped, bad, over, ignored)
 
 
-def _limited(batches: Iterator[Batch], bad: BadRowList) -> Iterator[Batch]:
+def _limited(batches: Iterator[Batch], bad: BadRowList) -> Generator[Batch, None, None]:
     """The batches of a file of at most so many rows, good ones and bad ones counted."""
     rows = 0
-    for batch in batches:
-        rows += len(batch)
-        if rows + bad.count > MAX_RECORDS:
-            raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
-        yield batch
+    with closing(cast(Generator[Batch, None, None], batches)):
+        for batch in batches:
+            rows += len(batch)
+            if rows + bad.count > MAX_RECORDS:
+                raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
+            yield batch
 
 
 def _printable(name: str) -> str:
@@ -155,7 +168,10 @@ def count_clipped(domain: Domain, values: Any) -> int:
         return int(np.count_nonzero((values < 0) | (values >= domain.count)))
     with np.errstate(over="ignore"):
         if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
-            outside = (values < np.array(domain.low)) | (values > np.array(domain.high))
+            low, high = np.array(domain.low), np.array(domain.high)
+            if len(values) == 0 or ((values.min(axis=0) >= low).all() and (values.max(axis=0) <= high).all()):
+                return 0  # by far the commonest case, and told faster
+            outside = (values < low) | (values > high)
             return int(np.count_nonzero(outside.any(axis=1)))
         if isinstance(domain, Dense):
             away = values - np.array(domain.centre)

@@ -7,11 +7,12 @@ import io
 import os
 import tempfile
 from pathlib import Path
+from threading import Condition
 from typing import IO, cast
 
 from service.errors import BadFormat, DigestMismatch, TooLarge
 
-__all__ = ["FORMATS", "Spool", "View", "detect"]
+__all__ = ["FORMATS", "Abandoned", "Spool", "View", "detect"]
 
 FORMATS = {
     "text/csv": "csv",
@@ -37,16 +38,21 @@ _MAGIC = {
 }
 
 
-class View(io.RawIOBase):
-    """A file read from a place of its own, so that two readers of one file never move each other.
+class Abandoned(Exception):
+    """The upload was given up while it was being read."""
 
-    A library may go on reading ahead in a thread after its reader was given up. What is asked for beyond
-    the end is not allocated either, whatever length a damaged file announces.
+
+class View(io.RawIOBase):
+    """A spool read from a place of its own, so that two readers of one file never move each other.
+
+    Where bytes have not arrived yet, reading waits for them. A library may go on reading ahead in a thread
+    after its reader was given up. What is asked for beyond the end is not allocated either, whatever length
+    a damaged file announces.
     """
 
-    def __init__(self, file: IO[bytes]):
-        self._descriptor = os.dup(file.fileno())
-        self._size = os.fstat(self._descriptor).st_size
+    def __init__(self, spool: Spool):
+        self._spool = spool
+        self._descriptor = os.dup(spool.file.fileno())
         self._place = 0
 
     def fileno(self) -> int:
@@ -59,8 +65,10 @@ class View(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes, at most `size` of them; all that are left when it is negative."""
-        left = max(0, self._size - self._place)
+        """The next bytes, `size` of them or what is left; all that are left when it is negative."""
+        everything = size is None or size < 0
+        held = self._spool.wait(None if everything else self._place + (size or 0))
+        left = max(0, held - self._place)
         wanted = left if size is None or size < 0 else min(size, left)
         found = os.pread(self._descriptor, wanted, self._place)
         self._place += len(found)
@@ -68,7 +76,9 @@ class View(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to another place."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place}.get(whence)
+        if start is None:
+            start = self._spool.wait()
         if start + offset < 0:
             raise OSError("a place before the beginning of the file")
         self._place = start + offset
@@ -85,21 +95,49 @@ class View(io.RawIOBase):
 
 
 class Spool:
-    """The body of an upload on its way in: counted, hashed, on disk."""
+    """The body of an upload on its way in: counted, hashed, on disk, and readable while it still arrives."""
 
     def __init__(self, directory: Path | None, most_bytes: int):
         self.file: IO[bytes] = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 closed by close()
         self.size = 0
         self._most = most_bytes
         self._hash = hashlib.sha256()
+        self._news = Condition()
+        self._whole = self._abandoned = False
 
-    def write(self, piece: bytes) -> None:
+    def write(self, *pieces: bytes) -> None:
         """Take the next bytes; TooLarge as soon as they are too many."""
-        self.size += len(piece)
-        if self.size > self._most:
+        size = self.size + sum(map(len, pieces))
+        if size > self._most:
             raise TooLarge(f"an upload may have at most {self._most} bytes", limit=self._most)
-        self._hash.update(piece)
-        self.file.write(piece)
+        for piece in pieces:
+            self._hash.update(piece)
+            self.file.write(piece)
+        with self._news:
+            self.size = size
+            self._news.notify_all()
+
+    def finish(self) -> None:
+        """Say that the last byte has arrived."""
+        with self._news:
+            self._whole = True
+            self._news.notify_all()
+
+    def abandon(self) -> None:
+        """Give the upload up: whoever reads it, or waits for more of it, gets Abandoned."""
+        with self._news:
+            self._abandoned = True
+            self._news.notify_all()
+
+    def wait(self, size: int | None = None) -> int:
+        """Wait until `size` bytes, or all, have arrived; returns how many there are."""
+        with self._news:
+            self._news.wait_for(
+                lambda: self._abandoned or self._whole or (size is not None and self.size >= size)
+            )
+            if self._abandoned:
+                raise Abandoned
+            return self.size
 
     @property
     def sha256(self) -> str:
@@ -107,8 +145,8 @@ class Spool:
         return self._hash.hexdigest()
 
     def view(self) -> IO[bytes]:
-        """What has arrived, to be read from the beginning."""
-        return cast(IO[bytes], View(self.file))  # typeshed does not count RawIOBase among them
+        """The upload, to be read from the beginning, while it still arrives if need be."""
+        return cast(IO[bytes], View(self))  # typeshed does not count RawIOBase among them
 
     def check(self, announced: str | None) -> None:
         """DigestMismatch when the bytes are not those that were announced."""

@@ -14,7 +14,7 @@ from core.algorithms import registry
 from core.domain import Dense, Domain
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
-from service import auth, datasets, grants, jobs
+from service import auth, datasets, grants, submissions
 from service.auth import Caller
 from service.clock import SystemClock
 from service.db import Database
@@ -31,7 +31,7 @@ DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
 #: The delta of every job: small enough that the budgets' deltas never run out before their epsilons.
 DELTA = "0.0000001"
 _numbers = itertools.count()
-LIMITS = jobs.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
+LIMITS = submissions.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
 
 
 @cache
@@ -124,16 +124,18 @@ class Scene:
             "sha256": "0" * 64,
             "warnings": [],
         }
-        datasets.seal(session, dataset.id, stored, report, actor="carla", at=at)
+        datasets.seal(session, dataset.id, stored, lambda: report, actor="carla", at=at)
 
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any
-    ) -> jobs.Submission:
+    ) -> submissions.Submission:
         """Submit a small job inside a write session."""
         now = options.pop("at", None) or SystemClock().now()
         key = options.pop("key", None)
         request = body(dataset, epsilon, **options)
-        return jobs.submit(session, who or self.ada, request, plan(epsilon), key=key, limits=LIMITS, now=now)
+        return submissions.submit(
+            session, who or self.ada, request, plan(epsilon), key=key, limits=LIMITS, now=now
+        )
 
     def queued(self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None) -> str:
         """The id of a new queued job."""

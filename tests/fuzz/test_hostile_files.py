@@ -78,16 +78,19 @@ def test_rows_after_a_bad_one_are_all_there(run: int) -> None:
     # The fast reader, given up at the bad row, goes on reading ahead for a while in a thread of its own.
     spool = Spool(None, 64 * MIB)
     spool.write(b"a,b,c\nx\n" + (b"1,2," + b"c" * 1020 + b"\n") * (4 * 1024))
+    spool.finish()
     upload = Upload(spool, CSV, Wanted(DOMAIN), True, MIB, None, 64 * MIB)
-    encoded = encode_upload(upload)
+    chunks = upload.chunk_file()
+    encoded = encode_upload(upload, chunks)
     assert (encoded.rows, encoded.bad.count) == (4 * 1024, 1)
-    encoded.chunks.close()
+    chunks.close()
     spool.close()
 
 
 def test_two_readers_of_one_file_do_not_move_each_other() -> None:
     spool = Spool(None, MIB)
     spool.write(b"0123456789")
+    spool.finish()
     one, two = spool.view(), spool.view()
     assert one.read(4) == b"0123"
     assert two.read(2) == b"01"

