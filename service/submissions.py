@@ -43,6 +43,7 @@ __all__ = [
     "Order",
     "Planned",
     "Submission",
+    "earlier",
     "mismatch",
     "same_request",
     "submit",
@@ -160,7 +161,7 @@ class _Bench:
         self._dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
         found = session.scalars(select(Grant).where(Grant.id.in_(padded(grant_ids))), execution_options=fresh)
         self._grants = {grant.id: grant for grant in found}
-        self._earlier = _earlier(session, [(order.caller.id, order.key) for order in orders])
+        self._earlier = earlier(session, [(order.caller.id, order.key) for order in orders])
         self._unfinished = queue.unfinished(session, people)
         self._rehearsals: dict[int, int] = {}
         #: What is to be written: the entries of the ledger in order, and the rows of the jobs.
@@ -178,9 +179,9 @@ class _Bench:
         body, grant = order.body, self._grants[order.grant_id]
         if grant.revoked_at is not None:
             raise NotFound(f"there is no dataset named {body.dataset}, or you have no grant for it")
-        earlier = same_request(self._earlier.get((order.caller.id, order.key)), body)
-        if earlier is not None:
-            return Submission(earlier, self._dataset, replayed=True)
+        before = same_request(self._earlier.get((order.caller.id, order.key)), body)
+        if before is not None:
+            return Submission(before, self._dataset, replayed=True)
         datasets.require_sealed(self._dataset)
         self._limit(order)
         row = self._row(order)
@@ -259,7 +260,7 @@ def _recent_rehearsals(session: Session, order: Order) -> int:
     return found or 0
 
 
-def _earlier(session: Session, wanted: Sequence[tuple[int, str | None]]) -> dict[tuple[int, str | None], Job]:
+def earlier(session: Session, wanted: Sequence[tuple[int, str | None]]) -> dict[tuple[int, str | None], Job]:
     """The jobs that were made with these Idempotency-Keys, by principal and key."""
     keys = {key for _, key in wanted if key is not None}
     if not keys:

@@ -38,13 +38,15 @@ async def services(request: Request) -> Context:
 Services = Annotated[Context, Depends(services)]
 
 
-async def _caller(
-    context: Services, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
-) -> Caller:
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+
+
+async def _caller(request: Request, credentials: Credentials) -> Caller:
     if credentials is None:
         raise Unauthorized(
             "send your key as `Authorization: Bearer <key>`", headers={"WWW-Authenticate": "Bearer"}
         )
+    context: Context = request.app.state.context
     caller = await context.desk.callers.ask(credentials.credentials)
     if caller is None:
         raise Unauthorized(
@@ -54,21 +56,22 @@ async def _caller(
     return caller
 
 
-Anyone = Annotated[Caller, Depends(_caller)]
-
-
-async def _curator(caller: Anyone) -> Caller:
+async def _curator(request: Request, credentials: Credentials) -> Caller:
+    caller = await _caller(request, credentials)
     if not caller.is_curator:
         raise Forbidden("only curators may do this")
     return caller
 
 
-async def _analyst(caller: Anyone) -> Caller:
+async def _analyst(request: Request, credentials: Credentials) -> Caller:
+    caller = await _caller(request, credentials)
     if caller.is_curator:
         raise Forbidden("only analysts may do this; use an analyst's key")
     return caller
 
 
+# Each is one dependency, not a chain of them: resolving them is a good part of what a request costs.
+Anyone = Annotated[Caller, Depends(_caller)]
 Curator = Annotated[Caller, Depends(_curator)]
 Analyst = Annotated[Caller, Depends(_analyst)]
 Limit = Annotated[int | None, Query(ge=1, le=500, description="entries on a page")]

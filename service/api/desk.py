@@ -14,15 +14,16 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from service import auth, faults, submissions
+from service import auth, faults, jobs, submissions
 from service.auth import Caller
 from service.clock import Clock
 from service.db import Database, padded
-from service.errors import IdempotencyMismatch, NotFound
+from service.errors import NotFound
 from service.schemas.work import JobBody
-from service.submissions import KeyTaken, Limits, Order, Submission
+from service.submissions import KeyTaken, Limits, Order, Planned, Submission
 from service.tables import Dataset, Grant, Job
 
 __all__ = ["Desk", "Known", "Together", "Wish"]
@@ -76,11 +77,12 @@ class Wish:
 
 @dataclass(frozen=True)
 class Known:
-    """What planning needs to know, and the job that the same Idempotency-Key made before."""
+    """A wish with its plan; or the job that the same Idempotency-Key made before, which needs none."""
 
     dataset: Dataset
     grant: Grant
     earlier: Job | None
+    planned: Planned | None
 
 
 class Desk:
@@ -89,15 +91,15 @@ class Desk:
     def __init__(self, database: Database, clock: Clock, limits: Limits):
         self._database, self._clock, self._limits = database, clock, limits
         self.callers: Together[str, Caller | None] = Together(self._authenticate)
-        self.lookups: Together[Wish, Known] = Together(self._look_up)
+        self.plans: Together[Wish, Known] = Together(self._plan)
         self.submissions: Together[Order, Submission] = Together(self._submit)
 
     def _authenticate(self, tokens: list[str]) -> Sequence[Caller | None]:
         with self._database.read() as session:
             return auth.authenticate_several(session, tokens, self._clock.now())
 
-    def _look_up(self, wishes: list[Wish]) -> list[Known | Exception]:
-        """The datasets, grants and earlier jobs of analysts' wishes, at one moment."""
+    def _plan(self, wishes: list[Wish]) -> list[Known | Exception]:
+        """Look up what analysts' wishes are about, at one moment, and plan them."""
         people = {wish.caller.id for wish in wishes}
         query = select(Dataset, Grant).join(Grant, Grant.dataset_id == Dataset.id)
         query = query.where(
@@ -105,19 +107,32 @@ class Desk:
             Grant.principal_id.in_(padded(people)),
             Grant.revoked_at.is_(None),
         )
-        keys = {wish.key for wish in wishes if wish.key is not None}
         with self._database.read() as session:
             granted = {
                 (dataset.name, grant.principal_id): (dataset, grant)
                 for dataset, grant in session.execute(query)
             }
-            made = {}
-            if keys:
-                used = select(Job).where(
-                    Job.principal_id.in_(padded(people)), Job.idempotency_key.in_(padded(keys))
-                )
-                made = {(job.principal_id, job.idempotency_key): job for job in session.scalars(used)}
-        return [_known(wish, granted, made) for wish in wishes]
+            made = submissions.earlier(session, [(wish.caller.id, wish.key) for wish in wishes])
+            return [self._know(session, wish, granted, made) for wish in wishes]
+
+    def _know(
+        self,
+        session: Session,
+        wish: Wish,
+        granted: dict[tuple[str, int], tuple[Dataset, Grant]],
+        made: dict[tuple[int, str | None], Job],
+    ) -> Known | Exception:
+        found = granted.get((wish.body.dataset, wish.caller.id))
+        if found is None:
+            return NotFound(f"there is no dataset named {wish.body.dataset}, or you have no grant for it")
+        try:
+            earlier = submissions.same_request(made.get((wish.caller.id, wish.key)), wish.body)
+            if earlier is not None:
+                return Known(*found, earlier, None)
+            # Planning only needs public facts that cannot change any more, so it holds no lock.
+            return Known(*found, None, jobs.make_plan(session, *found, wish.body, self._limits.work))
+        except Exception as refusal:  # this wish's own; the others are none the worse for it
+            return refusal
 
     def _submit(self, orders: list[Order]) -> list[Submission | Exception]:
         """One transaction for the orders of each dataset."""
@@ -141,21 +156,6 @@ class Desk:
                 return [_told(error)] * len(orders)
         # One of them spoilt it for all, and everything was undone: each by itself.
         return [answer for order in orders for answer in self._submit_to_one([order])]
-
-
-def _known(
-    wish: Wish,
-    granted: dict[tuple[str, int], tuple[Dataset, Grant]],
-    made: dict[tuple[int, str | None], Job],
-) -> Known | Exception:
-    found = granted.get((wish.body.dataset, wish.caller.id))
-    if found is None:
-        return NotFound(f"there is no dataset named {wish.body.dataset}, or you have no grant for it")
-    try:
-        earlier = submissions.same_request(made.get((wish.caller.id, wish.key)), wish.body)
-    except IdempotencyMismatch as error:
-        return error
-    return Known(*found, earlier)
 
 
 def _told(error: Exception) -> Exception:

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
 from service import datasets, faults, jobs
 from service.api.context import Context
 from service.api.deps import Analyst, Anyone, Limit, Services, cursor_from, cursor_to
-from service.api.desk import Known, Wish
+from service.api.desk import Wish
 from service.api.links import links
 from service.api.problems import answers
 from service.api.strict import StrictRoute
@@ -33,7 +32,7 @@ from service.schemas.work import (
     Receipt,
     ResultFacts,
 )
-from service.submissions import Order, Planned, Submission
+from service.submissions import Order, Submission
 from service.tables import Result
 
 __all__ = ["router"]
@@ -101,19 +100,13 @@ async def submit_job(
 ) -> Response:
     """Submit a job: its cost is reserved now, and charged when a worker takes it."""
     now = context.clock.now()
-    known = await context.desk.lookups.ask(Wish(caller, body, idempotency_key))
-    if known.earlier is not None:
+    known = await context.desk.plans.ask(Wish(caller, body, idempotency_key))
+    if known.planned is None:
+        assert known.earlier is not None
         return _accepted(Submission(known.earlier, known.dataset, replayed=True), caller, context)
-    # Planning only needs public facts that cannot change any more, so it holds no lock.
-    planned = await run_in_threadpool(_plan, context, known, body)
     faults.reach("submit.planned")
-    order = Order(caller, body, planned, idempotency_key, known.dataset.id, known.grant.id, now)
+    order = Order(caller, body, known.planned, idempotency_key, known.dataset.id, known.grant.id, now)
     return _accepted(await context.desk.submissions.ask(order), caller, context)
-
-
-def _plan(context: Context, known: Known, body: JobBody) -> Planned:
-    with context.database.read() as session:  # connects only where a set of sites must be looked up
-        return jobs.make_plan(session, known.dataset, known.grant, body, context.limits.work)
 
 
 @router.get("/jobs", responses=answers())

@@ -1,0 +1,127 @@
+"""Tests of requests that are served together: each gets its own answer, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from httpx import Response
+from sqlalchemy import func, select
+
+from service import ledger
+from service.api.desk import Together
+from service.tables import Dataset, Job, LedgerEntry
+from tests.support.service import House
+
+
+def at_once(house: House, *bodies: dict[str, Any]) -> list[Response]:
+    """Submit several jobs at the same moment."""
+    request = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1", "delta": "0"}
+
+    async def all_of_them() -> list[Response]:
+        calls = []
+        for body in bodies:
+            key = body.get("key")
+            headers = {"Authorization": f"Bearer {body.get('who', house.ada).key}"}
+            headers |= {"Idempotency-Key": key} if key else {}
+            content = request | {name: body[name] for name in body if name not in ("key", "who")}
+            calls.append(house.client._client.post("/v1/jobs", json=content, headers=headers))
+        return list(await asyncio.gather(*calls))
+
+    return house.client._loop.run(all_of_them())
+
+
+def verified(house: House) -> bool:
+    with house.database.read() as session:
+        dataset = session.scalars(select(Dataset)).one()
+        return ledger.verify(session, dataset.id).ok
+
+
+def test_jobs_of_one_moment_are_all_reserved_in_one_chain(house: House) -> None:
+    house.ready()
+    answers = at_once(house, *({} for _ in range(8)))
+    assert [answer.status_code for answer in answers] == [202] * 8
+    assert len({answer.json()["id"] for answer in answers}) == 8
+    assert verified(house)
+    with house.database.read() as session:
+        reserved = select(func.count()).where(LedgerEntry.kind == "reserve")
+        assert session.scalar(reserved) == session.scalar(select(func.count()).select_from(Job)) == 8
+
+
+def test_jobs_of_one_moment_cannot_overdraw_together(house: House) -> None:
+    house.ready()
+    answers = at_once(house, *({"epsilon": "0.3"} for _ in range(6)))
+    assert sorted(answer.status_code for answer in answers) == [202] * 3 + [409] * 3
+    refused = next(answer for answer in answers if answer.status_code == 409).json()
+    assert refused["type"] == "/problems/budget-exhausted"
+    assert verified(house)
+
+
+def test_one_key_at_one_moment_makes_one_job(house: House) -> None:
+    house.ready()
+    answers = at_once(house, *({"key": "twice"} for _ in range(4)))
+    assert [answer.status_code for answer in answers] == [202] * 4
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert [answer.headers.get("idempotency-replayed") for answer in answers].count("true") == 3
+
+
+def test_one_key_at_one_moment_for_two_requests_refuses_the_second(house: House) -> None:
+    house.ready()
+    answers = at_once(house, {"key": "mixed"}, {"key": "mixed", "epsilon": "0.2"}, {})
+    assert sorted(answer.status_code for answer in answers) == [202, 202, 422]
+
+
+def test_one_key_at_one_moment_for_two_datasets_makes_one_job(house: House) -> None:
+    house.ready()
+    house.ready("birds")
+    answers = at_once(house, {"key": "both"}, {"key": "both", "dataset": "birds"}, {}, {"dataset": "birds"})
+    assert sorted(answer.status_code for answer in answers) == [202, 202, 202, 422]
+    with house.database.read() as session:
+        assert session.scalar(select(func.count()).select_from(Job)) == 3
+
+
+def test_limit_of_unfinished_jobs_counts_those_of_the_same_moment(house: House) -> None:
+    house.ready()
+    answers = at_once(house, *({"epsilon": "0.01"} for _ in range(25)))
+    assert sorted(answer.status_code for answer in answers) == [202] * 20 + [429] * 5
+
+
+def test_a_refused_neighbour_changes_nothing(house: House) -> None:
+    house.ready()
+    answers = at_once(house, {"epsilon": "0.9"}, {"who": house.ben}, {"epsilon": "0.9"}, {"epsilon": "0.1"})
+    assert [answer.status_code for answer in answers] == [202, 404, 409, 202]
+    assert verified(house)
+
+
+def test_an_accident_reaches_everybody_who_waits_and_the_next_are_served() -> None:
+    seen: list[list[int]] = []
+
+    def work(numbers: list[int]) -> list[int]:
+        seen.append(numbers)
+        if len(seen) == 1:
+            raise RuntimeError("accident")
+        return [2 * number for number in numbers]
+
+    async def ask() -> list[Any]:
+        desk: Together[int, int] = Together(work)
+        first = await asyncio.gather(*(desk.ask(i) for i in range(3)), return_exceptions=True)
+        return [first, await desk.ask(5)]
+
+    first, second = asyncio.run(ask())
+    assert [type(each) for each in first] == [RuntimeError] * 3
+    assert second == 10
+    assert seen == [[0, 1, 2], [5]]
+
+
+def test_whoever_leaves_does_not_keep_the_others_waiting() -> None:
+    async def ask() -> int:
+        desk: Together[int, int] = Together(lambda numbers: numbers)
+        gone, stays = asyncio.create_task(desk.ask(1)), asyncio.create_task(desk.ask(2))
+        await asyncio.sleep(0)  # both have asked
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        return await stays
+
+    assert asyncio.run(ask()) == 2
