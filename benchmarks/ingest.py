@@ -18,12 +18,12 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import psutil
 import psycopg
 import pyarrow as pa
 import typer
 from pyarrow import csv, parquet
 
+from benchmarks.bars import draw_ratios
 from benchmarks.measuring import RESULTS, print_table, write_csv
 from tests.support.postgres import Server
 from tests.support.processes import RunningService, server
@@ -61,9 +61,7 @@ class Curator:
         self._address = urlsplit(running.address)
         self._key = running.bootstrap_key()
         self._files = files
-        self._process = psutil.Process(running.process.pid)
         self._made = 0
-        self.growth = 0
 
     def create(self) -> str:
         """An empty dataset of a new name."""
@@ -185,4 +183,16 @@ def main(
     finally:
         postgres.close()
     write_csv(results / "ingest.csv", table)
+    draw_ratios(
+        results / "ingest.png",
+        f"uploads of {rows:,} x {columns}, HTTP to sealed dataset",
+        [
+            (
+                f"{line['format']}, beside {line['beside']}",
+                float(str(line["ratio"])),
+                _BARS[str(line["format"])],
+            )
+            for line in table
+        ],
+    )
     print_table("ingest: HTTP to sealed dataset, PostgreSQL", table)

@@ -20,15 +20,17 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import psycopg
 import typer
 
+from benchmarks.bars import draw_ratios
 from benchmarks.measuring import RESULTS, print_table, write_csv
 from tests.support.postgres import Server
 from tests.support.processes import ROOT, free_port, server
@@ -49,6 +51,15 @@ class Target:
     path: str
     body: Callable[[], bytes]
     expected: bytes
+
+
+@dataclass
+class Side:
+    """What was measured of a target: turns by the clock, requests, and seconds of all cores."""
+
+    rates: list[float] = field(default_factory=list)
+    taken: list[float] = field(default_factory=list)
+    cores: float = 0.0
 
 
 async def _client(target: Target, number: int, until: float, taken: list[float]) -> None:
@@ -119,7 +130,7 @@ def _job(distinct: int) -> Callable[[], bytes]:
 
 
 @contextmanager
-def _bare_server(url: str, dsn: str, processes: int, pool: int) -> Iterator[str]:
+def _bare_server(url: str, dsn: str, processes: int, pool: int) -> Iterator[tuple[str, int]]:
     """The endpoint beside which ours is measured, started as ours is."""
     with psycopg.connect(dsn) as connection:
         connection.execute(
@@ -142,13 +153,28 @@ def _bare_server(url: str, dsn: str, processes: int, pool: int) -> Iterator[str]
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)  # waiting for another program, which offers nothing to wait on
-        yield address
+        yield address, process.pid
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _line(name: str, rates: list[float], taken: list[float], bare: float) -> dict[str, object]:
+def _cores(*roots: int) -> float:
+    """Seconds that these processes and their children have had on all cores."""
+    used = 0.0
+    for root in roots:
+        above = psutil.Process(root)
+        for each in [above, *above.children(recursive=True)]:
+            try:
+                times = each.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            used += times.user + times.system
+    return used
+
+
+def _line(name: str, side: Side, bare: Side) -> dict[str, object]:
+    taken, rates = side.taken, side.rates
     cuts = statistics.quantiles(taken, n=100)
     return {
         "what": name,
@@ -157,7 +183,9 @@ def _line(name: str, rates: list[float], taken: list[float], bare: float) -> dic
         "p50_ms": round(cuts[49] * 1000, 2),
         "p99_ms": round(cuts[98] * 1000, 2),
         "p99_over_p50": round(cuts[98] / cuts[49], 2),
-        "ratio": round(max(rates) / bare, 3),
+        "ratio": round(max(rates) / max(bare.rates), 3),
+        "cores_ms": round(side.cores / len(taken) * 1000, 2),
+        "cores_ratio": round(bare.cores / len(bare.taken) * len(taken) / side.cores, 3),
     }
 
 
@@ -184,7 +212,10 @@ def main(
                 server(
                     postgres.url(database), Path(folder), command=("serve", "--workers", "0"), **settings
                 ) as running,
-                _bare_server(postgres.url(other), postgres.dsn(other), processes, pool) as address,
+                _bare_server(postgres.url(other), postgres.dsn(other), processes, pool) as (
+                    address,
+                    bare_process,
+                ),
             ):
                 keys = _set_up(running.address, running.bootstrap_key(), clients)
                 targets = [
@@ -201,18 +232,22 @@ def main(
                         b"202",
                     ),
                 ]
-                rates: list[list[float]] = [[] for _ in targets]
-                taken: list[list[float]] = [[] for _ in targets]
+                sides = [Side() for _ in targets]
+                watched = (running.process.pid, bare_process, postgres.pid)
                 for _ in range(repeats):
-                    for number, target in enumerate(targets):
+                    for side, target in zip(sides, targets, strict=True):
+                        before = _cores(*watched)
                         rate, times = asyncio.run(_load(target, clients, seconds))
-                        rates[number].append(rate)
-                        taken[number] += times
+                        side.cores += _cores(*watched) - before
+                        side.rates.append(rate)
+                        side.taken += times
     finally:
         postgres.close()
-    table = [
-        _line(target.name, rates[number], taken[number], max(rates[0]))
-        for number, target in enumerate(targets)
-    ]
+    table = [_line(target.name, side, sides[0]) for side, target in zip(sides, targets, strict=True)]
     write_csv(results / "throughput.csv", table)
+    draw_ratios(
+        results / "throughput.png",
+        f"submissions a second beside bare inserts, {clients} clients",
+        [(str(line["what"]), float(str(line["ratio"])), 0.5) for line in table[1:]],
+    )
     print_table(f"submissions a second, {clients} clients, {processes} processes, PostgreSQL", table)

@@ -59,7 +59,9 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     import uvicorn
 
     from service.api.protocol import PatientProtocol
+    from service.logs import configure
 
+    configure(settings.log_format, settings.log_level)
     beside = None
     if workers:
         command = [
@@ -82,7 +84,7 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             host=settings.host,
             port=settings.port,
             workers=settings.api_processes if settings.api_processes > 1 else None,
-            log_level="warning",
+            log_config=None,  # its lines take the same way as ours
             access_log=False,
             server_header=False,
             date_header=False,

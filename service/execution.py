@@ -19,11 +19,11 @@ from service.executors import make_executor
 from service.queue import Claim
 from service.receipts import make_receipt
 from service.rehearsal import synthetic_source
-from service.rows import ChunkCache, DatabaseSource
+from service.rows import ChunkCache, DatabaseSource, chunks_read
 from service.settings import Settings
 from service.tables import Dataset, Job, Principal
 
-__all__ = ["can_run", "execute"]
+__all__ = ["can_run", "chunks_read", "execute"]
 
 Listener = Callable[[str, int, int], None]
 

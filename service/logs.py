@@ -1,4 +1,4 @@
-"""Structured log lines with request and job ids, and without keys."""
+"""Structured log lines with request and job ids, and without keys or passwords."""
 
 from __future__ import annotations
 
@@ -13,39 +13,69 @@ import structlog
 __all__ = ["configure", "redact"]
 
 _KEY = re.compile(r"cairn_[0-9a-f]{8}_[A-Za-z0-9_-]+|(?i:bearer)\s+\S+")  # whole keys and cut ones
+_PASSWORD = re.compile(r"(?<=://)([^\s:/@]*):[^\s@]+@")
 
 
 def redact(text: str) -> str:
-    """The text with every key in it blotted out."""
-    return _KEY.sub("[key]", text)
+    """The text with every key, and every password of an address, blotted out."""
+    return _PASSWORD.sub(r"\1:[password]@", _KEY.sub("[key]", text))
+
+
+def _redacted(value: Any) -> Any:
+    """A value of a log line without keys, however deep they lie."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, bytes):
+        return redact(value.decode("utf-8", "replace"))
+    if isinstance(value, dict):
+        return {_redacted(name): _redacted(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_redacted(each) for each in value]
+    return value
 
 
 def _redact_event(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
-        if isinstance(value, str):
-            event[name] = redact(value)
+        if not name.startswith("_"):  # those are the library's own, and are not written
+            event[name] = _redacted(value)
     return event
 
 
 def configure(format_name: str, level: str) -> None:
-    """Send log lines to standard error in the form the settings ask for; tracebacks show no values."""
+    """Send log lines to standard error in the form the settings ask for; tracebacks show no values.
+
+    Lines of the web server and other libraries take the same way.
+    """
     numeric = logging.getLevelNamesMapping()[level.upper()]
     render: Any = (
-        structlog.processors.JSONRenderer()
+        structlog.processors.JSONRenderer(default=str)
         if format_name == "json"
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
     )
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _redact_event,
+    ]
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            _redact_event,
-            render,
-        ],
+        processors=[*shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(numeric),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],
+        )
+    )
+    root = logging.getLogger()
+    for old in [each for each in root.handlers if getattr(each, "of_cairn", False)]:
+        root.removeHandler(old)
+    handler.of_cairn = True  # type: ignore[attr-defined]  # so that the next call finds it
+    root.addHandler(handler)
+    root.setLevel(max(numeric, logging.WARNING))

@@ -82,9 +82,8 @@ class _Snapshot:
 
     def _jobs(self) -> Metric:
         family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
-        found = dict(
-            self._session.execute(select(Job.state, func.count()).group_by(Job.state)).tuples().all()
-        )
+        query = select(Job.state, func.count()).group_by(Job.state)
+        found = {state: times for state, times in self._session.execute(query)}  # noqa: C416 rows are no pairs
         for state in _STATES:
             family.add_metric([state], found.get(state, 0))
         return family

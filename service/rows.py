@@ -11,9 +11,11 @@ import hashlib
 import mmap
 import os
 import tempfile
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -27,7 +29,7 @@ from service.settings import Settings
 from service.tables import Dataset, DatasetChunk
 from service.uploads.chunks import decode_payload
 
-__all__ = ["ChunkCache", "DatabaseSource", "RowsGone", "close_databases"]
+__all__ = ["ChunkCache", "DatabaseSource", "RowsGone", "chunks_read", "close_databases"]
 
 
 class RowsGone(Exception):
@@ -93,6 +95,32 @@ class ChunkCache:
         return self.directory / f"{dataset}-{digest}.chunk"
 
 
+class _Tally:
+    """Chunks that this process has read since somebody last asked, for operators."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._read: dict[tuple[str, str], int] = {}
+
+    def add(self, source: str, size: int, microseconds: int) -> None:
+        with self._lock:
+            for name, amount in (("chunks", 1), ("chunk_bytes", size), ("chunk_microseconds", microseconds)):
+                self._read[name, source] = self._read.get((name, source), 0) + amount
+
+    def take(self) -> dict[tuple[str, str], int]:
+        with self._lock:
+            taken, self._read = self._read, {}
+        return taken
+
+
+_tally = _Tally()
+
+
+def chunks_read() -> dict[tuple[str, str], int]:
+    """How many chunks, bytes and microseconds of reading there were in this process since the last call."""
+    return _tally.take()
+
+
 @dataclass(frozen=True)
 class DatabaseChunk:
     """Loads one chunk of a dataset, in whatever process it is called."""
@@ -112,12 +140,16 @@ class DatabaseChunk:
         return (self.digest, self.first)
 
     def __call__(self) -> Chunk:
+        begun = time.perf_counter_ns()
         shelf = _shelf(self.database)
+        source = "cache"
         payload = shelf.cache.get(self.dataset_id, self.digest)
         if payload is None:
+            source = "database"
             payload = self._fetch(shelf.database)
             faults.reach("execute.fetched")
             shelf.cache.put(self.dataset_id, self.digest, payload)
+        _tally.add(source, len(payload), (time.perf_counter_ns() - begun) // 1000)
         rows = decode_payload(self.kind, memoryview(payload), self.dimension)
         return Chunk(rows, self.first, self.key)
 

@@ -1,4 +1,4 @@
-"""Submitting jobs: those that arrive at the same moment are reserved and enqueued in one transaction.
+"""How jobs are submitted: those that arrive at the same moment are reserved and enqueued in one transaction.
 
 Each is judged by itself, in the order of arrival, against balances that already hold what the ones before it
 reserved; a refused one changes nothing for the others. Both accounts of each are locked meanwhile, what is

@@ -21,7 +21,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from core.views import limit_cache
-from service import execution, faults, queue
+from service import execution, faults, metrics, queue
 from service.clock import Clock, SystemClock
 from service.db import Database
 from service.logs import configure
@@ -159,16 +159,20 @@ class Worker:
         heartbeat = Heartbeat(self, held, progress)
         heartbeat.start()
         result = None
-        try:
-            result = execution.execute(held, self.database, self.settings, listen)
-        except Exception:  # ends the job, once: running it again would be rejection sampling
-            log.exception("job failed", job=held.job_id)
-        finally:
-            heartbeat.end()
-        return self._finish(held, result, progress)
+        with structlog.contextvars.bound_contextvars(
+            job=held.job_id
+        ):  # on every line until the job has ended
+            try:
+                result = execution.execute(held, self.database, self.settings, listen)
+            except Exception:  # ends the job, once: running it again would be rejection sampling
+                log.exception("job failed")
+            finally:
+                heartbeat.end()
+            return self._finish(held, result, progress)
 
     def _finish(self, held: Claim, result: Any, progress: Progress) -> bool:
         faults.reach("finish.begun")
+        read = execution.chunks_read()
         deadline = time.monotonic() + 2 * self.settings.lease_seconds
         while True:
             try:
@@ -176,8 +180,9 @@ class Worker:
                     stored = queue.finish(
                         session, held, now=self.clock.now(), result=result, progress=progress.to_json()
                     )
+                    metrics.count(session, read)
                 faults.reach("finish.committed")
-                log.info("job ended", job=held.job_id, stored=stored, rehearsal=held.rehearsal)
+                log.info("job ended", stored=stored, rehearsal=held.rehearsal)
                 return stored
             except SQLAlchemyError:
                 if time.monotonic() > deadline:

@@ -7,6 +7,7 @@ import io
 from typing import Annotated, Any
 
 import numpy as np
+import structlog
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 
@@ -36,6 +37,8 @@ from service.submissions import Order, Submission
 from service.tables import Result
 
 __all__ = ["router"]
+
+log = structlog.get_logger()
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 JobId = Annotated[str, Path(pattern=JOB_PATTERN, description="id of a job, or `latest` for your newest one")]
@@ -106,7 +109,9 @@ async def submit_job(
         return _accepted(Submission(known.earlier, known.dataset, replayed=True), caller, context)
     faults.reach("submit.planned")
     order = Order(caller, body, known.planned, idempotency_key, known.dataset.id, known.grant.id, now)
-    return _accepted(await context.desk.submissions.ask(order), caller, context)
+    submission = await context.desk.submissions.ask(order)
+    log.info("job accepted", job=submission.job.id, replayed=submission.replayed)
+    return _accepted(submission, caller, context)
 
 
 @router.get("/jobs", responses=answers())

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 from core.plan import Work
-from service import errors, jobs
+from service import errors, submissions
 from service.clock import SystemClock
 from tests.chaos.invariants import faults
 from tests.chaos.scene import Scene, body, plan
@@ -17,7 +17,7 @@ CLIENTS = 8
 def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
     """What came of submissions to as many datasets, released together."""
     names = [scene.dataset("sum", "1", caps=("1",)) for _ in range(CLIENTS)]
-    limits = jobs.Limits(Work(1e14, 2.0**40), limit, 10**9)
+    limits = submissions.Limits(Work(1e14, 2.0**40), limit, 10**9)
     plan("0.1")
     barrier = Barrier(CLIENTS)
     outcomes: list[str] = []
@@ -27,7 +27,7 @@ def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
         try:
             with scene.database.write() as session:
                 now = SystemClock().now()
-                jobs.submit(
+                submissions.submit(
                     session, scene.ada, body(name, "0.1"), plan("0.1"), key=key, limits=limits, now=now
                 )
             outcomes.append("accepted")

@@ -54,7 +54,7 @@ def test_epsilon_too_small_is_its_own_problem(shared_house: House, monkeypatch: 
         raise EpsilonTooSmall("epsilon is too small for this algorithm", parameter="epsilon")
 
     monkeypatch.setattr(jobs.registry, "plan", refuse)
-    answer = shared_house.submit()
+    answer = shared_house.submit("0.0123457")  # that nobody asked for before: plans are remembered
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/epsilon-too-small")
     assert answer.json()["errors"][0]["where"] == "epsilon"
 

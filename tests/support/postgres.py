@@ -128,6 +128,12 @@ class Server:
                     ) from None
                 time.sleep(0.05)  # waiting for another program, which offers nothing to wait on
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self, *, immediately: bool = False) -> None:
         """Stop the server; `immediately` is a crash."""
         if self._process is None:
