@@ -23,7 +23,7 @@ from core.domain import UNITS
 from core.plan import Work
 from core.privacy import Budget
 from core.views import limit_cache
-from service import auth, datasets, grants, jobs
+from service import auth, datasets, grants, jobs, submissions
 from service.auth import Caller
 from service.clock import SystemClock
 from service.db import Database
@@ -37,7 +37,7 @@ from service.uploads.chunks import ChunkFile
 __all__ = ["JobUsage", "Library", "clustered_rows"]
 
 _PIECE = 1 << 18
-_LIMITS = jobs.Limits(Work(1e15, 1e12), 100, 100)
+_LIMITS = submissions.Limits(Work(1e15, 1e12), 100, 100)
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,14 @@ class Library:
             chunks = ChunkFile(datasets.domain_of(dataset), Settings().chunk_bytes, self.folder)
             for piece in clustered_rows(rows, width):
                 chunks.add(piece)
+            chunks.end()
             datasets.seal(
-                session, dataset.id, chunks.chunks(), {"format": "npy"}, actor=self._owner.name, at=now
+                session,
+                dataset.id,
+                chunks.chunks(),
+                lambda: {"format": "npy"},
+                actor=self._owner.name,
+                at=now,
             )
             chunks.close()
             analyst = auth.principal_named(session, self._reader.name)
@@ -112,8 +118,9 @@ class Library:
         with self._database.write() as session:
             dataset, grant = datasets.find(session, name, self._reader)
             assert grant is not None
-            plan = jobs.make_plan(session, dataset, grant, body, _LIMITS.work)
-            jobs.submit(session, self._reader, body, plan, key=None, limits=_LIMITS, now=SystemClock().now())
+            plan = jobs.make_plan(session, dataset, grant, body, _LIMITS.work).plan
+            now = SystemClock().now()
+            submissions.submit(session, self._reader, body, plan, key=None, limits=_LIMITS, now=now)
         done = subprocess.run(
             [sys.executable, "-m", __name__],
             env=self.environment(cache, **settings),
