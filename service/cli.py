@@ -92,6 +92,7 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             forwarded_allow_ips=settings.forwarded_allow_ips,
             timeout_graceful_shutdown=10,
             timeout_keep_alive=30,
+            timeout_worker_healthcheck=60,  # a busy machine may need more than the default 5 to start one
             http=PatientProtocol,
             limit_concurrency=settings.max_connections,
             h11_max_incomplete_event_size=16 << 10,  # the longest head of a request
