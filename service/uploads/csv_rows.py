@@ -22,7 +22,7 @@ from service.uploads.columns import Matched, match_columns
 
 __all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
 
-_BLOCK = 2 << 20
+_BLOCK = 1 << 20
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
 _ROWS_PER_BATCH = 8192
