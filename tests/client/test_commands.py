@@ -236,6 +236,7 @@ def test_a_cancelled_job_has_no_result_and_its_own_exit_code() -> None:
 
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(live: Live) -> None:
     with flaky(live.url) as proxy:
+        proxy.make("hold", on="GET /v1/jobs/")  # else a fast job would be done before the signal comes
         watching = proxy.expect("GET /v1/jobs/")
         words = [
             "submit",

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 __all__ = ["Fault", "Flaky", "flaky"]
 
-#: `cut`: the request is lost; `lose`: it is carried out, but its answer is lost; `busy`: 503 for a moment.
-Fault = Literal["cut", "lose", "busy"]
+#: `cut`: the request is lost; `lose`: it is carried out, but its answer is lost; `busy`: 503 for a moment;
+#: `hold`: nothing is carried out or answered for as long as the proxy is there.
+Fault = Literal["cut", "lose", "busy", "hold"]
 _HOP = {"connection", "transfer-encoding", "keep-alive", "server", "date", "content-length"}
 
 
@@ -26,6 +27,7 @@ class Flaky:
         self.upstream = upstream
         self.url = ""
         self.closed = False
+        self.over = threading.Event()
         #: Method, path and headers of each request that arrived.
         self.seen: list[tuple[str, str, dict[str, str]]] = []
         self._faults: deque[tuple[str, Fault]] = deque()
@@ -36,7 +38,7 @@ class Flaky:
         self._faults.extend((on, fault) for fault in faults)
 
     def expect(self, beginning: str) -> threading.Event:
-        """An event that is set once a request that begins so was answered."""
+        """An event that is set once a request that begins so was answered, or is held."""
         event = threading.Event()
         self._watched.append((beginning, event))
         return event
@@ -76,6 +78,11 @@ def _handler(state: Flaky) -> type[BaseHTTPRequestHandler]:
             if fault == "busy":
                 problem = {"type": "/problems/unavailable", "title": "", "status": 503, "detail": "busy"}
                 self._answer(503, {"Retry-After": "3", "Content-Type": "application/problem+json"}, problem)
+                return
+            if fault == "hold":
+                state.answered(line)
+                state.over.wait()
+                self.close_connection = True
                 return
             status, headers, answer = self._ask(body)
             if fault == "lose":
@@ -122,6 +129,7 @@ def flaky(upstream: str) -> Iterator[Flaky]:
         yield state
     finally:
         state.closed = True  # connections that are still open are cut too
+        state.over.set()
         server.shutdown()
         thread.join()
         server.server_close()
