@@ -256,6 +256,8 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(live: Live) -> 
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Whoever starts the tests in the background has them ignore Ctrl-C, and they would hand that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         assert watching.wait(120)
         process.send_signal(signal.SIGINT)
