@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk
 
 from core.threads import share_blocks
 
@@ -51,10 +50,14 @@ WEIGHT_ONE = 1 << WEIGHT_BITS
 
 #: Bytes of one block as float64: small enough for the cache, large enough for BLAS.
 _BLOCK_BYTES = 1 << 20
-#: Products of second moments gain from taller blocks.
-_MOMENT_BYTES = 1 << 22
+#: Sums by group make a small matrix of every block, which costs as much for few rows as for many.
+_SUM_BYTES = 1 << 22
+#: Products of second moments gain from blocks that are taller than wide.
+_MOMENT_BYTES = 1 << 24
 #: Centres to which distances are computed at once.
 _MOST_CENTRES = 1 << 12
+#: Rows of at most this length may be multiplied in single precision: most sums of products then stay exact.
+_SINGLE_REACH = 1 << 11
 #: Rows whose products are summed in doubles before they move to int64; see the bounds where it is used.
 _ROWS_IN_DOUBLES = 1 << 18
 
@@ -309,35 +312,67 @@ def _grouped_sums(
                 held[:], rows_held = 0, 0
         return total + held.astype(np.int64)
 
-    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1])))
+    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1], _SUM_BYTES)))
 
 
-def second_moments(rows: Rows, centre: Integers, radius: int) -> Integers:
+def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) -> Integers:
     """The sum of z z^T, z = row - centre clipped to the radius, as its packed upper triangle (row by row).
 
-    Entries of z are at most the radius, below 2^17, so sums over fewer than 2^19 rows stay below 2^53.
+    z is in steps of 2^shift, truncated towards zero. Its entries are at most the radius, below 2^17, so sums
+    over fewer than 2^19 rows stay below 2^53.
     """
     width = rows.shape[1]
     middle = centre.astype(np.float64)
 
-    def work(parts: Iterator[slice]) -> Integers:
-        packed = np.zeros(width * (width + 1) // 2, dtype=np.int64)
-        held, rows_held = np.zeros((width, width), order="F"), 0
-        for _, block in _Blocks(rows, parts):
+    def residuals(part: slice, out: npt.NDArray[np.floating[Any]]) -> None:
+        """The z of some rows, a few at a time: they stay in the cache from pass to pass."""
+        few = row_blocks(len(out), width)
+        blocks = _Blocks(rows, (slice(part.start + at.start, part.start + at.stop) for at in few))
+        for at, (_, block) in zip(few, blocks, strict=True):
             dense = block.toarray() if isinstance(block, sp.csr_array) else block
             dense -= middle
             clipped_block(dense, _block_norms(dense), radius)
-            # The transpose of a block is what Fortran expects; only the lower triangle is computed, which
-            # is the upper one of the transpose, in place.
-            held = dsyrk(1.0, dense.T, beta=1.0, c=held, lower=1, overwrite_c=1)
-            rows_held += len(dense)
+            if shift:
+                dense *= 2.0**-shift
+                np.trunc(dense, out=dense)
+            out[at] = dense
+
+    precision = np.float32 if radius >> shift <= _SINGLE_REACH else np.float64
+    blocks = row_blocks(rows.shape[0], width, min(max(32 * width * width, _BLOCK_BYTES), _MOMENT_BYTES))
+
+    def work(parts: Iterator[slice]) -> Integers:
+        packed = np.zeros(width * (width + 1) // 2, dtype=np.int64)
+        held, rows_held = np.zeros((width, width)), 0
+        buffer = np.empty((blocks[0].stop if blocks else 0, width), dtype=precision)
+        for part in parts:
+            block = buffer[: part.stop - part.start]
+            residuals(part, block)
+            held += _own_product(block)
+            rows_held += len(block)
             if rows_held >= _ROWS_IN_DOUBLES:
-                _add_packed(packed, held.T)
+                _add_packed(packed, held)
                 held[:], rows_held = 0, 0
-        _add_packed(packed, held.T)
+        _add_packed(packed, held)
         return packed
 
-    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], width, _MOMENT_BYTES)))
+    return _sum_of(share_blocks(work, blocks))
+
+
+def _own_product(block: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+    """block^T block, exactly, in single precision where that is possible.
+
+    The diagonal sums squares of integers. Rounding is monotone and 2^24 a single, so a sum computed below
+    2^24 was never rounded and is below it. Then so is, by Cauchy and Schwarz, every sum of products off the
+    diagonal over any of the rows, in whatever order: nothing was rounded at all.
+
+    numpy sees a block times itself and computes one triangle only; unlike scipy's wrappers of BLAS it lets
+    other threads run meanwhile.
+    """
+    product = block.T @ block
+    if block.dtype == np.float32 and not (np.diagonal(product) < 2**24).all():
+        doubles = block.astype(np.float64)
+        return np.asarray(doubles.T @ doubles)
+    return product
 
 
 def _add_packed(packed: Integers, square: Floats) -> None:

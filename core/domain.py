@@ -32,7 +32,7 @@ MAX_RECORDS = 1 << 30
 #: A column whose whole range is fewer encoded steps than this is coarse enough to warn about.
 COARSE_STEPS = 256
 LARGEST_DIMENSION = 1_000_000
-_BLOCK_VALUES = 1 << 17
+_BLOCK_VALUES = 1 << 19
 #: Narrow rows are treated several at a time, as rows about this wide.
 _WIDE = 1 << 10
 

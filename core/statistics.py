@@ -218,19 +218,23 @@ class ResidualSums:
 class SecondMoments:
     """The sum of z z^T, z = row - centre clipped to `radius`, as its packed upper triangle.
 
-    A record's vector of diagonal entries and sqrt(2) times the others has norm |z|^2 <= radius^2.
+    z is in steps of 2^shift, truncated towards zero: coarse rows are multiplied faster. A record's vector of
+    diagonal entries and sqrt(2) times the others has norm |z|^2 <= (radius / 2^shift)^2.
     """
 
     kind: ClassVar[str] = "second-moments"
     view: RowView
     centre: Integers
     radius: int
+    shift: int = 0
 
     def __post_init__(self) -> None:
         if self.centre.shape != (self.view.width,) or self.centre.dtype.kind != "i":
             raise ValueError("the centre of second moments is one integer row")
         if not 1 <= self.radius <= 2 * UNITS:
             raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        if not 0 <= self.shift <= 15 or self.radius >> self.shift == 0:
+            raise ValueError("steps are powers of two of at most the clipping radius")
 
     @property
     def domain(self) -> str:
@@ -244,11 +248,11 @@ class SecondMoments:
     def sensitivity(self) -> Sensitivity:
         width = self.view.width
         rows, columns = np.triu_indices(width)
-        scales = np.where(rows == columns, 1.0, math.sqrt(0.5)) * float(self.radius) ** 2
+        scales = np.where(rows == columns, 1.0, math.sqrt(0.5)) * (self.radius * 2.0**-self.shift) ** 2
         return Sensitivity(scales[None, :], l1=float(width))
 
     def of(self, chunk: Chunk) -> Integers:
-        return second_moments(self.view.rows(chunk), self.centre, self.radius)[None, :]
+        return second_moments(self.view.rows(chunk), self.centre, self.radius, self.shift)[None, :]
 
 
 @dataclass(frozen=True, eq=False)

@@ -272,7 +272,8 @@ class _Run:
             matrix = np.rint(sketch * (WEIGHT_ONE * zoom)).astype(np.int64)
             view, middle = Projected(self._rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
         clip = min(max(round(tight * zoom), 1), 2 * UNITS)
-        packed = self._probe.measure("moments", SecondMoments(view, middle, clip))
+        shift = max(0, clip.bit_length() - tuning.MOMENT_BITS) if view.width >= tuning.COARSE_FROM else 0
+        packed = self._probe.measure("moments", SecondMoments(view, middle, clip, shift)) << (2 * shift)
         noise = float(clip) ** 2 * deviation(self._plan, "moments")
         if self._plan.budget.is_pure:
             noise *= view.width  # Laplace noise pays for the l1 norm of a whole matrix

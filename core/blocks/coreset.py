@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["agglomerated", "nearest_points", "weighted_kmeans"]
 
@@ -36,12 +37,18 @@ def weighted_kmeans(
     solvers = [KMeans(k, n_init=restarts, random_state=seed)]
     if len(distinct) <= _MOST_MERGED:
         solvers.append(KMeans(k, init=agglomerated(distinct, mass, k), n_init=1))
-    with warnings.catch_warnings(), threadpool_limits(1):
+    with warnings.catch_warnings(), _libraries().limit(limits=1):
         # Points so close that two centres coincide are odd data, not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
         best = min((solver.fit(distinct, sample_weight=mass) for solver in solvers), key=_inertia)
     found: Floats = best.cluster_centers_
     return found
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Whatever starts threads, scikit-learn's OpenMP included; looking for it takes milliseconds."""
+    return ThreadpoolController()
 
 
 def _inertia(solver: KMeans) -> float:
@@ -50,31 +57,34 @@ def _inertia(solver: KMeans) -> float:
 
 def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
     """k means of weighted points, merged pair by pair, always where that adds least to the loss (Ward)."""
-    means, mass = points.copy(), weights.copy()
     squares = (points * points).sum(axis=1)
     apart = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
-    cost = apart * (mass[:, None] * mass[None, :] / (mass[:, None] + mass[None, :]))
+    cost = apart * (weights[:, None] * weights[None, :] / (weights[:, None] + weights[None, :]))
     np.fill_diagonal(cost, np.inf)
     partner, least = cost.argmin(axis=1), cost.min(axis=1)
-    alive = np.ones(len(points), dtype=bool)
+    mass, owner = weights.copy(), np.arange(len(points))
     for _ in range(len(points) - k):
         one = int(least.argmin())
         other = int(partner[one])
-        means[one] = (mass[one] * means[one] + mass[other] * means[other]) / (mass[one] + mass[other])
-        mass[one] += mass[other]
-        alive[other] = False
+        # What a union costs to merge with a third follows from what its two parts would have cost (Lance
+        # and Williams); parts that are gone stay infinitely dear.
+        both = mass[one] + mass[other]
+        fresh = (mass[one] + mass) * cost[one] + (mass[other] + mass) * cost[other] - mass * least[one]
+        fresh /= both + mass
         cost[other, :] = cost[:, other] = np.inf
-        least[other] = np.inf
-        fresh = ((means - means[one]) ** 2).sum(axis=1) * (mass * mass[one] / (mass + mass[one]))
-        fresh[~alive] = np.inf
-        fresh[one] = np.inf
+        fresh[[one, other]] = np.inf
         cost[one, :] = cost[:, one] = fresh
+        mass[one], least[other] = both, np.inf
+        owner[owner == other] = one
         # A merge never brings a third point closer than both parts were (Ward's costs only grow), so only
         # those whose partner is gone or has changed look for a new one.
-        for row in np.flatnonzero(alive & ((partner == one) | (partner == other))):
-            partner[row], least[row] = cost[row].argmin(), cost[row].min()
+        stale = np.flatnonzero((partner == one) | (partner == other))
+        stale = stale[least[stale] < np.inf]
+        partner[stale], least[stale] = cost[stale].argmin(axis=1), cost[stale].min(axis=1)
         partner[one], least[one] = cost[one].argmin(), cost[one].min()
-    return means[alive]
+    members = np.equal.outer(np.unique(owner), owner) * weights
+    means: Floats = members @ points / members.sum(axis=1, keepdims=True)
+    return means
 
 
 def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:

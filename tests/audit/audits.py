@@ -96,7 +96,6 @@ class QuickMeans:
 _QUICK = {
     "KMeans": QuickMeans,
     "agglomerated": lambda points, weights, k: points[:k],
-    "threadpool_limits": lambda *_: contextlib.nullcontext(),
 }
 
 

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from threadpoolctl import threadpool_limits
 
 from core import views
-from core.arithmetic import WEIGHT_ONE, clip_weights, clipped_block, integer_sqrt
+from core.arithmetic import WEIGHT_ONE, clip_weights, clipped_block, integer_sqrt, second_moments
 from core.domain import UNITS, Dense, Domain, Sparse
 from core.probe import evaluate
 from core.sites import SiteDistances, read_sites
@@ -63,6 +63,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)
+        yield SecondMoments(view, centres[0], 9000, 4)
         yield SecondMoments(view, np.zeros(width, dtype=np.int64), 2 * UNITS)
         axes = tuple(i % width for i in range(6))
         codes = PathCodes(view, np.full(width, -(2**15)), np.full(width, 2**16), axes)
@@ -246,6 +247,39 @@ def test_second_moments_are_the_packed_upper_triangle() -> None:
     chunk = chunk_of(np.array([[1, 2, 3], [4, 5, 6]]), sparse=False)
     moments = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 100).of(chunk)
     assert moments.tolist() == [[17, 22, 27, 29, 36, 45]]
+
+
+def test_second_moments_of_coarse_rows_count_whole_steps_towards_zero() -> None:
+    chunk = chunk_of(np.array([[7, -7, 8], [-9, 15, 16]]), sparse=False)
+    moments = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 100, shift=3).of(chunk)
+    assert moments.tolist() == [[1, -1, -2, 1, 2, 1 + 4]]
+
+
+def test_coarse_rows_rounded_to_the_nearest_step_would_break_their_declaration() -> None:
+    """The wrong version: a row on the edge of its radius grows when its entries are rounded."""
+    row = np.array([[7, 7, 7]])  # of length 12.1, in steps of 4: 1 each by truncation, 2 each by rounding
+    declared = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 13, shift=2)
+    right = np.abs(declared.of(chunk_of(row, sparse=False)) / declared.sensitivity.scales)
+    steps = np.rint(row[0] / 4)
+    rounded = np.outer(steps, steps)[np.triu_indices(3)]
+    assert np.sqrt((right**2).sum()) <= 1
+    assert np.sqrt(((rounded / declared.sensitivity.scales) ** 2).sum()) > 1
+
+
+@pytest.mark.parametrize("column", [0, 1, 30_000], ids=["spread", "a column", "a long column"])
+def test_products_in_single_precision_are_exact_or_done_again_in_doubles(column: int) -> None:
+    """Squares of one column add up to 2^35 where rows are long in it: singles would round."""
+    draw = np.random.default_rng(3)
+    rows = draw.integers(-300, 300, size=(5000, 20)).astype(np.int16)
+    rows[:, 7] += np.int16(column)
+    exact = rows.astype(np.int64)
+    norms = np.sqrt((exact**2).sum(axis=1))
+    weights = (
+        np.floor(np.minimum(1.0, 2000 / norms) * WEIGHT_ONE) if column > 1 else np.full(5000, WEIGHT_ONE)
+    )
+    clipped = np.trunc(exact * weights[:, None] / WEIGHT_ONE).astype(np.int64)
+    expected = (clipped.T @ clipped)[np.triu_indices(20)]
+    assert np.array_equal(second_moments(rows, np.zeros(20, dtype=np.int64), 2000), expected)
 
 
 def test_a_norm_on_an_edge_belongs_to_the_bin_below() -> None:

@@ -142,6 +142,13 @@ def test_second_moments_are_clipped_more_tightly_than_rows() -> None:
     assert moments.radius < 0.6 * 32767
 
 
+@pytest.mark.parametrize(("width", "coarse"), [(3, False), (200, True)])
+def test_second_moments_of_wide_rows_are_taken_in_coarse_steps(width: int, coarse: bool) -> None:
+    (moments,) = (s for _, s in watched(3000, width).seen if isinstance(s, SecondMoments))
+    assert (moments.shift > 0) == coarse
+    assert moments.radius >> moments.shift < 1 << 10 or not coarse
+
+
 def test_auto_means_summit_for_dense_rows_and_says_why() -> None:
     domain = Dense.box(0, 1, dimension=3, size=1000)
     for objective in ("means", "medians"):
