@@ -18,7 +18,8 @@ _INSERT = text("INSERT INTO submitted (key, body, at) VALUES (:key, :body, :at) 
 def create() -> FastAPI:
     """The app of one process, for uvicorn."""
     app = FastAPI()
-    engine = create_engine(os.environ["BARE_DATABASE_URL"], pool_size=int(os.environ["BARE_POOL"]))
+    pool = int(os.environ["BARE_POOL"])
+    engine = create_engine(os.environ["BARE_DATABASE_URL"], pool_size=pool, max_overflow=0)
 
     @app.get("/ready")
     def ready() -> dict[str, str]:

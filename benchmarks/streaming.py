@@ -118,7 +118,7 @@ class Library:
         with self._database.write() as session:
             dataset, grant = datasets.find(session, name, self._reader)
             assert grant is not None
-            plan = jobs.make_plan(session, dataset, grant, body, _LIMITS.work).plan
+            plan = jobs.make_plan(session, dataset, grant.delta_units, body, _LIMITS.work).plan
             now = SystemClock().now()
             submissions.submit(session, self._reader, body, plan, key=None, limits=_LIMITS, now=now)
         done = subprocess.run(

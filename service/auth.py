@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from service import audit
 from service.db import padded
-from service.errors import Forbidden, InvalidRequest, NotFound
+from service.errors import Forbidden, InvalidRequest, NotFound, Unauthorized
 from service.tables import ApiKey, Principal
 
 __all__ = [
@@ -33,11 +33,28 @@ __all__ = [
     "issue_key",
     "keys_of",
     "principal_named",
+    "require_analyst",
+    "require_caller",
     "revoke_key",
 ]
 
 _KEY = re.compile(r"cairn_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 _NO_DIGEST = hashlib.sha256(b"").hexdigest()
+# Put together once: every request needs it.
+_KEYS = (
+    select(
+        ApiKey.handle,
+        ApiKey.digest,
+        ApiKey.revoked_at,
+        ApiKey.expires_at,
+        Principal.disabled_at,
+        Principal.id,
+        Principal.name,
+        Principal.role,
+    )
+    .join(Principal, ApiKey.principal_id == Principal.id)
+    .where(ApiKey.handle.in_(bindparam("handles", expanding=True)))
+)
 
 
 @dataclass(frozen=True)
@@ -70,20 +87,8 @@ def authenticate(session: Session, token: str, now: datetime) -> Caller | None:
 def authenticate_several(session: Session, tokens: Sequence[str], now: datetime) -> list[Caller | None]:
     """The holders of keys, each as `authenticate` would tell, found with one query."""
     handles = [match[1] if (match := _KEY.fullmatch(token)) else "" for token in tokens]
-    query = select(
-        ApiKey.handle,
-        ApiKey.digest,
-        ApiKey.revoked_at,
-        ApiKey.expires_at,
-        Principal.disabled_at,
-        Principal.id,
-        Principal.name,
-        Principal.role,
-    )
-    query = query.join(Principal, ApiKey.principal_id == Principal.id).where(
-        ApiKey.handle.in_(padded(handles))
-    )
-    found = {row.handle: row for row in session.execute(query)}
+    rows = session.connection().execute(_KEYS, {"handles": padded(handles)})
+    found = {row.handle: row for row in rows}
     callers: list[Caller | None] = []
     for token, handle in zip(tokens, handles, strict=True):
         row = found.get(handle)
@@ -95,6 +100,24 @@ def authenticate_several(session: Session, tokens: Sequence[str], now: datetime)
         else:
             callers.append(Caller(row.id, row.name, row.role))
     return callers
+
+
+def require_caller(found: Caller | None) -> Caller:
+    """Whoever a key was found to belong to; Unauthorized when it belongs to nobody any more."""
+    if found is None:
+        raise Unauthorized(
+            "this key is unknown, expired or revoked; ask a curator for a new one",
+            headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
+        )
+    return found
+
+
+def require_analyst(found: Caller | None) -> Caller:
+    """As `require_caller`; Forbidden for curators."""
+    caller = require_caller(found)
+    if caller.is_curator:
+        raise Forbidden("only analysts may do this; use an analyst's key")
+    return caller
 
 
 def create_principal(session: Session, name: str, role: str, *, by: Caller | None, at: datetime) -> Principal:

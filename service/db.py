@@ -8,6 +8,7 @@ for a lock, not for a server that fell silent, and the server ends whoever falls
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
-__all__ = ["Database", "padded"]
+__all__ = ["Database", "Written", "padded"]
 
 Found = TypeVar("Found")
 
@@ -52,6 +53,18 @@ def padded(values: Iterable[_Value]) -> list[_Value]:
     return listed + listed[-1:] * (size - len(listed))
 
 
+class Written(dict[str, Any]):
+    """A JSON object that is never changed, with its text: what is stored many times is written out once."""
+
+    def __init__(self, value: dict[str, Any]):
+        super().__init__(value)
+        self.text = json.dumps(value, separators=(",", ":"))
+
+
+def _to_json(value: Any) -> str:
+    return value.text if isinstance(value, Written) else json.dumps(value)
+
+
 class Database:
     """Connections to one database."""
 
@@ -75,6 +88,11 @@ class Database:
         """A session for reading one moment of the database; what it would change is never kept."""
         with Session(self._read_engine, expire_on_commit=False) as session:
             yield session
+            if not self.is_sqlite:
+                # The transaction is read-only, so this keeps nothing. A ROLLBACK would make the driver forget
+                # every statement it has prepared on this connection.
+                session.expunge_all()
+                session.commit()
 
     def patiently(self, read: Callable[[Session], Found]) -> Found:
         """What `read` finds, asked again for a while when the database is away.
@@ -112,7 +130,13 @@ def _sqlite_engine(url: str, pool: int) -> Engine:
             "an in-memory SQLite database cannot be shared by processes; name a file: sqlite:///path"
         )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, pool_size=pool, max_overflow=0, connect_args={"timeout": LOCK_SECONDS})
+    engine = create_engine(
+        url,
+        pool_size=pool,
+        max_overflow=0,
+        connect_args={"timeout": LOCK_SECONDS},
+        json_serializer=_to_json,
+    )
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _record: Any) -> None:
@@ -134,7 +158,14 @@ def _sqlite_engine(url: str, pool: int) -> Engine:
 
 
 def _postgres_engine(url: str, pool: int) -> Engine:
-    engine = create_engine(url, pool_size=pool, max_overflow=0, pool_pre_ping=True, connect_args=_CONNECT)
+    engine = create_engine(
+        url,
+        pool_size=pool,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args=_CONNECT,
+        json_serializer=_to_json,
+    )
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _record: Any) -> None:

@@ -45,7 +45,9 @@ _MESSAGES = {
 }
 
 
-def make_plan(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, work: Work) -> Planned:
+def make_plan(
+    session: Session, dataset: Dataset, cap_delta_units: int, body: PlanBody, work: Work
+) -> Planned:
     """The plan of a request, from public numbers alone; refuses what would take too much work.
 
     A plan is a pure function of the domain and the request, so the latest ones are remembered.
@@ -53,7 +55,7 @@ def make_plan(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, 
     datasets.require_sealed(dataset)
     public = _public(json.dumps(dataset.domain, sort_keys=True))
     options = json.dumps(body.options, sort_keys=True)
-    budget = _budget(dataset, grant, body, public.domain.size)
+    budget = _budget(dataset, cap_delta_units, body, public.domain.size)
     request = Request(
         k=body.k,
         budget=budget,
@@ -103,8 +105,8 @@ def _remembered(public: _Public, asked: _Asked) -> Planned:
     return Planned.of(registry.plan(public.domain, asked.request))
 
 
-def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int) -> Budget:
-    offered = min(dataset.delta_units, grant.delta_units) > 0
+def _budget(dataset: Dataset, cap_delta_units: int, body: PlanBody, size: int) -> Budget:
+    offered = min(dataset.delta_units, cap_delta_units) > 0
     if body.delta is None:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not offered or pure:

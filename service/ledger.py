@@ -1,4 +1,4 @@
-"""The ledger of each dataset: reserve, charge, void, balance, verify; exact, append-only, hash-chained.
+"""The ledger of each dataset: reserve, charge, void, balance; exact, append-only, hash-chained.
 
 Every function runs inside the caller's write transaction. Locks are taken in one order, the dataset's
 account before the grant's, so no two transactions can wait for each other. The dataset's account row
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
-from sqlalchemy import Select, Table, select
+from sqlalchemy import Select, Table, bindparam, or_, select
 from sqlalchemy.orm import Session
 
 from service.amounts import Cost
@@ -28,11 +28,12 @@ __all__ = [
     "GENESIS",
     "Accounts",
     "Balance",
+    "Held",
     "NotReserved",
     "Overdrawn",
-    "Verification",
     "balance",
     "charge",
+    "hash_of",
     "lock",
     "lock_several",
     "open_account",
@@ -41,12 +42,11 @@ __all__ = [
     "set_aside",
     "set_cap",
     "store",
-    "verify",
     "void",
 ]
 
 GENESIS = "0" * 64
-_ENTRIES = cast(Table, LedgerEntry.__table__)
+_ACCOUNTS, _ENTRIES = cast(Table, Account.__table__), cast(Table, LedgerEntry.__table__)
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,55 @@ class NotReserved(Exception):
     """The job has no open reservation: it was never reserved, or is charged or void already."""
 
 
+@dataclass(slots=True)
+class Held:
+    """A locked account as plain numbers, for whoever moves many costs and writes each account once."""
+
+    id: int
+    dataset_id: int
+    grant_id: int | None
+    loss_total: int
+    loss_reserved: int
+    loss_spent: int
+    delta_total: int
+    delta_reserved: int
+    delta_spent: int
+    entries: int
+    head: str
+
+
+# Statements that every submission needs, put together once.
+_LOCK_SEVERAL = (
+    select(*(_ACCOUNTS.c[each.name] for each in fields(Held)))
+    .where(
+        _ACCOUNTS.c.dataset_id == bindparam("dataset"),
+        or_(_ACCOUNTS.c.grant_id.is_(None), _ACCOUNTS.c.grant_id.in_(bindparam("grants", expanding=True))),
+    )
+    .order_by(_ACCOUNTS.c.grant_id.nulls_first())
+    .with_for_update()
+)
+_MOVE = (
+    _ACCOUNTS.update()
+    .where(_ACCOUNTS.c.id == bindparam("account"))
+    .values(
+        loss_reserved=bindparam("loss"),
+        delta_reserved=bindparam("delta"),
+        entries=bindparam("number"),
+        head=bindparam("end"),
+    )
+)
+_ENTER = _ENTRIES.insert()
+
+
 @dataclass(frozen=True)
 class Accounts:
-    """The locked account rows of a dataset and, where one is concerned, of a grant."""
+    """The locked accounts of a dataset and, where one is concerned, of a grant."""
 
-    dataset: Account
-    grant: Account | None
+    dataset: Account | Held
+    grant: Account | Held | None
 
 
-def balance(account: Account) -> Balance:
+def balance(account: Account | Held) -> Balance:
     """The account's amounts as a value."""
     return Balance(
         total=Cost(account.loss_total, account.delta_total),
@@ -115,19 +155,12 @@ def lock(session: Session, dataset_id: int, grant_id: int | None = None) -> Acco
     return Accounts(dataset, grant)
 
 
-def lock_several(
-    session: Session, dataset_id: int, grant_ids: Sequence[int]
-) -> tuple[Account, dict[int, Account]]:
-    """Lock the dataset's account, then those of some of its grants, in the order of their numbers."""
-    dataset = lock(session, dataset_id).dataset
-    found = session.scalars(
-        select(Account)
-        .where(Account.dataset_id == dataset_id, Account.grant_id.in_(padded(grant_ids)))
-        .order_by(Account.id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    )
-    return dataset, {account.grant_id: account for account in found if account.grant_id is not None}
+def lock_several(session: Session, dataset_id: int, grant_ids: Sequence[int]) -> dict[int | None, Held]:
+    """Lock the dataset's account, then those of some of its grants; by grant, the dataset's under None."""
+    # Rows are locked in the order in which they are sorted.
+    values = {"dataset": dataset_id, "grants": padded(grant_ids)}
+    rows = session.connection().execute(_LOCK_SEVERAL, values)
+    return {held.grant_id: held for held in (Held(*row) for row in rows)}
 
 
 def open_account(session: Session, dataset_id: int, total: Cost, *, actor: str, at: datetime) -> Account:
@@ -169,11 +202,11 @@ def reserve(
     session: Session, accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime
 ) -> None:
     """Set `cost` aside for a job in both accounts, or raise Overdrawn and change nothing."""
-    session.add(set_aside(accounts, job_id, cost, actor=actor, at=at))
+    session.add(LedgerEntry(**set_aside(accounts, job_id, cost, actor=actor, at=at)))
     session.flush()
 
 
-def set_aside(accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime) -> LedgerEntry:
+def set_aside(accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime) -> dict[str, Any]:
     """Move `cost` to what is reserved in both accounts, or raise Overdrawn and change nothing.
 
     Returns the entry that tells it, the next of the chain. Whoever sets several costs aside must `store`
@@ -192,13 +225,26 @@ def set_aside(accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: da
     )
 
 
-def store(session: Session, made: Sequence[LedgerEntry]) -> None:
-    """Write entries that `set_aside` made, with the accounts they belong to."""
-    session.flush()
-    if made:
-        columns = [column.key for column in _ENTRIES.columns if column.key != "id"]
-        rows = [{name: getattr(entry, name) for name in columns} for entry in made]
-        session.connection().execute(_ENTRIES.insert(), rows)
+def store(session: Session, held: Iterable[Held], entries: Sequence[dict[str, Any]]) -> None:
+    """Write what `set_aside` changed in held accounts, and the entries that it made."""
+    if entries:
+        connection = session.connection()
+        moved = {entry["grant_id"] for entry in entries} | {None}
+        connection.execute(
+            _MOVE,
+            [
+                {
+                    "account": each.id,
+                    "loss": each.loss_reserved,
+                    "delta": each.delta_reserved,
+                    "number": each.entries,
+                    "end": each.head,
+                }
+                for each in held
+                if each.grant_id in moved
+            ],
+        )
+        connection.execute(_ENTER, entries)
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
@@ -226,90 +272,6 @@ def entries(
     return list(session.scalars(query.order_by(LedgerEntry.sequence).limit(limit)))
 
 
-@dataclass
-class Verification:
-    """What a replay of the chain found; `faults` is empty when all is well."""
-
-    entries: int = 0
-    head: str = GENESIS
-    faults: list[str] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """True when chain and balances agree."""
-        return not self.faults
-
-
-def verify(session: Session, dataset_id: int) -> Verification:
-    """Replay a dataset's entries: hashes, order, each job's life, and every account's amounts."""
-    found = Verification()
-    replay = _Replay(found.faults)
-    for entry in _stream(session, dataset_id):
-        found.entries += 1
-        if entry.sequence != found.entries:
-            found.faults.append(f"entry {found.entries} is missing: the next has number {entry.sequence}")
-            found.entries = entry.sequence
-        if entry.previous != found.head:
-            found.faults.append(f"entry {entry.sequence} does not follow the one before it")
-        if entry.hash != _hash(entry):
-            found.faults.append(f"entry {entry.sequence} was altered: its hash does not match its content")
-        found.head = entry.hash
-        replay.apply(entry)
-    accounts = session.scalars(select(Account).where(Account.dataset_id == dataset_id)).all()
-    for account in accounts:
-        replay.compare(account)
-        if account.grant_id is None and (account.entries, account.head) != (found.entries, found.head):
-            found.faults.append(
-                "the newest entries are missing: the account remembers another end of the chain"
-            )
-    return found
-
-
-class _Replay:
-    """Amounts per account and the state of each job, rebuilt from entries."""
-
-    def __init__(self, faults: list[str]):
-        self.faults = faults
-        self.totals: dict[int | None, Cost] = {}
-        self.open: dict[str, tuple[int | None, Cost]] = {}
-        self.reserved: dict[int | None, Cost] = {}
-        self.spent: dict[int | None, Cost] = {}
-        self.settled: set[str] = set()
-
-    def apply(self, entry: LedgerEntry) -> None:
-        cost = Cost(entry.loss_units, entry.delta_units)
-        if entry.kind in ("open", "raise", "cap"):
-            self.totals[entry.grant_id] = cost
-            return
-        job = entry.job_id or ""
-        if entry.kind == "reserve":
-            if job in self.open or job in self.settled:
-                self.faults.append(f"entry {entry.sequence} reserves a job a second time")
-            self.open[job] = (entry.grant_id, cost)
-            return
-        if self.open.pop(job, None) != (entry.grant_id, cost):
-            self.faults.append(f"entry {entry.sequence} settles what was not reserved")
-        self.settled.add(job)
-        if entry.kind == "charge":
-            for account in (None, entry.grant_id):
-                self.spent[account] = self.spent.get(account, Cost(0, 0)) + cost
-
-    def compare(self, account: Account) -> None:
-        nothing = Cost(0, 0)
-        reserved = nothing
-        for grant_id, cost in self.open.values():
-            if account.grant_id in (None, grant_id):
-                reserved += cost
-        replayed = Balance(
-            self.totals.get(account.grant_id, nothing), reserved, self.spent.get(account.grant_id, nothing)
-        )
-        if replayed != balance(account):
-            whose = "the dataset" if account.grant_id is None else f"grant {account.grant_id}"
-            self.faults.append(f"the account of {whose} differs from what its entries add up to")
-        if not (replayed.reserved + replayed.spent).fits(replayed.total):
-            self.faults.append("the entries add up to more than the total")
-
-
 def _settle(
     session: Session, accounts: Accounts, kind: str, job_id: str, *, actor: str, at: datetime
 ) -> Cost:
@@ -335,7 +297,7 @@ def _settle(
 
 def _append(
     session: Session,
-    account: Account,
+    account: Account | Held,
     kind: str,
     cost: Cost,
     *,
@@ -344,11 +306,12 @@ def _append(
     grant_id: int | None = None,
     job_id: str | None = None,
 ) -> None:
-    session.add(_entry(account, kind, cost, actor=actor, at=at, grant_id=grant_id, job_id=job_id))
+    entry = _entry(account, kind, cost, actor=actor, at=at, grant_id=grant_id, job_id=job_id)
+    session.add(LedgerEntry(**entry))
 
 
 def _entry(
-    account: Account,
+    account: Account | Held,
     kind: str,
     cost: Cost,
     *,
@@ -356,44 +319,31 @@ def _entry(
     at: datetime,
     grant_id: int | None,
     job_id: str | None,
-) -> LedgerEntry:
+) -> dict[str, Any]:
     """The next link of the chain whose end the account remembers."""
-    entry = LedgerEntry(
-        dataset_id=account.dataset_id,
-        sequence=account.entries + 1,
-        kind=kind,
-        grant_id=grant_id,
-        actor=actor,
-        job_id=job_id,
-        loss_units=cost.loss,
-        delta_units=cost.delta,
-        at=at,
-        previous=account.head,
-    )
-    entry.hash = _hash(entry)
-    account.entries, account.head = entry.sequence, entry.hash
+    entry: dict[str, Any] = {
+        "dataset_id": account.dataset_id,
+        "sequence": account.entries + 1,
+        "kind": kind,
+        "grant_id": grant_id,
+        "actor": actor,
+        "job_id": job_id,
+        "loss_units": cost.loss,
+        "delta_units": cost.delta,
+        "at": at,
+        "previous": account.head,
+    }
+    entry["hash"] = hash_of(*entry.values())
+    account.entries, account.head = entry["sequence"], entry["hash"]
     return entry
 
 
-def _hash(entry: LedgerEntry) -> str:
-    content = [
-        entry.dataset_id,
-        entry.sequence,
-        entry.kind,
-        entry.grant_id,
-        entry.actor,
-        entry.job_id,
-        entry.loss_units,
-        entry.delta_units,
-        entry.at.isoformat(),
-        entry.previous,
-    ]
-    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
-
-
-def _stream(session: Session, dataset_id: int) -> Iterator[LedgerEntry]:
-    query = select(LedgerEntry).where(LedgerEntry.dataset_id == dataset_id).order_by(LedgerEntry.sequence)
-    yield from session.scalars(query.execution_options(yield_per=1000))
+def hash_of(*content: Any) -> str:
+    """The hash of an entry's columns in their order, from the dataset to the previous entry's hash."""
+    text = json.dumps(
+        [each.isoformat() if isinstance(each, datetime) else each for each in content], separators=(",", ":")
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _account(dataset_id: int, grant_id: int | None) -> Select[Account]:
@@ -416,7 +366,7 @@ def _new_account(dataset_id: int, grant_id: int | None, total: Cost) -> Account:
     )
 
 
-def _grant(accounts: Accounts) -> Account:
+def _grant(accounts: Accounts) -> Account | Held:
     if accounts.grant is None:
         raise ValueError("a job's money moves in two accounts; lock the grant's too")
     return accounts.grant

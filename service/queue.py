@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, or_, select, text, update
+from sqlalchemy import bindparam, func, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from service import faults, ledger, metrics
@@ -36,6 +36,12 @@ __all__ = [
 ]
 
 MOST_ATTEMPTS = 3
+_UNFINISHED = (
+    select(Job.principal_id, func.count())
+    # Written out, so that the partial index of unfinished jobs is seen to serve it.
+    .where(Job.principal_id.in_(bindparam("people", expanding=True)), text("state IN ('queued', 'running')"))
+    .group_by(Job.principal_id)
+)
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,8 @@ class Claim:
 
 def unfinished(session: Session, principal_ids: Iterable[int]) -> dict[int, int]:
     """How many jobs of each of these analysts are queued or running, where there are any."""
-    # Written out, so that the partial index of unfinished jobs is seen to serve it.
-    query = select(Job.principal_id, func.count()).where(
-        Job.principal_id.in_(padded(principal_ids)), text("state IN ('queued', 'running')")
-    )
-    return {person: count for person, count in session.execute(query.group_by(Job.principal_id))}  # noqa: C416 rows are no pairs to the type checker
+    rows = session.connection().execute(_UNFINISHED, {"people": padded(principal_ids)})
+    return {person: count for person, count in rows}  # noqa: C416 rows are no pairs to the type checker
 
 
 def claim(

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import Table, func, select
+from sqlalchemy import Table, bindparam, func, select, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.plan import Plan, Work
 from service import accounting, datasets, faults, ledger, metrics, queue
-from service.amounts import NOTHING
+from service.amounts import NOTHING, Cost
 from service.auth import Caller
-from service.db import padded
+from service.db import Written, padded
 from service.errors import (
     BudgetExhausted,
     CapExhausted,
@@ -35,7 +35,7 @@ from service.errors import (
     TooManyQueued,
 )
 from service.schemas.work import JobBody
-from service.tables import Dataset, Grant, Job, LedgerEntry, Principal
+from service.tables import Dataset, Grant, Job, Principal
 
 __all__ = [
     "KeyTaken",
@@ -52,6 +52,27 @@ __all__ = [
 
 _MINUTE = timedelta(minutes=1)
 _JOBS = cast(Table, Job.__table__)
+# Statements that every submission needs, put together once.
+_LOCK_PEOPLE = (
+    select(Principal.id)
+    .where(Principal.id.in_(bindparam("people", expanding=True)))
+    .order_by(Principal.id)
+    .with_for_update(key_share=True)
+)
+_GRANTS = (
+    select(
+        Grant.id,
+        Grant.revoked_at,
+        Grant.delta_units,
+        Dataset.state,
+        Dataset.delta_units.label("whole_delta_units"),
+    )
+    .join(Dataset, Grant.dataset_id == Dataset.id)
+    .where(Grant.id.in_(bindparam("grants", expanding=True)))
+)
+_EARLIER = select(Job.number).where(
+    tuple_(Job.principal_id, Job.idempotency_key).in_(bindparam("keys", expanding=True))
+)
 
 
 @dataclass(frozen=True)
@@ -68,13 +89,13 @@ class Planned:
     """A plan with the forms of it that are stored."""
 
     plan: Plan
-    stored: dict[str, Any]
+    stored: Written
     digest: str
 
     @classmethod
     def of(cls, plan: Plan) -> Planned:
         """A plan and its forms."""
-        return cls(plan, plan.to_json(), plan.digest)
+        return cls(plan, Written(plan.to_json()), plan.digest)
 
 
 @dataclass(frozen=True)
@@ -83,17 +104,60 @@ class Order:
 
     caller: Caller
     body: JobBody
-    planned: Planned
-    key: str | None
-    dataset_id: int
+    #: As it was when the job was planned; of its facts only the state and the delta can change.
+    dataset: Dataset
     grant_id: int
-    now: datetime
+    cost: Cost
+    #: The row of the job, whole: whatever can be done before accounts are locked is done.
+    row: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        caller: Caller,
+        body: JobBody,
+        planned: Planned,
+        *,
+        key: str | None,
+        dataset: Dataset,
+        grant_id: int,
+        now: datetime,
+    ) -> Order:
+        """An order of what was planned."""
+        # The accountant of a dataset never changes.
+        cost = NOTHING if body.rehearsal else accounting.cost_of(dataset.accountant, planned.plan)
+        row = {
+            "id": str(uuid.uuid4()),
+            "dataset_id": dataset.id,
+            "principal_id": caller.id,
+            "grant_id": grant_id,
+            "rehearsal": body.rehearsal,
+            "request": body.model_dump(mode="json", exclude_none=True),
+            "plan": planned.stored,
+            "plan_digest": planned.digest,
+            "loss_units": cost.loss,
+            "delta_units": cost.delta,
+            "state": "queued",
+            "reason": "",
+            "attempts": 0,
+            "queued_at": now,
+            "progress": {},
+            "idempotency_key": key,
+            "request_digest": _digest(body),
+        }
+        return cls(caller, body, dataset, grant_id, cost, row)
+
+    @property
+    def key(self) -> tuple[int, str | None]:
+        """What no two jobs have in common, unless it is None."""
+        return self.caller.id, self.row["idempotency_key"]
 
 
 @dataclass(frozen=True)
 class Submission:
     """A job that was accepted, now or when the same Idempotency-Key first came."""
 
+    caller: Caller
     job: Job
     dataset: Dataset
     replayed: bool
@@ -116,7 +180,8 @@ def submit(
     """Reserve and enqueue one job, in the caller's one transaction, or raise why not."""
     dataset, grant = datasets.find(session, body.dataset, caller)
     assert grant is not None
-    order = Order(caller, body, Planned.of(plan), key, dataset.id, grant.id, now)
+    planned = Planned.of(plan)
+    order = Order.of(caller, body, planned, key=key, dataset=dataset, grant_id=grant.id, now=now)
     try:
         (answer,) = submit_together(session, [order], limits)
     except KeyTaken as error:
@@ -132,12 +197,11 @@ def submit_together(
     """Reserve and enqueue orders for one dataset in the caller's one transaction; an answer for each."""
     bench = _Bench(session, orders, limits)
     answers = [bench.judge(order) for order in orders]
-    ledger.store(session, bench.entries)
+    ledger.store(session, bench.accounts.values(), bench.entries)
     faults.reach("submit.reserved")
     if bench.made:
         try:
-            with session.begin_nested():
-                session.connection().execute(_JOBS.insert(), bench.made)
+            session.connection().execute(_JOBS.insert(), bench.made)
         except IntegrityError as error:
             raise KeyTaken from error
     refusals = [answer for answer in answers if isinstance(answer, ServiceError)]
@@ -149,23 +213,25 @@ class _Bench:
     """What orders for one dataset are judged by: locked accounts, and rows read under the lock."""
 
     def __init__(self, session: Session, orders: Sequence[Order], limits: Limits):
-        (dataset_id,) = {order.dataset_id for order in orders}
-        grant_ids = sorted({order.grant_id for order in orders})
+        (dataset_id,) = {order.dataset.id for order in orders}
+        grant_ids = {"grants": padded(sorted({order.grant_id for order in orders}))}
+        people = {"people": padded(sorted({order.caller.id for order in orders}))}
         self._session, self._limits = session, limits
+        connection = session.connection()
         # One submission of an analyst at a time, whatever the dataset: limits and keys count across datasets.
-        people = sorted({order.caller.id for order in orders})
-        rows = select(Principal.id).where(Principal.id.in_(padded(people))).order_by(Principal.id)
-        session.execute(rows.with_for_update(key_share=True))
-        self._account, self._caps = ledger.lock_several(session, dataset_id, grant_ids)
-        fresh = {"populate_existing": True}
-        self._dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
-        found = session.scalars(select(Grant).where(Grant.id.in_(padded(grant_ids))), execution_options=fresh)
-        self._grants = {grant.id: grant for grant in found}
-        self._earlier = earlier(session, [(order.caller.id, order.key) for order in orders])
-        self._unfinished = queue.unfinished(session, people)
+        connection.execute(_LOCK_PEOPLE, people)
+        #: The dataset's account under None, and the accounts of the grants.
+        self.accounts = ledger.lock_several(session, dataset_id, grant_ids["grants"])
+        self._grants = {row.id: row for row in connection.execute(_GRANTS, grant_ids)}
+        self._dataset = orders[0].dataset
+        now = next(iter(self._grants.values()))
+        if (now.state, now.whole_delta_units) != (self._dataset.state, self._dataset.delta_units):
+            self._dataset = session.get_one(Dataset, self._dataset.id, populate_existing=True)
+        self._earlier = earlier(session, [order.key for order in orders])
+        self._unfinished = queue.unfinished(session, people["people"])
         self._rehearsals: dict[int, int] = {}
         #: What is to be written: the entries of the ledger in order, and the rows of the jobs.
-        self.entries: list[LedgerEntry] = []
+        self.entries: list[dict[str, Any]] = []
         self.made: list[dict[str, Any]] = []
 
     def judge(self, order: Order) -> Submission | ServiceError:
@@ -179,52 +245,29 @@ class _Bench:
         body, grant = order.body, self._grants[order.grant_id]
         if grant.revoked_at is not None:
             raise NotFound(f"there is no dataset named {body.dataset}, or you have no grant for it")
-        before = same_request(self._earlier.get((order.caller.id, order.key)), body)
+        before = same_request(self._earlier.get(order.key), body)
         if before is not None:
-            return Submission(before, self._dataset, replayed=True)
+            return Submission(order.caller, before, self._dataset, replayed=True)
         datasets.require_sealed(self._dataset)
         self._limit(order)
-        row = self._row(order)
         if not body.rehearsal:
-            self._reserve(order, row["id"], grant)
-        self.made.append(row)
-        job = Job(**row)
+            self._reserve(order)
+        self.made.append(order.row)
+        job = Job(**order.row)
         self._unfinished[order.caller.id] = self._unfinished.get(order.caller.id, 0) + 1
-        if order.key is not None:
-            self._earlier[order.caller.id, order.key] = job
-        return Submission(job, self._dataset, replayed=False)
+        if order.key[1] is not None:
+            self._earlier[order.key] = job
+        return Submission(order.caller, job, self._dataset, replayed=False)
 
-    def _reserve(self, order: Order, job_id: str, grant: Grant) -> None:
-        cost = accounting.cost_of(self._dataset.accountant, order.planned.plan)
-        accounts = ledger.Accounts(self._account, self._caps[grant.id])
+    def _reserve(self, order: Order) -> None:
+        accounts = ledger.Accounts(self.accounts[None], self.accounts[order.grant_id])
+        job_id, now = order.row["id"], order.row["queued_at"]
         try:
-            entry = ledger.set_aside(accounts, job_id, cost, actor=order.caller.name, at=order.now)
+            entry = ledger.set_aside(accounts, job_id, order.cost, actor=order.caller.name, at=now)
         except ledger.Overdrawn as refusal:
-            raise _refusal(self._dataset, grant, refusal) from refusal
+            delta_units = self._grants[order.grant_id].delta_units
+            raise _refusal(self._dataset, delta_units, refusal) from refusal
         self.entries.append(entry)
-
-    def _row(self, order: Order) -> dict[str, Any]:
-        body, dataset = order.body, self._dataset
-        cost = NOTHING if body.rehearsal else accounting.cost_of(dataset.accountant, order.planned.plan)
-        return {
-            "id": str(uuid.uuid4()),
-            "dataset_id": dataset.id,
-            "principal_id": order.caller.id,
-            "grant_id": order.grant_id,
-            "rehearsal": body.rehearsal,
-            "request": body.model_dump(mode="json", exclude_none=True),
-            "plan": order.planned.stored,
-            "plan_digest": order.planned.digest,
-            "loss_units": cost.loss,
-            "delta_units": cost.delta,
-            "state": "queued",
-            "reason": "",
-            "attempts": 0,
-            "queued_at": order.now,
-            "progress": {},
-            "idempotency_key": order.key,
-            "request_digest": _digest(body),
-        }
 
     def _limit(self, order: Order) -> None:
         most = self._limits.queued_jobs
@@ -254,7 +297,7 @@ def _recent_rehearsals(session: Session, order: Order) -> int:
             select(func.count()).where(
                 Job.principal_id == order.caller.id,
                 Job.rehearsal.is_(True),
-                Job.queued_at > order.now - _MINUTE,
+                Job.queued_at > order.row["queued_at"] - _MINUTE,
             )
         )
     return found or 0
@@ -262,15 +305,13 @@ def _recent_rehearsals(session: Session, order: Order) -> int:
 
 def earlier(session: Session, wanted: Sequence[tuple[int, str | None]]) -> dict[tuple[int, str | None], Job]:
     """The jobs that were made with these Idempotency-Keys, by principal and key."""
-    keys = {key for _, key in wanted if key is not None}
+    keys = [each for each in wanted if each[1] is not None]
     if not keys:
         return {}
-    found = session.scalars(
-        select(Job).where(
-            Job.principal_id.in_(padded(person for person, _ in wanted)),
-            Job.idempotency_key.in_(padded(keys)),
-        )
-    )
+    numbers = session.connection().execute(_EARLIER, {"keys": padded(keys)}).scalars().all()
+    if not numbers:
+        return {}
+    found = session.scalars(select(Job).where(Job.number.in_(numbers)))
     return {(job.principal_id, job.idempotency_key): job for job in found}
 
 
@@ -286,9 +327,11 @@ def mismatch() -> IdempotencyMismatch:
     return IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
 
 
-def _refusal(dataset: Dataset, grant: Grant, refusal: ledger.Overdrawn) -> BudgetExhausted | CapExhausted:
+def _refusal(
+    dataset: Dataset, cap_delta_units: int, refusal: ledger.Overdrawn
+) -> BudgetExhausted | CapExhausted:
     held, accountant = refusal.balance, dataset.accountant
-    delta_units = dataset.delta_units if refusal.whose == "dataset" else grant.delta_units
+    delta_units = dataset.delta_units if refusal.whose == "dataset" else cap_delta_units
     numbers: dict[str, Any] = {
         "requested": accounting.amount(accountant, refusal.requested, delta_units),
         "total": accounting.amount(accountant, held.total, delta_units),

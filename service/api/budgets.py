@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Response
 
 from core.privacy import Budget
-from service import accounting, auth, datasets, grants, ledger
+from service import accounting, auth, datasets, grants, ledger, replay
 from service.amounts import Cost
 from service.api.datasets import DatasetName
 from service.api.deps import Anyone, Curator, Limit, Services, cursor_from, cursor_to
@@ -135,7 +135,7 @@ def verify_ledger(name: DatasetName, caller: Curator, context: Services) -> Veri
     """Replay the ledger: the chain of hashes, and every balance."""
     with context.database.read() as session:
         dataset, _ = datasets.find(session, name, caller)
-        found = ledger.verify(session, dataset.id)
+        found = replay.verify(session, dataset.id)
     return VerifyReport(ok=found.ok, entries=found.entries, head=found.head, faults=found.faults)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Generic, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import Row, bindparam, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -23,14 +24,21 @@ from service.clock import Clock
 from service.db import Database, padded
 from service.errors import NotFound
 from service.schemas.work import JobBody
-from service.submissions import KeyTaken, Limits, Order, Planned, Submission
+from service.submissions import KeyTaken, Limits, Order, Submission
 from service.tables import Dataset, Grant, Job
 
-__all__ = ["Desk", "Known", "Together", "Wish"]
+__all__ = ["Desk", "Together", "Wish"]
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 _MOST = 64
+# Statements that every submission needs, put together once.
+_DATASETS = select(Dataset).where(Dataset.name.in_(bindparam("names", expanding=True)))
+_GRANTS = select(Grant.id, Grant.dataset_id, Grant.principal_id, Grant.delta_units).where(
+    Grant.dataset_id.in_(bindparam("datasets", expanding=True)),
+    Grant.principal_id.in_(bindparam("people", expanding=True)),
+    Grant.revoked_at.is_(None),
+)
 
 
 class Together(Generic[Asked, Answered]):
@@ -68,21 +76,21 @@ class Together(Generic[Asked, Answered]):
 
 @dataclass(frozen=True)
 class Wish:
-    """A submission before it is planned."""
+    """A submission as it came: a key that is not checked yet, and a request that is not planned yet."""
 
-    caller: Caller
+    token: str
     body: JobBody
     key: str | None
+    now: datetime
 
 
 @dataclass(frozen=True)
-class Known:
-    """A wish with its plan; or the job that the same Idempotency-Key made before, which needs none."""
+class _Seen:
+    """What the database says about wishes at one moment: whose keys, which grants, which earlier jobs."""
 
-    dataset: Dataset
-    grant: Grant
-    earlier: Job | None
-    planned: Planned | None
+    callers: Sequence[Caller | None]
+    granted: dict[tuple[str, int], tuple[Dataset, Row[int, int, int, int]]]
+    made: dict[tuple[int, str | None], Job]
 
 
 class Desk:
@@ -91,54 +99,71 @@ class Desk:
     def __init__(self, database: Database, clock: Clock, limits: Limits):
         self._database, self._clock, self._limits = database, clock, limits
         self.callers: Together[str, Caller | None] = Together(self._authenticate)
-        self.plans: Together[Wish, Known] = Together(self._plan)
-        self.submissions: Together[Order, Submission] = Together(self._submit)
+        self.submissions: Together[Wish, Submission] = Together(self._serve)
 
     def _authenticate(self, tokens: list[str]) -> Sequence[Caller | None]:
         with self._database.read() as session:
             return auth.authenticate_several(session, tokens, self._clock.now())
 
-    def _plan(self, wishes: list[Wish]) -> list[Known | Exception]:
-        """Look up what analysts' wishes are about, at one moment, and plan them."""
-        people = {wish.caller.id for wish in wishes}
-        query = select(Dataset, Grant).join(Grant, Grant.dataset_id == Dataset.id)
-        query = query.where(
-            Dataset.name.in_(padded(wish.body.dataset for wish in wishes)),
-            Grant.principal_id.in_(padded(people)),
-            Grant.revoked_at.is_(None),
-        )
+    def _serve(self, wishes: list[Wish]) -> list[Submission | Exception]:
+        """Check keys, plan and submit; all of it in one go, so that as many as possible share each query."""
         with self._database.read() as session:
-            granted = {
-                (dataset.name, grant.principal_id): (dataset, grant)
-                for dataset, grant in session.execute(query)
-            }
-            made = submissions.earlier(session, [(wish.caller.id, wish.key) for wish in wishes])
-            return [self._know(session, wish, granted, made) for wish in wishes]
+            seen = self._see(session, wishes)
+            planned = [
+                self._plan(session, wish, caller, seen)
+                for wish, caller in zip(wishes, seen.callers, strict=True)
+            ]
+        orders = [each for each in planned if isinstance(each, Order)]
+        submitted = iter(self._submit(orders))
+        return [next(submitted) if isinstance(each, Order) else each for each in planned]
 
-    def _know(
-        self,
-        session: Session,
-        wish: Wish,
-        granted: dict[tuple[str, int], tuple[Dataset, Grant]],
-        made: dict[tuple[int, str | None], Job],
-    ) -> Known | Exception:
-        found = granted.get((wish.body.dataset, wish.caller.id))
-        if found is None:
-            return NotFound(f"there is no dataset named {wish.body.dataset}, or you have no grant for it")
+    def _see(self, session: Session, wishes: list[Wish]) -> _Seen:
+        callers = auth.authenticate_several(session, [wish.token for wish in wishes], self._clock.now())
+        people = {caller.id for caller in callers if caller is not None}
+        if not people:
+            return _Seen(callers, {}, {})
+        names = {"names": padded(wish.body.dataset for wish in wishes)}
+        about = {dataset.id: dataset for dataset in session.scalars(_DATASETS, names)}
+        grants = session.connection().execute(_GRANTS, {"people": padded(people), "datasets": padded(about)})
+        granted = {
+            (about[row.dataset_id].name, row.principal_id): (about[row.dataset_id], row) for row in grants
+        }
+        keys = [(caller.id, wish.key) for caller, wish in zip(callers, wishes, strict=True) if caller]
+        return _Seen(callers, granted, submissions.earlier(session, keys))
+
+    def _plan(
+        self, session: Session, wish: Wish, holder: Caller | None, seen: _Seen
+    ) -> Order | Submission | Exception:
+        """What to submit; or the job that the same Idempotency-Key made before; or why not."""
         try:
-            earlier = submissions.same_request(made.get((wish.caller.id, wish.key)), wish.body)
+            caller = auth.require_analyst(holder)
+            found = seen.granted.get((wish.body.dataset, caller.id))
+            if found is None:
+                raise NotFound(f"there is no dataset named {wish.body.dataset}, or you have no grant for it")
+            dataset, grant = found
+            earlier = submissions.same_request(seen.made.get((caller.id, wish.key)), wish.body)
             if earlier is not None:
-                return Known(*found, earlier, None)
+                return Submission(caller, earlier, dataset, replayed=True)
             # Planning only needs public facts that cannot change any more, so it holds no lock.
-            return Known(*found, None, jobs.make_plan(session, *found, wish.body, self._limits.work))
+            planned = jobs.make_plan(session, dataset, grant.delta_units, wish.body, self._limits.work)
+            faults.reach("submit.planned")
+            return Order.of(
+                caller,
+                wish.body,
+                planned,
+                key=wish.key,
+                dataset=dataset,
+                grant_id=grant.id,
+                now=wish.now,
+            )
         except Exception as refusal:  # this wish's own; the others are none the worse for it
             return refusal
 
     def _submit(self, orders: list[Order]) -> list[Submission | Exception]:
         """One transaction for the orders of each dataset."""
         answers: dict[int, Submission | Exception] = {}
-        numbered = sorted(enumerate(orders), key=lambda pair: pair[1].dataset_id)
-        for _, group in groupby(numbered, key=lambda pair: pair[1].dataset_id):
+        numbered = sorted(enumerate(orders), key=lambda pair: pair[1].dataset.id)
+        for _, group in groupby(numbered, key=lambda pair: pair[1].dataset.id):
             places, wanted = zip(*group, strict=True)
             answers |= dict(zip(places, self._submit_to_one(list(wanted)), strict=True))
         return [answers[place] for place in range(len(orders))]

@@ -13,9 +13,9 @@ from fastapi.responses import JSONResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
-from service import datasets, faults, jobs
+from service import datasets, jobs
 from service.api.context import Context
-from service.api.deps import Analyst, Anyone, Limit, Services, cursor_from, cursor_to
+from service.api.deps import Analyst, AnalystKey, Anyone, Limit, Services, cursor_from, cursor_to
 from service.api.desk import Wish
 from service.api.links import links
 from service.api.problems import answers
@@ -33,7 +33,7 @@ from service.schemas.work import (
     Receipt,
     ResultFacts,
 )
-from service.submissions import Order, Submission
+from service.submissions import Submission
 from service.tables import Result
 
 __all__ = ["router"]
@@ -79,7 +79,7 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
     with context.database.read() as session:
         dataset, grant = datasets.find(session, body.dataset, caller)
         assert grant is not None
-        plan = jobs.make_plan(session, dataset, grant, body, context.limits.work)
+        plan = jobs.make_plan(session, dataset, grant.delta_units, body, context.limits.work)
         return Quote.model_validate(jobs.quote(session, dataset, grant, plan))
 
 
@@ -94,24 +94,18 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
 )
 async def submit_job(
     body: JobBody,
-    caller: Analyst,
-    context: Services,
+    caller: AnalystKey,
     idempotency_key: Annotated[
         str | None,
         Header(pattern=r"^[\x21-\x7e]{1,128}$", description="repeating it repeats the answer, not the job"),
     ] = None,
 ) -> Response:
     """Submit a job: its cost is reserved now, and charged when a worker takes it."""
-    now = context.clock.now()
-    known = await context.desk.plans.ask(Wish(caller, body, idempotency_key))
-    if known.planned is None:
-        assert known.earlier is not None
-        return _accepted(Submission(known.earlier, known.dataset, replayed=True), caller, context)
-    faults.reach("submit.planned")
-    order = Order(caller, body, known.planned, idempotency_key, known.dataset.id, known.grant.id, now)
-    submission = await context.desk.submissions.ask(order)
+    context = caller.context
+    wish = Wish(caller.token, body, idempotency_key, context.clock.now())
+    submission = await context.desk.submissions.ask(wish)
     log.info("job accepted", job=submission.job.id, replayed=submission.replayed)
-    return _accepted(submission, caller, context)
+    return _accepted(submission, context)
 
 
 @router.get("/jobs", responses=answers())
@@ -196,12 +190,12 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     return JSONResponse(_released(job_id, caller, context).receipt)
 
 
-def _accepted(submission: Submission, caller: Caller, context: Context) -> Response:
+def _accepted(submission: Submission, context: Context) -> Response:
     job = submission.job
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"}
     if submission.replayed:
         headers["Idempotency-Replayed"] = "true"
-    said = jobs.own_facts(job, submission.dataset, caller, context.clock.now())
+    said = jobs.own_facts(job, submission.dataset, submission.caller, context.clock.now())
     body = JobFacts.model_validate(said).model_dump_json()
     return Response(body, status_code=202, headers=headers, media_type="application/json")
 

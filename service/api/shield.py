@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 
 import structlog
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,6 +32,8 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+#: The same as bytes; no route sets any of them.
+_ALWAYS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _LONGEST_HEAD = 16 << 10
 _API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY = (
@@ -161,12 +163,13 @@ class Shield:
         return replay
 
     def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
-        headers = MutableHeaders(scope=message)
-        for name, value in _HEADERS.items():
-            headers[name] = value
-        page = headers.get("content-type", "").startswith("text/html")
-        headers.setdefault("content-security-policy", _PAGE_POLICY if page else _API_POLICY)
-        headers.setdefault("cache-control", "no-store")
-        headers["x-request-id"] = request_id
+        present = dict(message["headers"])
+        page = present.get(b"content-type", b"").startswith(b"text/html")
+        added = [*_ALWAYS, (b"x-request-id", request_id.encode())]
+        if b"content-security-policy" not in present:
+            added.append((b"content-security-policy", (_PAGE_POLICY if page else _API_POLICY).encode()))
+        if b"cache-control" not in present:
+            added.append((b"cache-control", b"no-store"))
         if scope.get("scheme") == "https":
-            headers["strict-transport-security"] = "max-age=31536000"
+            added.append((b"strict-transport-security", b"max-age=31536000"))
+        message["headers"] = [*message["headers"], *added]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from service.api.problems import respond, strict_json
@@ -37,7 +38,14 @@ class StrictRoute(APIRoute):
                     await strict.json()  # here, because FastAPI would turn our error into its own
                 except ServiceError as error:
                     return respond(error)
-            return await handle(strict)
+            try:
+                return await handle(strict)
+            except RequestValidationError:
+                # Strangers are told that they are strangers, and nothing of what else is wrong.
+                unproven = getattr(request.state, "unproven", None)
+                if unproven is not None:
+                    await unproven.prove()
+                raise
 
         return strictly
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from service import ledger
+from service import replay
 from service.db import Database
 from service.tables import Account, Dataset, DatasetChunk, Job, LedgerEntry, Result
 
@@ -43,7 +43,7 @@ def _books(session: Session) -> list[str]:
     """The chain verifies, and balances equal its replay."""
     found = []
     for dataset_id in session.scalars(select(Dataset.id)):
-        found += [f"dataset {dataset_id}: {fault}" for fault in ledger.verify(session, dataset_id).faults]
+        found += [f"dataset {dataset_id}: {fault}" for fault in replay.verify(session, dataset_id).faults]
     return found
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service import accounting, auth, datasets, errors, grants, ledger, queue
+from service import accounting, auth, datasets, errors, grants, ledger, queue, replay
 from service.amounts import NOTHING, Cost
 from service.tables import Dataset, Grant, Job, Result
 from tests.chaos.scene import DELTA, Scene, plan
@@ -340,7 +340,7 @@ class Books(RuleBasedStateMachine):
                 real = ledger.balance(ledger.find(session, self.dataset_id, grant_id))
                 assert real == ledger.Balance(model.total, model.reserved, model.spent)
                 assert (real.reserved + real.spent).fits(real.total)
-            assert ledger.verify(session, self.dataset_id).faults == []
+            assert replay.verify(session, self.dataset_id).faults == []
             found = session.execute(select(Job.id, Job.state).where(Job.dataset_id == self.dataset_id))
             assert {row.id: row.state for row in found} == {job.id: job.state for job in self.jobs}
             query = select(Result.job_id).join(Job, Job.id == Result.job_id)

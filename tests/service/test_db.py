@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from service import db, ledger
+from service import db, replay
 from service.db import Database
+from service.tables import Dataset
 from tests.chaos.scene import Scene
 from tests.support.postgres import Server
 
@@ -26,19 +27,19 @@ def test_ledger_verifies_while_others_write(
     """A reservation between two queries of the replay must not look like tampering."""
     scene = Scene(database_url, tmp_path)
     dataset = scene.dataset("sum", "1", caps=("1",))
-    apply = ledger._Replay.apply
+    apply = replay.Replay.apply
     interruptions = iter([dataset])
 
-    def interrupted(self: ledger._Replay, entry: object) -> None:
+    def interrupted(self: replay.Replay, entry: object) -> None:
         for name in interruptions:
             scene.queued(name)
         apply(self, entry)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ledger._Replay, "apply", interrupted)
+    monkeypatch.setattr(replay.Replay, "apply", interrupted)
     with scene.database.read() as session:
-        assert ledger.verify(session, 1).faults == []
+        assert replay.verify(session, 1).faults == []
     with scene.database.read() as session:
-        assert ledger.verify(session, 1).entries == 3
+        assert replay.verify(session, 1).entries == 3
     scene.close()
 
 
@@ -47,6 +48,27 @@ def test_reader_cannot_write(postgres_url: str) -> None:
     with database.read() as session, pytest.raises(DBAPIError, match="read-only"):
         session.execute(text("DELETE FROM results"))
     database.dispose()
+
+
+def test_statements_stay_prepared_between_readers(postgres_url: str) -> None:
+    database = Database(postgres_url, pool=1)
+    for _ in range(7):
+        with database.read() as session:
+            session.scalar(text("SELECT count(*) FROM jobs"))
+    with database.read() as session:
+        prepared = session.scalars(text("SELECT statement FROM pg_prepared_statements")).all()
+    assert [each for each in prepared if "jobs" in each] == ["SELECT count(*) FROM jobs"]
+    database.dispose()
+
+
+def test_reader_keeps_nothing_that_it_changed(database_url: str, tmp_path: Path) -> None:
+    scene = Scene(database_url, tmp_path)
+    scene.dataset("sum", "1", caps=("1",))
+    with scene.database.read() as session:
+        session.get_one(Dataset, 1).description = "changed"
+    with scene.database.read() as session:
+        assert session.get_one(Dataset, 1).description != "changed"
+    scene.close()
 
 
 def test_writer_gives_up_on_a_lock_that_is_never_released(

@@ -9,10 +9,10 @@ import pytest
 from httpx import Response
 from sqlalchemy import func, select
 
-from service import ledger
+from service import datasets, replay
 from service.api.desk import Together
 from service.tables import Dataset, Job, LedgerEntry
-from tests.support.service import House
+from tests.support.service import House, Person
 
 
 def at_once(house: House, *bodies: dict[str, Any]) -> list[Response]:
@@ -35,7 +35,7 @@ def at_once(house: House, *bodies: dict[str, Any]) -> list[Response]:
 def verified(house: House) -> bool:
     with house.database.read() as session:
         dataset = session.scalars(select(Dataset)).one()
-        return ledger.verify(session, dataset.id).ok
+        return replay.verify(session, dataset.id).ok
 
 
 def test_jobs_of_one_moment_are_all_reserved_in_one_chain(house: House) -> None:
@@ -91,6 +91,48 @@ def test_a_refused_neighbour_changes_nothing(house: House) -> None:
     house.ready()
     answers = at_once(house, {"epsilon": "0.9"}, {"who": house.ben}, {"epsilon": "0.9"}, {"epsilon": "0.1"})
     assert [answer.status_code for answer in answers] == [202, 404, 409, 202]
+    assert verified(house)
+
+
+def second_key_of_ada(house: House) -> tuple[Person, str]:
+    issued = house.carla.post("/v1/principals/ada/keys", {"label": "laptop"}).json()
+    return Person(house.client, "ada", issued["key"]), f"/v1/principals/ada/keys/{issued['id']}"
+
+
+def test_keys_of_one_moment_are_judged_each_by_itself(house: House) -> None:
+    house.ready()
+    laptop, address = second_key_of_ada(house)
+    assert [answer.status_code for answer in at_once(house, {"who": laptop})] == [202]
+    assert house.carla.delete(address).status_code == 204
+    answers = at_once(house, {"who": laptop}, {}, {"who": house.carla}, {"epsilon": "0.2"})
+    assert [answer.status_code for answer in answers] == [401, 202, 403, 202]
+    assert verified(house)
+
+
+def test_strangers_are_not_told_what_is_wrong_with_their_request(small_house: House) -> None:
+    laptop, address = second_key_of_ada(small_house)
+    malformed = {"k": 2}
+    assert laptop.post("/v1/jobs", malformed).status_code == 422
+    assert small_house.carla.delete(address).status_code == 204
+    assert laptop.post("/v1/jobs", malformed).status_code == 401
+    assert small_house.carla.post("/v1/jobs", malformed).status_code == 403
+    assert small_house.client.request("POST", "/v1/jobs", json=malformed).status_code == 401
+
+
+def test_submission_notices_a_dataset_that_was_retired_after_it_was_planned(house: House) -> None:
+    house.ready()
+    serve = house.app.state.context.desk._submit
+
+    def retired_meanwhile(orders: Any) -> Any:
+        house.app.state.context.desk._submit = serve
+        with house.database.write() as session:
+            dataset = session.scalars(select(Dataset)).one()
+            datasets.retire(session, dataset, actor="carla", at=house.clock.now())
+        return serve(orders)
+
+    house.app.state.context.desk._submit = retired_meanwhile
+    answers = at_once(house, {})
+    assert [answer.json()["type"] for answer in answers] == ["/problems/retired"]
     assert verified(house)
 
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from core.privacy import DELTA_UNIT, EPSILON_UNIT, to_units
-from service import ledger
+from service import ledger, replay
 from service.amounts import Cost
 from service.db import Database
 from service.tables import Dataset, Grant, Principal
@@ -71,7 +71,7 @@ def held(books: Database, grant: int | None = None) -> ledger.Balance:
 
 def faults(books: Database) -> list[str]:
     with books.read() as session:
-        return ledger.verify(session, 1).faults
+        return replay.verify(session, 1).faults
 
 
 def test_ten_reservations_of_a_tenth_exactly_fill_one(books: Database) -> None:
