@@ -28,6 +28,7 @@ __all__ = [
     "clip_weights",
     "clipped_block",
     "clipped_sums",
+    "coarse_radius",
     "column_sums",
     "integer_sqrt",
     "nearest",
@@ -318,10 +319,11 @@ def _grouped_sums(
 def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) -> Integers:
     """The sum of z z^T, z = row - centre clipped to the radius, as its packed upper triangle (row by row).
 
-    z is in steps of 2^shift, truncated towards zero. Its entries are at most the radius, below 2^17, so sums
-    over fewer than 2^19 rows stay below 2^53.
+    With a shift z is rounded to steps of 2^shift and clipped to `coarse_radius`. Its entries are at most the
+    radius, below 2^17, so sums over fewer than 2^19 rows stay below 2^53.
     """
     width = rows.shape[1]
+    reach = coarse_radius(radius, shift, width)
     middle = centre.astype(np.float64)
 
     def residuals(part: slice, out: npt.NDArray[np.floating[Any]]) -> None:
@@ -334,10 +336,11 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
             clipped_block(dense, _block_norms(dense), radius)
             if shift:
                 dense *= 2.0**-shift
-                np.trunc(dense, out=dense)
+                np.rint(dense, out=dense)
+                clipped_block(dense, _block_norms(dense), reach)
             out[at] = dense
 
-    precision = np.float32 if radius >> shift <= _SINGLE_REACH else np.float64
+    precision = np.float32 if reach <= _SINGLE_REACH else np.float64
     blocks = row_blocks(rows.shape[0], width, min(max(32 * width * width, _BLOCK_BYTES), _MOMENT_BYTES))
 
     def work(parts: Iterator[slice]) -> Integers:
@@ -356,6 +359,14 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
         return packed
 
     return _sum_of(share_blocks(work, blocks))
+
+
+def coarse_radius(radius: int, shift: int, width: int) -> int:
+    """In steps of 2^shift the length to which rows are clipped that were no longer than the radius.
+
+    Rounding moves each of `width` entries by at most half a step and lengthens hardly any row by more.
+    """
+    return radius if shift == 0 else math.isqrt((radius >> shift) ** 2 + width // 4) + 1
 
 
 def _own_product(block: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:

@@ -16,6 +16,7 @@ from core.arithmetic import (
     WEIGHT_ONE,
     Integers,
     clipped_sums,
+    coarse_radius,
     column_sums,
     nearest,
     second_moments,
@@ -218,8 +219,8 @@ class ResidualSums:
 class SecondMoments:
     """The sum of z z^T, z = row - centre clipped to `radius`, as its packed upper triangle.
 
-    z is in steps of 2^shift, truncated towards zero: coarse rows are multiplied faster. A record's vector of
-    diagonal entries and sqrt(2) times the others has norm |z|^2 <= (radius / 2^shift)^2.
+    With a shift z is rounded to steps of 2^shift, and clipped once more: coarse rows are multiplied faster.
+    A record's vector of diagonal entries and sqrt(2) times the others has norm |z|^2 <= `steps`^2.
     """
 
     kind: ClassVar[str] = "second-moments"
@@ -245,10 +246,15 @@ class SecondMoments:
         return (1, self.view.width * (self.view.width + 1) // 2)
 
     @property
+    def steps(self) -> int:
+        """What z is clipped to, in its own steps."""
+        return coarse_radius(self.radius, self.shift, self.view.width)
+
+    @property
     def sensitivity(self) -> Sensitivity:
         width = self.view.width
         rows, columns = np.triu_indices(width)
-        scales = np.where(rows == columns, 1.0, math.sqrt(0.5)) * (self.radius * 2.0**-self.shift) ** 2
+        scales = np.where(rows == columns, 1.0, math.sqrt(0.5)) * float(self.steps) ** 2
         return Sensitivity(scales[None, :], l1=float(width))
 
     def of(self, chunk: Chunk) -> Integers:

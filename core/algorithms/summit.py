@@ -273,8 +273,9 @@ class _Run:
             view, middle = Projected(self._rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
         clip = min(max(round(tight * zoom), 1), 2 * UNITS)
         shift = max(0, clip.bit_length() - tuning.MOMENT_BITS) if view.width >= tuning.COARSE_FROM else 0
-        packed = self._probe.measure("moments", SecondMoments(view, middle, clip, shift)) << (2 * shift)
-        noise = float(clip) ** 2 * deviation(self._plan, "moments")
+        moments = SecondMoments(view, middle, clip, shift)
+        packed = self._probe.measure("moments", moments) << (2 * shift)
+        noise = float(moments.steps << shift) ** 2 * deviation(self._plan, "moments")
         if self._plan.budget.is_pure:
             noise *= view.width  # Laplace noise pays for the l1 norm of a whole matrix
         found = principal_axes(packed, view.width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)

@@ -249,21 +249,21 @@ def test_second_moments_are_the_packed_upper_triangle() -> None:
     assert moments.tolist() == [[17, 22, 27, 29, 36, 45]]
 
 
-def test_second_moments_of_coarse_rows_count_whole_steps_towards_zero() -> None:
-    chunk = chunk_of(np.array([[7, -7, 8], [-9, 15, 16]]), sparse=False)
+def test_second_moments_of_coarse_rows_count_the_nearest_steps() -> None:
+    chunk = chunk_of(np.array([[7, -7, 9], [-9, 15, 16]]), sparse=False)
     moments = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 100, shift=3).of(chunk)
-    assert moments.tolist() == [[1, -1, -2, 1, 2, 1 + 4]]
+    assert moments.tolist() == [[2, -3, -1, 5, 3, 1 + 4]]
 
 
-def test_coarse_rows_rounded_to_the_nearest_step_would_break_their_declaration() -> None:
-    """The wrong version: a row on the edge of its radius grows when its entries are rounded."""
-    row = np.array([[7, 7, 7]])  # of length 12.1, in steps of 4: 1 each by truncation, 2 each by rounding
-    declared = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 13, shift=2)
-    right = np.abs(declared.of(chunk_of(row, sparse=False)) / declared.sensitivity.scales)
-    steps = np.rint(row[0] / 4)
-    rounded = np.outer(steps, steps)[np.triu_indices(3)]
+def test_coarse_rows_that_are_not_clipped_again_would_break_their_declaration() -> None:
+    """The wrong version: this row is inside its radius, but not any more once it is rounded."""
+    row = np.array([[106, 74, 58]])
+    declared = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 143, shift=4)
+    right = declared.of(chunk_of(row, sparse=False)) / declared.sensitivity.scales
     assert np.sqrt((right**2).sum()) <= 1
-    assert np.sqrt(((rounded / declared.sensitivity.scales) ** 2).sum()) > 1
+    steps = np.rint(row[0] / 16)
+    rounded = np.outer(steps, steps)[np.triu_indices(3)] / declared.sensitivity.scales
+    assert np.sqrt((rounded**2).sum()) > 1
 
 
 @pytest.mark.parametrize("column", [0, 1, 30_000], ids=["spread", "a column", "a long column"])
