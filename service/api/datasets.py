@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import re
@@ -153,20 +154,29 @@ def _find_draft(
 
 
 async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
-    """Spool the body to disk in large pieces, off the event loop."""
+    """Spool the body to disk in large pieces, off the event loop; each is written while the next arrives."""
     pending: list[bytes] = []
-    held = 0
+    held = received = 0
     more = True
-    while more:
-        message = await pace.next(request.receive)
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        pending.append(message.get("body", b""))
-        held += len(pending[-1])
-        more = message.get("more_body", False)
-        if held >= _WRITE_AT or not more:
-            await run_in_threadpool(spool.write, *pending)
-            pending, held = [], 0
+    writing: asyncio.Task[None] | None = None
+    try:
+        while more:
+            message = await pace.next(request.receive)
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            pending.append(message.get("body", b""))
+            held += len(pending[-1])
+            received += len(pending[-1])
+            spool.admit(received)
+            more = message.get("more_body", False)
+            if held >= _WRITE_AT or not more:
+                if writing is not None:
+                    await writing
+                writing = asyncio.create_task(run_in_threadpool(spool.write, *pending))
+                pending, held = [], 0
+    finally:
+        if writing is not None:  # the file must not be closed under it
+            await writing
     spool.finish()
 
 

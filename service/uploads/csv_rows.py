@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -17,12 +18,14 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from service.errors import BadFormat
+from service.uploads.ahead import ahead
 from service.uploads.batch import BadRowList, Batch, Wanted
 from service.uploads.columns import Matched, match_columns
 
 __all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
 
 _BLOCK = 1 << 20
+_BLOCKS_AHEAD = 4
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
 _ROWS_PER_BATCH = 8192
@@ -85,8 +88,10 @@ def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=values + person),
         )
-        for block in reader:
-            yield _clean(block, len(values), bool(person))
+        # Parsed by one thread while another makes rows of what was parsed before.
+        with closing(ahead(reader, _BLOCKS_AHEAD)) as blocks:
+            for block in blocks:
+                yield _clean(block, len(values), bool(person))
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unclean from error
 

@@ -105,11 +105,15 @@ class Spool:
         self._news = Condition()
         self._whole = self._abandoned = False
 
+    def admit(self, size: int) -> None:
+        """TooLarge when so many bytes are too many, whether they have been written yet or not."""
+        if size > self._most:
+            raise TooLarge(f"an upload may have at most {self._most} bytes", limit=self._most)
+
     def write(self, *pieces: bytes) -> None:
         """Take the next bytes; TooLarge as soon as they are too many."""
         size = self.size + sum(map(len, pieces))
-        if size > self._most:
-            raise TooLarge(f"an upload may have at most {self._most} bytes", limit=self._most)
+        self.admit(size)
         for piece in pieces:
             self._hash.update(piece)
             self.file.write(piece)
