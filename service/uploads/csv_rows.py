@@ -22,16 +22,22 @@ from service.uploads.ahead import ahead
 from service.uploads.batch import BadRowList, Batch, Wanted
 from service.uploads.columns import Matched, match_columns
 
-__all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
+__all__ = ["Quoted", "Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
 
 _BLOCK = 1 << 20
 _BLOCKS_AHEAD = 4
+_SLAB = 4 << 20
+_BOM = b"\xef\xbb\xbf"
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
 _ROWS_PER_BATCH = 8192
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 csv.field_size_limit(_LONGEST_RECORD)
+
+
+class Quoted(Exception):
+    """A file that was read as if it held no quotes holds one."""
 
 
 class Unclean(Exception):
@@ -68,10 +74,12 @@ def read_header(file: IO[bytes], wanted: Wanted) -> Header:
     return Header(names, reader.line_num, match_columns(names, wanted))
 
 
-def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
+def read_csv_fast(file: IO[bytes], header: Header, *, quoted: bool) -> Iterator[Batch]:
     """Batches of a file in which every row is good; Unclean at the first doubt.
 
-    The file must be this reader's alone: given up, it may still read ahead for a while.
+    Unless it is `quoted`, every line end of the file ends a row, so that many rows can be parsed at once; and
+    Quoted is raised where it holds a quote after all. The file must be this reader's alone: given up, it may
+    still read ahead for a while.
     """
     file.seek(0)
     keys = [str(place) for place in range(len(header.names))]
@@ -79,21 +87,50 @@ def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
     values = [keys[place] for place in matched.positions]
     person = [] if matched.person is None else [keys[matched.person]]
     types: dict[str, pa.DataType] = dict.fromkeys(values, pa.float64()) | dict.fromkeys(person, pa.string())
+    convert = arrow_csv.ConvertOptions(column_types=types, include_columns=values + person)
+    read = _read_quoted if quoted else _read_plain
     try:
-        reader = arrow_csv.open_csv(
-            pa.PythonFile(file, mode="r"),
-            read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK, column_names=keys, skip_rows=header.lines, use_threads=True
-            ),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=values + person),
-        )
         # Parsed by one thread while another makes rows of what was parsed before.
-        with closing(ahead(reader, _BLOCKS_AHEAD)) as blocks:
+        with closing(ahead(read(file, keys, header.lines, convert), _BLOCKS_AHEAD)) as blocks:
             for block in blocks:
                 yield _clean(block, len(values), bool(person))
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unclean from error
+
+
+def _read_quoted(file: IO[bytes], keys: list[str], skip: int, convert: Any) -> Iterator[Any]:
+    yield from arrow_csv.open_csv(
+        pa.PythonFile(file, mode="r"),
+        read_options=arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=skip),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=convert,
+    )
+
+
+def _read_plain(file: IO[bytes], keys: list[str], skip: int, convert: Any) -> Iterator[Any]:
+    """Blocks of whole lines, each parsed with all cores."""
+    rest = b""
+    parse = arrow_csv.ParseOptions(quote_char=False)
+    while True:
+        piece = file.read(_SLAB)
+        if b'"' in piece:
+            raise Quoted
+        cut = piece.rfind(b"\n") + 1 if piece else 0
+        if piece and not cut and len(rest) + len(piece) > 2 * _SLAB:
+            raise Unclean  # lines without end; the careful reader says where
+        whole = rest + piece[:cut] if cut or not piece else b""
+        rest = piece[cut:] if cut else rest + piece
+        if whole.strip(b"\r\n"):
+            if not skip and whole.startswith(_BOM):
+                raise Unclean  # in the middle of a file it is a fault, which the parser would pass over
+            options = arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=skip)
+            table = arrow_csv.read_csv(
+                pa.BufferReader(whole), read_options=options, parse_options=parse, convert_options=convert
+            )
+            yield from table.to_batches()
+            skip = 0
+        if not piece:
+            return
 
 
 def _clean(block: Any, width: int, has_person: bool) -> Batch:

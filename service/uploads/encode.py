@@ -16,7 +16,7 @@ from service.errors import BadFormat, TooLarge
 from service.uploads.arrays import read_npy, read_npz
 from service.uploads.batch import BadRowList, Batch, Wanted
 from service.uploads.chunks import ChunkFile
-from service.uploads.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.uploads.csv_rows import Quoted, Unclean, read_csv_carefully, read_csv_fast, read_header
 from service.uploads.people import RowsPerPerson
 from service.uploads.spool import Spool, detect
 from service.uploads.tables import read_arrow, read_parquet
@@ -84,12 +84,16 @@ def encode_upload(upload: Upload, chunks: ChunkFile) -> Encoded:
     if format_name == "csv":
         header = read_header(file, upload.wanted)
         ignored = header.matched.ignored
-        try:
-            fast = read_csv_fast(upload.spool.view(), header)
-            return _collect(upload, format_name, fast, chunks, bad, ignored)
-        except Unclean:
-            chunks.begin_again()
-            return _collect(upload, format_name, read_csv_carefully(file, header, bad), chunks, bad, ignored)
+        for quoted in (False, True):
+            fast = read_csv_fast(upload.spool.view(), header, quoted=quoted)
+            try:
+                return _collect(upload, format_name, fast, chunks, bad, ignored)
+            except Quoted:
+                chunks.begin_again()
+            except Unclean:
+                chunks.begin_again()
+                break
+        return _collect(upload, format_name, read_csv_carefully(file, header, bad), chunks, bad, ignored)
     upload.spool.wait()
     ignored, batches = _reader(upload, format_name, bad)
     return _collect(upload, format_name, batches, chunks, bad, ignored)

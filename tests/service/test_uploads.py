@@ -18,11 +18,12 @@ from pyarrow import ipc, parquet
 from sqlalchemy import func, select
 
 from core.domain import Dense
-from service.errors import BadRows
+from service.errors import BadFormat, BadRows
 from service.tables import Dataset, DatasetChunk
+from service.uploads import csv_rows
 from service.uploads.batch import BadRowList, Wanted
 from service.uploads.chunks import decode_payload
-from service.uploads.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.uploads.csv_rows import Quoted, Unclean, read_csv_carefully, read_csv_fast, read_header
 from tests.support.service import House, table
 
 VALUES = np.array([[1.0, 1.0], [9.5, 0.25], [0.0, 4.0]])
@@ -327,29 +328,49 @@ def test_upload_larger_than_the_limit_is_refused_before_it_is_read(sqlite_url: s
     house.close()
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(
-                ["1", "-2.5", "3e2", ".5", "+7", "", "x", "NA", "nan", "1e999", "0x1", " 4 ", "1_0", "١"]
-            ),
-            st.sampled_from(["0", "1.25", "", "null", "inf", '"2"', '"a,b"']),
-        ),
-        max_size=12,
-    )
+_FIRST = st.sampled_from(
+    ["1", "-2.5", "3e2", ".5", "+7", "", "x", "NA", "nan", "1e999", "0x1", " 4 ", "1_0", "١", "\ufeff1"]
 )
-def test_fast_and_careful_reader_agree(rows: list[tuple[str, str]]) -> None:
-    content = "a,b\n" + "".join(f"{a},{b}\n" for a, b in rows)
-    file = io.BytesIO(content.encode())
-    header = read_header(file, Wanted(DOMAIN))
+_SECOND = st.sampled_from(["0", "1.25", "", "null", "inf", '"2"', '"a,b"', '"3\n"'])
+_GOOD = st.tuples(st.sampled_from(["1", "-2.5", "3e2", ".5"]), st.sampled_from(["0", "1.25", "7"]))
+
+
+@given(
+    rows=st.lists(st.tuples(_FIRST, _SECOND), max_size=12) | st.lists(_GOOD, max_size=40),
+    ends=st.sampled_from(["\n", "\r\n", "\n\n", "\r"]),
+    begin=st.sampled_from(["a,b", "\ufeffa,b", '"a",b', "\n"]),
+    last=st.booleans(),
+    quoted=st.booleans(),
+    slab=st.sampled_from([8, 16, 40, 1 << 20]),
+)
+def test_fast_and_careful_reader_agree(
+    rows: list[tuple[str, str]], ends: str, begin: str, last: bool, quoted: bool, slab: int
+) -> None:
+    lines = ([begin] if begin.strip() else []) + [f"{a},{b}" for a, b in rows]
+    file = io.BytesIO((ends.join(lines) + (ends if last else "")).encode())
+    try:
+        header = read_header(file, Wanted(DOMAIN))
+    except BadFormat:
+        return
     bad = BadRowList(drop=True)
     careful = np.concatenate([each.values for each in read_csv_carefully(file, header, bad)])
     try:
-        fast = [each.values for each in read_csv_fast(file, header)]
-    except Unclean:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(csv_rows, "_SLAB", slab)
+            fast = [each.values for each in read_csv_fast(file, header, quoted=quoted)]
+    except (Unclean, Quoted):
         return
     assert bad.count == 0
     assert np.array_equal(np.concatenate([np.empty((0, 2)), *fast]), careful)
+
+
+def test_fast_reader_takes_what_is_plain_whatever_the_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_rows, "_SLAB", 64)
+    lines = [f"{number},{number / 4}" for number in range(500)]
+    file = io.BytesIO("\n".join(["a,b", *lines]).encode())
+    header = read_header(file, Wanted(DOMAIN))
+    found = np.concatenate([each.values for each in read_csv_fast(file, header, quoted=False)])
+    assert np.array_equal(found, np.array([[number, number / 4] for number in range(500)]))
 
 
 def test_refused_bad_rows_carry_their_number() -> None:
