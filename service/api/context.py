@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
 
+from anyio import CapacityLimiter
+
 from core.plan import Work
 from service.api.desk import Desk
 from service.clock import Clock, SystemClock
@@ -18,6 +20,8 @@ from service.submissions import Limits
 __all__ = ["Context", "PlanLimiter"]
 
 _MINUTE = timedelta(minutes=1)
+#: Each holds a connection to the database.
+_STORED_AT_ONCE = 4
 
 
 class PlanLimiter:
@@ -51,6 +55,8 @@ class Context:
     settings: Settings
     database: Database
     clock: Clock = field(default_factory=SystemClock)
+    #: Uploads that are being stored have threads of their own: they wait for bodies, which need the others.
+    storing: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STORED_AT_ONCE))
     plans: PlanLimiter = field(init=False)
     desk: Desk = field(init=False)
 

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import binascii
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from anyio import from_thread
+from anyio import from_thread, to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -37,6 +39,8 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictR
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a dataset")]
 
 _WRITE_AT = 1 << 20
+#: From so many bytes on it is known how fast a body arrives.
+_ENOUGH_TO_TELL = 8 << 20
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD_DOCUMENTATION: dict[str, Any] = {
     "requestBody": {
@@ -131,13 +135,21 @@ async def upload_data(
         context.settings.max_upload_bytes,
     )
     pipeline = Pipeline(upload).start()
+    storing: asyncio.Task[dict[str, Any]] | None = None
+
+    def begin_to_store() -> None:
+        nonlocal storing
+        store = partial(_store, context, dataset, pipeline, upload, caller, request)
+        storing = asyncio.create_task(to_thread.run_sync(store, limiter=context.storing))
+
     try:
-        await _receive(request, spool, Pace(context.settings))
-        faults.reach("upload.received")
-        spool.check(announced)
-        report = await run_in_threadpool(_store, context, dataset, pipeline, upload, caller, request)
+        await _receive(request, spool, Pace(context.settings), announced, begin_to_store)
+        assert storing is not None
+        report = await storing
     finally:
         spool.abandon()
+        if storing is not None:
+            await asyncio.gather(storing, return_exceptions=True)
         await run_in_threadpool(pipeline.close)
     return UploadReport.model_validate(report)
 
@@ -153,11 +165,17 @@ def _find_draft(
     return dataset, None
 
 
-async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
-    """Spool the body to disk in large pieces, off the event loop; each is written while the next arrives."""
+async def _receive(
+    request: Request, spool: Spool, pace: Pace, announced: str | None, nearly_there: Callable[[], None]
+) -> None:
+    """Spool the body to disk in large pieces, off the event loop; each is written while the next arrives.
+
+    Calls `nearly_there` once, when the rest should arrive within a moment or has arrived.
+    """
     pending: list[bytes] = []
     held = received = 0
-    more = True
+    size = int(request.headers.get("content-length", "0"))
+    more, told = True, False
     writing: asyncio.Task[None] | None = None
     try:
         while more:
@@ -169,6 +187,10 @@ async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
             received += len(pending[-1])
             spool.admit(received)
             more = message.get("more_body", False)
+            soon = _ENOUGH_TO_TELL <= received < size and pace.seconds(size - received) < 1
+            if not told and (soon or not more):
+                nearly_there()
+                told = True
             if held >= _WRITE_AT or not more:
                 if writing is not None:
                     await writing
@@ -177,6 +199,8 @@ async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
     finally:
         if writing is not None:  # the file must not be closed under it
             await writing
+    faults.reach("upload.received")
+    spool.check(announced)
     spool.finish()
 
 
@@ -185,8 +209,8 @@ def _store(
 ) -> dict[str, Any]:
     """Store chunks as they become ready and seal the dataset, in one transaction that begins here.
 
-    It begins when the body is whole, so that a slow sender holds no connection to the database. SQLite has
-    one writer at a time: there it begins only when every chunk is ready.
+    It begins when the body is all but whole, so that a slow sender holds no connection to the database.
+    SQLite has one writer at a time: there it begins only when every chunk is ready.
     """
     if context.database.is_sqlite:
         pipeline.result()

@@ -17,6 +17,9 @@ from service.settings import Settings
 __all__ = ["PatientProtocol"]
 
 
+_MOST_AT_ONCE = 2 << 20
+
+
 @cache
 def _patience() -> float:
     return Settings().header_seconds
@@ -33,6 +36,8 @@ class PatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        # What waits in the socket is taken at once, up to this: uploads come in fewer and larger pieces.
+        transport.max_size = _MOST_AT_ONCE  # type: ignore[attr-defined]  # of asyncio's own transports
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:

@@ -24,6 +24,9 @@ from core.domain import Domain
 
 __all__ = ["BegunAgain", "ChunkFile", "StoredChunk", "decode_payload"]
 
+#: The first chunk has at most so many bytes and each twice as many as the one before, up to the size that was
+#: asked for: the database has something to store long before all rows are encoded.
+_FIRST_BYTES = 4 << 20
 _INT64, _INT32, _INT16 = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i2")
 
 
@@ -43,12 +46,13 @@ class BegunAgain(Exception):
 
 
 class ChunkFile:
-    """Takes encoded rows in any pieces from one thread, and hands them to another as chunks of equal size."""
+    """Takes encoded rows in any pieces from one thread, and hands them to another as chunks."""
 
     def __init__(self, domain: Domain, chunk_bytes: int, directory: Path | None):
         self._domain = domain
         width = {"dense": 2 * domain.dimension, "ids": 4, "sparse": 384}[domain.kind]
-        self._chunk_rows = max(1, chunk_bytes // width)
+        self._most_rows = max(1, chunk_bytes // width)
+        self._first_rows = min(self._most_rows, max(1, _FIRST_BYTES // width))
         self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 closed by close()
         self._news = Condition()
         self._ended = False
@@ -59,6 +63,7 @@ class ChunkFile:
     def _begin(self) -> None:
         self._index: list[tuple[int, int, int, int]] = []  # place in the file, first record, rows, bytes
         self._pending: list[sp.csr_array] = []
+        self._chunk_rows = self._first_rows
         self._pending_bytes = self._place = 0
         self.pending_rows = self.rows = self.bytes = 0
 
@@ -105,6 +110,7 @@ class ChunkFile:
         self._place += self._pending_bytes
         self.rows += self.pending_rows
         self.pending_rows = self._pending_bytes = 0
+        self._chunk_rows = min(2 * self._chunk_rows, self._most_rows)
 
     def end(self) -> None:
         """Say that there are no more rows; an upload without rows has one empty chunk."""

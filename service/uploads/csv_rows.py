@@ -113,7 +113,7 @@ def _read_plain(file: IO[bytes], keys: list[str], skip: int, convert: Any) -> It
     parse = arrow_csv.ParseOptions(quote_char=False)
     while True:
         piece = file.read(_SLAB)
-        if b'"' in piece:
+        if piece.find(b'"', _end_of_lines(piece, skip)) >= 0:
             raise Quoted
         cut = piece.rfind(b"\n") + 1 if piece else 0
         if piece and not cut and len(rest) + len(piece) > 2 * _SLAB:
@@ -131,6 +131,17 @@ def _read_plain(file: IO[bytes], keys: list[str], skip: int, convert: Any) -> It
             skip = 0
         if not piece:
             return
+
+
+def _end_of_lines(piece: bytes, lines: int) -> int:
+    """Where so many lines end that were read already, and may hold quotes; 0 where it is not clear."""
+    end = 0
+    for _ in range(lines):
+        end = piece.find(b"\n", end) + 1
+        if end == 0:
+            return 0
+    passed = piece[:end]
+    return end if passed.count(b"\r") == passed.count(b"\r\n") else 0
 
 
 def _clean(block: Any, width: int, has_person: bool) -> Batch:

@@ -30,7 +30,11 @@ def wait_for_other_uploads(session: Session, dataset_id: int) -> None:
 
 
 def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> None:
-    """Write the chunks as they come: through COPY on PostgreSQL, which takes their bytes as they are."""
+    """Write the chunks as they come: through COPY on PostgreSQL, which takes their bytes as they are.
+
+    Each chunk has a COPY of its own: the server keeps up to a thousand rows of one in memory, however long
+    they are, and stores them at its end.
+    """
     if session.get_bind().dialect.name != "postgresql":
         for chunk in _passing(chunks):
             values = dict(zip(_NAMES, _values(dataset_id, chunk), strict=True))
@@ -38,9 +42,9 @@ def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> N
         return
     driver: Any = session.connection().connection.driver_connection
     try:
-        with driver.cursor().copy(_COPY) as rows:
-            rows.set_types(_TYPES)
-            for chunk in _passing(chunks):
+        for chunk in _passing(chunks):
+            with driver.cursor().copy(_COPY) as rows:
+                rows.set_types(_TYPES)
                 rows.write_row(_values(dataset_id, chunk))
     except psycopg.Error as error:  # as SQLAlchemy would name it, for whoever answers the caller
         raise OperationalError(_COPY, None, error) from error

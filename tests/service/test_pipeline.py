@@ -6,6 +6,7 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import func, select
 
@@ -14,7 +15,7 @@ from service.datasets import seal
 from service.errors import AlreadySealed
 from service.tables import Dataset, DatasetChunk
 from service.uploads.batch import Wanted
-from service.uploads.chunks import BegunAgain, StoredChunk
+from service.uploads.chunks import BegunAgain, ChunkFile, StoredChunk
 from service.uploads.encode import Upload
 from service.uploads.pipeline import Pipeline
 from service.uploads.spool import Abandoned, Spool
@@ -47,6 +48,22 @@ def test_chunks_are_ready_while_the_rest_of_the_file_still_arrives() -> None:
     assert pipeline.result().rows == first.rows + sum(each.rows for each in rest) == 60_000
     assert [each.ordinal for each in (first, *rest)] == list(range(len(rest) + 1))
     pipeline.close()
+
+
+def test_chunks_grow_to_their_size_so_that_the_first_ones_are_stored_early() -> None:
+    chunks = ChunkFile(DOMAIN, 16 << 20, None)
+    encoded = np.zeros((8_000_000, 2), dtype=np.int16)
+    chunks.add(encoded)
+    chunks.end()
+    rows = [(chunk.first_record, chunk.rows) for chunk in chunks.chunks()]
+    million = 1 << 20
+    assert rows == [
+        (0, million),
+        (million, 2 * million),
+        (3 * million, 4 * million),
+        (7 * million, 8_000_000 - 7 * million),
+    ]
+    chunks.close()
 
 
 def test_whoever_stores_chunks_begins_again_when_a_late_row_is_bad() -> None:

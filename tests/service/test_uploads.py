@@ -373,6 +373,15 @@ def test_fast_reader_takes_what_is_plain_whatever_the_cuts(monkeypatch: pytest.M
     assert np.array_equal(found, np.array([[number, number / 4] for number in range(500)]))
 
 
+def test_fast_reader_takes_a_quoted_header_of_rows_without_quotes() -> None:
+    file = io.BytesIO(b'"a","b"\r\n1,2\r\n3,4\r\n')
+    header = read_header(file, Wanted(DOMAIN))
+    (found,) = read_csv_fast(file, header, quoted=False)
+    assert found.values.tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(Quoted):
+        list(read_csv_fast(io.BytesIO(b'"a","b"\n1,2\n"3",4\n'), header, quoted=False))
+
+
 def test_refused_bad_rows_carry_their_number() -> None:
     bad = BadRowList(drop=False)
     for line in range(500):
