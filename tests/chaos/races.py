@@ -328,8 +328,8 @@ CONTESTS: dict[str, tuple[Contest, int]] = {
 _LARGE = {"the last of the budget": 64, "the same idempotency key": 50, "the last of a cap": 64}
 
 
-def race(stage: Stage, tally: Tally, *, accountant: str, contests: int, large_every: int = 100) -> None:
-    """So many contests against two API processes, one in a hundred of them a large one."""
+def race(stage: Stage, tally: Tally, *, accountant: str, contests: int, large_every: int = 10) -> None:
+    """So many contests against two API processes, one in ten of them a large one."""
     scene = Scene(stage.database(), stage.folder, max_queued_jobs=10**6)
     scene.database.dispose()
     with ExitStack() as stack:
