@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
 
@@ -37,7 +38,8 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         # What waits in the socket is taken at once, up to this: uploads come in fewer and larger pieces.
-        transport.max_size = _MOST_AT_ONCE  # type: ignore[attr-defined]  # of asyncio's own transports
+        with suppress(AttributeError):  # only asyncio's own transports can be told so
+            transport.max_size = _MOST_AT_ONCE  # type: ignore[attr-defined]  # as above
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
