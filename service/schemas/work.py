@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from service.schemas.common import Amount, Answer, Body, Name, example
 from service.schemas.data import AmountFacts
@@ -27,6 +27,12 @@ _ID = "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d"
 _COST = {"epsilon": "0.5", "delta": "0.000001"}
 
 
+def _moderate(value: Any) -> Any:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise ValueError("a whole number has at most 63 bits")
+    return value
+
+
 class PlanBody(Body):
     """What an analyst asks for; the same as the body of a job."""
 
@@ -40,7 +46,9 @@ class PlanBody(Body):
     delta: Amount | None = Field(
         None, description="default: min(1e-6, 1/(10 N)), or 0 where no delta is offered"
     )
-    options: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    options: dict[str, Annotated[Any, AfterValidator(_moderate)]] = Field(
+        default_factory=dict, max_length=100
+    )
     sites: Name | None = Field(
         None, description="a site set of the dataset, for algorithms that choose among sites"
     )

@@ -330,6 +330,7 @@ WRONG = [
     ({"objective": "modes"}, "invalid-request"),
     ({"objective": "medians"}, "unknown-algorithm"),
     ({"options": {"rounds": 0}}, "invalid-request"),
+    ({"options": {"rounds": 10**400}}, "invalid-request"),
     ({"options": {"surprise": 1}}, "invalid-request"),
     ({"sites": "none"}, "not-found"),
     ({"surprise": 1}, "invalid-request"),
