@@ -108,7 +108,7 @@ def kill_workers(stage: Stage, tally: Tally, *, rounds: int, points: tuple[str, 
             order = f"{point if attempt == 0 else next(following)}:kill:0:"
             _forget_chunks(scene)
             scene.database.dispose()
-            killed = reap(fork(lambda order=order, ahead=ahead: _work(scene.settings, order, ahead)))  # type: ignore[misc]
+            killed = reap(fork(lambda order=order, ahead=ahead: _work(scene.settings, order, ahead)))  # type: ignore[misc]  # a lambda's default
             tally.check(killed or attempt > 0, f"{stage.kind}: {order} killed nobody")
             tally.add("workers killed", int(killed))
             tally.audit(scene.database, f"{stage.kind}, worker killed at {order}")
@@ -228,7 +228,7 @@ def kill_postgres(
             job = scene.queued(dataset, "0.1")
             _forget_chunks(scene)
             scene.database.dispose()
-            process = fork(lambda point=point: _work(scene.settings, f"{point}:stop:0:", 0.0))  # type: ignore[misc]
+            process = fork(lambda point=point: _work(scene.settings, f"{point}:stop:0:", 0.0))  # type: ignore[misc]  # a lambda's default
             _die_under(stage, process, tally, away=away)
             tally.check(not reap(process), f"{where}: the worker did not live through it")
             with scene.database.read() as session:
@@ -289,7 +289,7 @@ def cut_connections(stage: Stage, tally: Tally, *, most: int, stride: int = 1) -
             proxy = Proxy(upstream, cut_at=number, lose_answer=lose_answer)
             url = f"postgresql+psycopg://cairn@127.0.0.1:{proxy.port}/{name}"
             settings = scene.settings.model_copy(update={"database_url": url, "lease_seconds": 0.3})
-            ended = reap(fork(lambda settings=settings: _work(settings, "", 0.0)))  # type: ignore[misc]
+            ended = reap(fork(lambda settings=settings: _work(settings, "", 0.0)))  # type: ignore[misc]  # a lambda's default
             tally.add("connections cut", int(proxy.close()))
             tally.check(not ended, f"{where}: the worker did not live through it")
             with scene.database.read() as session:

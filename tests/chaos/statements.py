@@ -156,7 +156,7 @@ def kill_at_every_statement(
         for number in range(MOST_STATEMENTS):
             given = _prepare(scene, accountant, needs)
             scene.database.dispose()
-            killed = reap(fork(lambda act=act, given=given, number=number: _die_at(act, given, number)))  # type: ignore[misc]
+            killed = reap(fork(lambda act=act, given=given, number=number: _die_at(act, given, number)))  # type: ignore[misc]  # a lambda's default
             where = f"{stage.kind}, {accountant}, {name}, statement {number}"
             tally.audit(scene.database, where)
             if killed:

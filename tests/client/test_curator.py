@@ -119,9 +119,9 @@ def test_bounds_of_every_kind_are_understood(live: Live) -> None:
     curator = live.curator()
     tag = uuid.uuid4().hex[:8]
     common = {"size": 100, "epsilon": 1}
-    round_one = curator.create_dataset(f"ball-{tag}", bounds=ball(3.0), dimension=4, **common)  # type: ignore[arg-type]
+    round_one = curator.create_dataset(f"ball-{tag}", bounds=ball(3.0), dimension=4, **common)  # type: ignore[arg-type]  # loose dict
     assert round_one.facts.dimension == 4
-    wide = curator.create_dataset(f"box-{tag}", bounds=box(0, 1), dimension=3, **common)  # type: ignore[arg-type]
+    wide = curator.create_dataset(f"box-{tag}", bounds=box(0, 1), dimension=3, **common)  # type: ignore[arg-type]  # loose dict
     assert wide.facts.bounds["box"]["high"] == [1.0, 1.0, 1.0]
 
 

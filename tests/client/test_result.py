@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from cairn_client import MissingLibrary, Result
@@ -105,7 +106,6 @@ def test_rows_on_the_globe_are_labelled_around_it() -> None:
 
 
 def test_a_frame_of_rows_is_read_by_name() -> None:
-    pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"b": [88.0], "note": ["x"], "a": [9.0]})
     assert result().predict(rows).tolist() == [1]
 

@@ -41,7 +41,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
 
 
 def example(model: type[BaseModel]) -> dict[str, Any]:
-    found: dict[str, Any] = model.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]
+    found: dict[str, Any] = model.model_config["json_schema_extra"]["examples"][0]  # type: ignore[index,call-overload]  # JSON
     return found
 
 

@@ -119,7 +119,7 @@ def open_page(
     """A tab that is signed in."""
     size = {"width": width, "height": height}
     context = browser.new_context(
-        viewport=size,  # type: ignore[arg-type]
+        viewport=size,  # type: ignore[arg-type]  # a dict of two sizes
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
     )

@@ -115,7 +115,7 @@ def test_a_job_is_planned_and_submitted_with_the_keyboard_alone(tab: Tab, grante
     keys = page.keyboard
 
     def tab_to(name: str, role: str) -> None:
-        target = page.get_by_role(role, name=name).first  # type: ignore[arg-type]
+        target = page.get_by_role(role, name=name).first  # type: ignore[arg-type]  # any role
         expect(target).to_be_visible()
         for _ in range(60):
             keys.press("Tab")

@@ -88,7 +88,7 @@ def test_printed_constants_are_refused_before_any_work(name: str) -> None:
     algorithm = registry.get(name)
     domain = Sparse(dimension=500, radius=1.0, size=60_000)
     if name != "balcan-sparse":
-        domain = Dense.box(0, 1, dimension=784, size=60_000)  # type: ignore[assignment]
+        domain = Dense.box(0, 1, dimension=784, size=60_000)  # type: ignore[assignment]  # the other domain
     request = Request(10, Budget.of(1), algorithm.objectives[0], name, {"constants": "printed"})
     with pytest.raises(WorkLimitExceeded, match="89 projected dimensions"):  # 8 ln N
         registry.plan(domain, request)

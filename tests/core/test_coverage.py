@@ -305,7 +305,7 @@ def pick_law(
     weights: list[mpmath.mpf] = []
 
     def note(log_weights: npt.NDArray[np.float64], exact: object) -> int:
-        weights.extend(mpmath.exp(exact(i)) for i in range(len(log_weights)))  # type: ignore[operator]
+        weights.extend(mpmath.exp(exact(i)) for i in range(len(log_weights)))  # type: ignore[operator]  # mpmath
         close = [
             abs(float(w) - math.exp(x)) <= 1e-11 * math.exp(x) + 1e-300
             for w, x in zip(weights, log_weights, strict=True)

@@ -222,7 +222,7 @@ def worst_delta(law_of: Callable[[Records], Law], epsilon: float) -> float:
 def pure_excess(make: Callable[[System, Records], Law], mechanism: Coverage) -> Iterator[float]:
     """For each system the least delta at the declared epsilon, coins included; zero for what is pure."""
     return (
-        worst_delta(lambda d, s=s: sampled(cache(lambda k: make(s, k)), d, mechanism), mechanism.epsilon)  # type: ignore[misc]
+        worst_delta(lambda d, s=s: sampled(cache(lambda k: make(s, k)), d, mechanism), mechanism.epsilon)  # type: ignore[misc]  # a lambda's default
         for s in systems()
     )
 
@@ -254,7 +254,7 @@ def test_pure_coverage_costs_no_more_than_its_epsilon(mechanism: Coverage) -> No
 def test_approximate_coverage_costs_no_more_than_its_epsilon_and_delta(mechanism: Coverage) -> None:
     worst = max(
         worst_delta(lambda d, s=s: plain_law(s, d, mechanism.eta), mechanism.epsilon) for s in systems()
-    )  # type: ignore[misc]
+    )  # type: ignore[misc]  # a lambda's default
     assert worst <= mechanism.delta
 
 
@@ -270,7 +270,7 @@ def test_a_loop_with_a_mistake_fails_what_the_right_one_passes(mistake: str) -> 
 
 def test_fresh_coins_in_every_round_fail_what_one_toss_passes() -> None:
     mechanism = Coverage(1.0)
-    found = (worst_delta(lambda d, s=s: fresh_law(s, d, mechanism), 1.0) for s in systems())  # type: ignore[misc]
+    found = (worst_delta(lambda d, s=s: fresh_law(s, d, mechanism), 1.0) for s in systems())  # type: ignore[misc]  # a lambda's default
     assert any(delta > 0.01 for delta in found)
 
 
@@ -278,7 +278,7 @@ def test_fresh_coins_in_every_round_fail_what_one_toss_passes() -> None:
 def test_a_support_that_depends_on_records_fails_the_approximate_test_too(mistake: str) -> None:
     mechanism = Coverage(1.0, 0.01, "approximate")
     worst = max(
-        worst_delta(lambda d, s=s: plain_law(s, d, mechanism.eta, **{mistake: True}), mechanism.epsilon)  # type: ignore[misc]
+        worst_delta(lambda d, s=s: plain_law(s, d, mechanism.eta, **{mistake: True}), mechanism.epsilon)  # type: ignore[misc]  # a lambda's default
         for s in systems()
     )
     assert worst > mechanism.delta

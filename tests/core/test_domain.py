@@ -66,7 +66,7 @@ def test_missing_and_infinite_values_are_refused_without_saying_where(bad: float
 @pytest.mark.parametrize("rows", [[1.0, 2.0], [[1.0, 2.0]], [["a", "b", "c"]], np.zeros((2, 3), complex)])
 def test_rows_of_another_shape_or_type_are_refused(rows: object) -> None:
     with pytest.raises(InvalidData):
-        BOX.encode(rows)  # type: ignore[arg-type]
+        BOX.encode(rows)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_unit_scaling_gives_every_column_the_same_weight_and_none_keeps_the_units() -> None:
@@ -127,7 +127,7 @@ def test_site_numbers_are_clipped_and_must_be_whole() -> None:
 )
 def test_public_facts_that_make_no_domain_are_refused(make: object) -> None:
     with pytest.raises(InvalidDomain) as refusal:
-        make()  # type: ignore[operator]
+        make()  # type: ignore[operator]  # a parameter
     assert refusal.value.parameter
 
 

@@ -70,7 +70,7 @@ def test_scikit_learns_own_checks_pass_but_for_those_that_privacy_forbids(estima
 @BOTH
 def test_parameters_are_kept_as_given_until_fit(estimator: Estimator) -> None:
     bounds = [np.zeros(2), np.ones(2)]
-    model = estimator(-3, epsilon="much", bounds=bounds, size_bound=1e9, algorithm=7)  # type: ignore[arg-type]
+    model = estimator(-3, epsilon="much", bounds=bounds, size_bound=1e9, algorithm=7)  # type: ignore[arg-type]  # wrong on purpose
     assert model.get_params()["n_clusters"] == -3
     assert model.bounds is bounds
     assert model.set_params(epsilon=2.0).epsilon == 2.0
@@ -229,7 +229,7 @@ def test_the_guarantee_reads_as_a_sentence() -> None:
 
 def test_budgets_of_numpy_are_budgets() -> None:
     epsilon, delta = np.linspace(1.0, 2.0, 3)[1], np.float32(1e-7)
-    privacy = PrivateKMeans(np.int64(2), epsilon=epsilon, delta=delta, bounds=(0, 1)).fit(np.eye(2)).privacy_  # type: ignore[arg-type]
+    privacy = PrivateKMeans(np.int64(2), epsilon=epsilon, delta=delta, bounds=(0, 1)).fit(np.eye(2)).privacy_  # type: ignore[arg-type]  # numpy
     assert privacy.epsilon == 1.5
     assert privacy.delta == pytest.approx(1e-7)
 

@@ -115,7 +115,7 @@ def test_a_plan_holds_only_json() -> None:
 @pytest.mark.parametrize("k", [0, -1, 10_001, True, 2.0, "3"])
 def test_a_request_needs_a_sensible_k(k: object) -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        Request(k, Budget.of(1))  # type: ignore[arg-type]
+        Request(k, Budget.of(1))  # type: ignore[arg-type]  # wrong on purpose
     assert refusal.value.parameter == "k"
 
 

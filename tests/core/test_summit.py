@@ -98,7 +98,7 @@ def test_more_rows_per_person_mean_more_noise() -> None:
         plan_for(Dense.box(0, 1, dimension=3, size=50_000, rows_per_person=m)).step("size").mechanism
         for m in (1, 4)
     )
-    assert four.loss.mu == pytest.approx(one.loss.mu / 4, rel=1e-6)  # type: ignore[union-attr]
+    assert four.loss.mu == pytest.approx(one.loss.mu / 4, rel=1e-6)  # type: ignore[union-attr]  # Gaussian here
 
 
 def test_a_budget_that_tells_nothing_is_refused_before_a_plan_exists() -> None:

@@ -159,7 +159,7 @@ class Campaign:
         """Calls in chains, along the links of the description."""
         campaign = self
 
-        class Machine(self.schema.as_state_machine()):  # type: ignore[misc]
+        class Machine(self.schema.as_state_machine()):  # type: ignore[misc]  # made at run time
             def call(self, case: Any, **_options: Any) -> Any:
                 return campaign.call("chained", role, case)
 

@@ -109,7 +109,7 @@ def test_bounds_of_every_kind_come_back_as_given(small_house: House) -> None:
     ]
     for number, kind in enumerate(kinds):
         facts = small_house.create(f"d{number}", **kind).json()
-        assert list(facts["bounds"]) == list(kind["bounds"])  # type: ignore[call-overload]
+        assert list(facts["bounds"]) == list(kind["bounds"])  # type: ignore[call-overload]  # JSON
     names = [each["name"] for each in small_house.carla.get("/v1/datasets").json()["items"]]
     assert names == ["d0", "d1", "d2", "d3"]
 

@@ -33,7 +33,7 @@ def test_ledger_verifies_while_others_write(
     def interrupted(self: replay.Replay, entry: object) -> None:
         for name in interruptions:
             scene.queued(name)
-        apply(self, entry)  # type: ignore[arg-type]
+        apply(self, entry)  # type: ignore[arg-type]  # any step
 
     monkeypatch.setattr(replay.Replay, "apply", interrupted)
     with scene.database.read() as session:

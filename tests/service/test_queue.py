@@ -123,7 +123,7 @@ def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
         held = house.worker.claim()
         assert held is not None
         house.worker.stop.set()
-        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, Progress(), leave)) == [0]  # type: ignore[misc]
+        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, Progress(), leave)) == [0]  # type: ignore[misc]  # a lambda's default
     assert house.work()
     assert (charges(house), results(house)) == (1, 1)
     house.close()
