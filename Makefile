@@ -19,17 +19,20 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-upload lint format check audit chaos fuzz bench screenshots clean
+.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench screenshots clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(TEST_READY) ## Make .venv and install Cairn with everything that tests and benchmarks need
 
+browser: $(TEST_READY) # Make sure that the console's tests find a browser, installing one where there is none
+	$(BIN)/python -m tests.support.browser
+
 run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and print its address and keys
 	$(BIN)/cairn-server demo
 
-test: lint check ## Set up, then run everything that must pass: style, types, import contracts, tests
+test: lint check ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
 
 lint: $(TEST_READY) ## Check style (ruff), types (mypy --strict) and import contracts (import-linter)
 	$(BIN)/ruff check .
@@ -41,7 +44,7 @@ format: $(TEST_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: $(TEST_READY) ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
+check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
 	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
@@ -63,7 +66,7 @@ test-upload: $(TEST_READY) ## Upload 1,000,000 x 20 numbers to a real server and
 bench: $(TEST_READY) ## Run a benchmark; BENCH="NAME --options" chooses it, BENCH=--help lists them
 	$(BIN)/python -m benchmarks $(BENCH)
 
-screenshots: $(TEST_READY) ## Draw the console's pictures in docs/images again, with the system's Chromium
+screenshots: browser ## Draw the console's pictures in docs/images again, with the system's Chromium
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.console.pictures
 
 clean: ## Remove .venv and every cache and build product

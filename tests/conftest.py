@@ -1,10 +1,11 @@
-"""What every test shares: the Hypothesis profiles of `make test` and `make audit`."""
+"""Configuration shared by all tests: plugins, and the Hypothesis profiles of `make test` and `make audit`."""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
+    "tests.support.browser",
     "tests.support.databases",
     "tests.support.live",
     "tests.support.scheduling",

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.console import Service, chromium
+from tests.support.browser import chromium
+from tests.support.console import Service
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, and waiting costs nothing when all is well
 _serial = itertools.count(1)

@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 import migrations
 from service.db import Database
-from tests.support.console import ROOT, Service, chromium
+from tests.support.browser import chromium
+from tests.support.console import ROOT, Service
 
 FOLDER = ROOT / "docs" / "images"
 GROUPS = (

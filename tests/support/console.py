@@ -1,9 +1,8 @@
-"""A real service in its own processes and a real browser before it, for the console's tests and pictures."""
+"""A real service in its own processes, for the console's tests and pictures."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -17,31 +16,12 @@ from typing import Any
 
 import httpx
 import psutil
-import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from service import auth
 from service.clock import SystemClock
 from service.db import Database
 
 ROOT = Path(__file__).parent.parent.parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# The browser speaks to the page under test and to nobody else, whatever it would like to look up.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--mute-audio",
-]
-NO_BROWSER = (
-    "The console is tested in a real browser, and there is none here. Install it with "
-    "`apt-get install chromium` and run the tests again."
-)
 _PATIENCE = 120.0
 
 
@@ -171,18 +151,6 @@ class Service:
         for analyst, (epsilon, delta) in (caps or {}).items():
             cap = {"epsilon": epsilon, "delta": delta}
             self.call("PUT", f"/v1/datasets/{name}/grants/{analyst}", json=cap)
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """The system's browser; without one the test fails and says how to get it."""
-    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    if found is None:
-        pytest.fail(NO_BROWSER, pytrace=False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 def _first_curator(path: Path) -> str:
