@@ -26,7 +26,7 @@ help: ## List these targets
 
 install: $(TEST_READY) ## Make .venv and install Cairn with everything that tests and benchmarks need
 
-browser: $(TEST_READY) # Make sure that the console's tests find a browser, installing one where there is none
+browser: $(TEST_READY) ## Find a browser for the console's tests, or install one
 	$(BIN)/python -m tests.support.browser
 
 run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and print its address and keys

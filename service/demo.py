@@ -5,6 +5,7 @@ The rows are drawn by this module, so they are nobody's; everything else is as i
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import time
 from collections.abc import Callable
@@ -38,12 +39,34 @@ _NAME = "visits"
 _ROWS = 20_000
 _KEYS = "demo-keys.txt"
 _ADDRESS = "demo-address.txt"
+_LOCK = "demo.lock"
 _PORTS = range(8000, 8020)
 
 
 def run_demo(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], None]) -> None:
-    """Make the demo's database where it is missing, print how to use it, and serve."""
+    """Create the demo's database where it is missing, print how to use it, and serve.
+
+    A demo that already runs from this directory is left alone: its address and keys are printed again.
+    """
     directory.mkdir(parents=True, exist_ok=True)
+    with (directory / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _point_to_running(directory, fresh=fresh)
+            return
+        _run(directory, fresh=fresh, serve=serve)
+
+
+def _point_to_running(directory: Path, *, fresh: bool) -> None:
+    address, keys = directory / _ADDRESS, directory / _KEYS
+    if fresh or not (address.exists() and keys.exists()):
+        raise typer.BadParameter(f"a demo is running from {directory}; stop it first (Ctrl-C where it runs)")
+    typer.echo("A demo is already running from this directory; this command started nothing.")
+    typer.echo(_words(address.read_text().strip(), *keys.read_text().split()))
+
+
+def _run(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], None]) -> None:
     if fresh:
         for old in [*directory.glob("demo.sqlite3*"), directory / _KEYS]:
             old.unlink(missing_ok=True)
@@ -51,8 +74,8 @@ def run_demo(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], N
         database_url=f"sqlite:///{directory / 'demo.sqlite3'}", cache_directory=directory / "cache"
     )
     quiet = {} if "log_level" in settings.model_fields_set else {"log_level": "warning"}
-    port = {} if "port" in settings.model_fields_set else {"port": _free_port(settings.host)}
-    settings = settings.model_copy(update={**quiet, **port})
+    port = _port(settings)
+    settings = settings.model_copy(update={**quiet, "port": port})
     database = Database(settings.database_address())
     migrations.upgrade(database.engine)
     curator, analyst = _prepare(database, settings, directory / _KEYS)
@@ -133,16 +156,28 @@ def _say_when_ready(address: str, words: str) -> None:
             time.sleep(0.1)
 
 
-def _free_port(host: str) -> int:
-    for port in _PORTS:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, port))
-            except OSError:
-                continue
-            return port
-    raise typer.BadParameter("ports 8000 to 8019 are taken; name a free one with CAIRN_PORT")
+def _port(settings: Settings) -> int:
+    """The configured port, or else the first free one, so that a taken port 8000 does not stop the demo."""
+    if "port" in settings.model_fields_set:
+        if settings.port and not _is_free(settings.host, settings.port):
+            raise typer.BadParameter(f"port {settings.port} is in use; choose a free one with CAIRN_PORT")
+        return settings.port
+    free = next((port for port in _PORTS if _is_free(settings.host, port)), None)
+    if free is None:
+        raise typer.BadParameter("ports 8000 to 8019 are in use; choose a free one with CAIRN_PORT")
+    if free != _PORTS[0]:
+        typer.echo(f"Port {_PORTS[0]} is in use by another program; using port {free} instead.")
+    return free
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
 
 
 def _words(address: str, curator: str, analyst: str) -> str:
