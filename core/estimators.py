@@ -1,6 +1,6 @@
 """Private k-means and k-medians as scikit-learn estimators, for rows that the caller holds.
 
-    from core.estimators import PrivateKMeans
+    from core import PrivateKMeans
 
     model = PrivateKMeans(n_clusters=10, epsilon=1.0, bounds=(0, 1)).fit(X)
     model.cluster_centers_, model.cluster_sizes_
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -22,13 +23,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
 from core.arithmetic import nearest
 from core.domain import MAX_RECORDS, UNITS, Dense, Domain, Ids, Sparse
-from core.errors import InvalidDomain, InvalidRequest
+from core.errors import InvalidData, InvalidDomain, InvalidRequest
 from core.plan import Plan, Request
 from core.privacy import RHO_UNIT, Budget, default_delta
 from core.source import ArraySource, DataSource, SparseSource
@@ -64,7 +66,7 @@ class Guarantee:
         return f"differential privacy for each {whom}, added or removed: {promise}; rho = {self.rho:.4g}"
 
 
-class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type information
+class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type information
     """What both estimators share."""
 
     _objective: ClassVar[str]
@@ -81,10 +83,11 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        bounds: tuple[Any, Any] | None = None,
+        bounds: tuple[Any, Any] | Mapping[str, tuple[float, float]] | None = None,
         radius: float | None = None,
         center: npt.ArrayLike | None = None,
         size_bound: int | None = None,
+        rows_per_person: int = 1,
         scaling: str = "unit",
         algorithm: str = "auto",
         executor: Executor | None = None,
@@ -96,21 +99,31 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         self.radius = radius
         self.center = center
         self.size_bound = size_bound
+        self.rows_per_person = rows_per_person
         self.scaling = scaling
         self.algorithm = algorithm
         self.executor = executor
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        """Find private centres of the rows of `X`: an array, a memory map, scipy.sparse or a `DataSource`.
+    def fit(self, X: Any, y: None = None, groups: npt.ArrayLike | None = None) -> Self:
+        """Find private centres of the rows of `X`.
 
-        Values outside the bounds are clipped to them. `y` is ignored and there for pipelines.
+        Parameters
+        ----------
+        X : an array, a memory map, a DataFrame, scipy.sparse or a `DataSource`. Values outside the bounds
+            are clipped to them.
+        y : ignored; present for pipelines.
+        groups : the person that each row belongs to. Of each person the first `rows_per_person` rows are
+            used and the others left out, so that the guarantee holds for people whatever they contribute.
+            Without it, nobody checks that a person has at most `rows_per_person` rows.
         """
         if isinstance(X, DataSource):
-            self._refuse_own_limits()
+            self._refuse_own_limits(groups)
             rows, domain = X, X.domain
         else:
             rows = self._readable(X, fitting=True)
             domain = self._domain(rows)
+            if groups is not None:
+                rows = rows[_first_rows(groups, rows.shape[0], domain.rows_per_person)]
         plan = registry.plan(domain, self._request(domain.size))
         for text in domain.warnings:  # they speak of bounds alone
             warnings.warn(text, UserWarning, stacklevel=2)
@@ -128,17 +141,44 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         Reads the released centres and the given rows only: labels of the caller's own rows are the caller's,
         and publishing those of private rows is not private.
         """
+        rows, centres = self._encoded(X)
+        return nearest(rows, centres, UNITS)[0]
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Distances of each row of `X` to the centres, in the geometry of the fit.
+
+        With `scaling="unit"` a box is measured in half-widths of its columns. As with `predict`, distances of
+        private rows are not private.
+        """
+        rows, centres = self._encoded(X)
+        distances: npt.NDArray[np.float64] = euclidean_distances(rows.astype(np.float64), centres)
+        return distances * self._unit_length()
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Names of the columns that `transform` returns, one for each centre."""
+        check_is_fitted(self)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{number}" for number in range(len(self.cluster_centers_))], dtype=object)
+
+    def _encoded(self, X: Any) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Rows and released centres in the whole units of the domain."""
         check_is_fitted(self)
         domain = self.plan_.domain
         if isinstance(domain, Ids):
             raise InvalidRequest("site numbers have no nearest centre without the distances between sites")
         rows = self._readable(X, fitting=False)
         if isinstance(domain, Dense):
-            rows = _dense(rows)
-            centres = domain.encode_points(self.cluster_centers_)
-        else:
-            centres = np.rint(self.cluster_centers_ / domain.unit_lengths()).astype(np.int64)
-        return nearest(domain.encode(rows), centres, UNITS)[0]
+            return domain.encode(_dense(rows)), domain.encode_points(self.cluster_centers_)
+        centres = np.rint(self.cluster_centers_ / domain.unit_lengths()).astype(np.int64)
+        return domain.encode(rows), centres
+
+    def _unit_length(self) -> float:
+        """Length of one encoded unit in the geometry of the fit."""
+        domain = self.plan_.domain
+        assert not isinstance(domain, Ids)  # refused by `_encoded`
+        if isinstance(domain, Dense) and domain.scaling == "unit":
+            return math.sqrt(domain.dimension) / UNITS
+        return float(domain.unit_lengths()[0])
 
     def _readable(self, X: Any, *, fitting: bool) -> Any:
         """Rows as a numeric array or a CSR matrix without missing values; any number of them, or none."""
@@ -156,10 +196,11 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             )
         return int(self.size_bound)
 
-    def _refuse_own_limits(self) -> None:
-        given = [
-            name for name in ("bounds", "radius", "center", "size_bound") if getattr(self, name) is not None
-        ]
+    def _refuse_own_limits(self, groups: npt.ArrayLike | None) -> None:
+        limits = ("bounds", "radius", "center", "size_bound")
+        given = [name for name in limits if getattr(self, name) is not None]
+        given += ["rows_per_person"] if self.rows_per_person != 1 else []
+        given += ["groups"] if groups is not None else []
         if given:
             raise InvalidDomain(
                 f"a DataSource brings its own limits and size: leave out {', '.join(given)}",
@@ -168,26 +209,30 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
 
     def _domain(self, rows: Any) -> Domain:
         """What is public about the rows; of the rows themselves only the columns count."""
-        dimension, size = rows.shape[1], self._size()
+        dimension = rows.shape[1]
+        declared: dict[str, Any] = {"size": self._size(), "rows_per_person": _plain(self.rows_per_person)}
         if self.bounds is None and self.radius is None:
             raise InvalidDomain(
                 f"{type(self).__name__} needs limits of the rows: bounds=(low, high), each one number or one "
-                "per column, or radius (and center). Give what is known without looking at the rows: limits "
-                "taken from the data would reveal its outermost rows and void the guarantee",
+                "per column; bounds={column: (low, high)} for a DataFrame; or radius (and center). Give what "
+                "is known without looking at the rows: limits taken from the data would reveal its outermost "
+                "rows and void the guarantee",
                 parameter="bounds",
             )
         if self.bounds is not None and (self.radius is not None or self.center is not None):
             raise InvalidDomain("give bounds, or radius and center, but not both", parameter="bounds")
         if sp.issparse(rows):
-            return Sparse(dimension=dimension, radius=self._radius_about_origin(dimension), size=size)
+            return Sparse(dimension=dimension, radius=self._radius_about_origin(dimension), **declared)
         columns = self._columns()
         if self.bounds is None:
             centre: Any = self.center
-            return Dense.ball(self.radius, centre, dimension=dimension, columns=columns, size=size)
+            return Dense.ball(self.radius, centre, dimension=dimension, columns=columns, **declared)
         low, high = self._low_and_high()
-        return Dense.box(low, high, columns, dimension=dimension, scaling=self.scaling, size=size)
+        return Dense.box(low, high, columns, dimension=dimension, scaling=self.scaling, **declared)
 
     def _low_and_high(self) -> tuple[Any, Any]:
+        if isinstance(self.bounds, Mapping):
+            return self._bounds_by_name(self.bounds)
         try:
             low, high = self.bounds  # type: ignore[misc]  # whatever does not unpack is refused
         except (TypeError, ValueError):
@@ -195,6 +240,30 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
                 "bounds must be a pair (low, high), each one number or one per column", parameter="bounds"
             ) from None
         return low, high
+
+    def _bounds_by_name(self, bounds: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Bounds in the order of the DataFrame's columns."""
+        names = list(getattr(self, "feature_names_in_", ()))
+        if not names:
+            raise InvalidDomain(
+                "bounds by column name need a DataFrame with named columns", parameter="bounds"
+            )
+        missing = [name for name in names if name not in bounds]
+        unknown = [str(name) for name in bounds if name not in names]
+        if missing or unknown:
+            raise InvalidDomain(
+                "bounds must name each column of the DataFrame once"
+                + (f"; without bounds: {', '.join(missing)}" if missing else "")
+                + (f"; not in the DataFrame: {', '.join(unknown)}" if unknown else ""),
+                parameter="bounds",
+            )
+        try:
+            low, high = zip(*(bounds[name] for name in names), strict=True)
+        except (TypeError, ValueError):
+            raise InvalidDomain(
+                "bounds must give each column a pair (low, high)", parameter="bounds"
+            ) from None
+        return list(low), list(high)
 
     def _radius_about_origin(self, dimension: int) -> float:
         """Sparse rows lie in a ball about the origin: the given one, or the one around the given box."""
@@ -240,10 +309,12 @@ class PrivateKMeans(_PrivateClustering):
     n_clusters : how many centres.
     epsilon, delta : the privacy to spend on this fit, for each row. `delta=None` takes
         min(1e-6, 1 / (10 * size_bound)); `delta=0` asks for pure differential privacy.
-    bounds : (low, high), numbers or one per column; or
+    bounds : (low, high), each one number or one per column; for a DataFrame also {column: (low, high)}; or
     radius, center : a ball (center: the origin). Either must be known without looking at the rows.
     size_bound : public order of magnitude of the number of rows (None: 100,000). A wrong one costs accuracy,
         never privacy.
+    rows_per_person : the most rows that one person contributes; the guarantee is then for people. Give `fit`
+        the `groups` of the rows to enforce it.
     scaling : "unit" brings every column of a box to the same range, "none" keeps the columns' own units.
     algorithm : a name in `core.algorithms.registry`, or "auto".
     executor : a `concurrent.futures.Executor` for chunks of rows; None works in this process.
@@ -273,6 +344,28 @@ def _source(domain: Domain, rows: Any) -> DataSource:
     if isinstance(rows, DataSource):
         return rows
     return SparseSource(domain, rows) if isinstance(domain, Sparse) else ArraySource(domain, rows)
+
+
+def _first_rows(groups: npt.ArrayLike, count: int, most: int) -> npt.NDArray[np.intp]:
+    """Positions of the first `most` rows of each person; which rows of one are kept depends on no other."""
+    people = np.asarray(groups)
+    if people.shape != (count,):
+        raise InvalidData(f"groups must be one-dimensional with one entry for each of the {count} rows")
+    if any(map(_is_missing, people.tolist())):
+        raise InvalidData("groups has missing entries: every row needs the person it belongs to")
+    numbers: dict[Any, int] = {}
+    person = np.array([numbers.setdefault(each, len(numbers)) for each in people.tolist()], dtype=np.intp)
+    order = np.argsort(person, kind="stable")
+    starts = np.searchsorted(person[order], person[order])  # where this person's rows begin in `order`
+    within = np.arange(count) - starts
+    return np.sort(order[within < most])
+
+
+def _is_missing(person: Any) -> bool:
+    try:
+        return person is None or bool(person != person)
+    except TypeError:  # pandas.NA has no truth value
+        return True
 
 
 def _dense(rows: Any) -> Any:

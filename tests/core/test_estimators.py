@@ -20,7 +20,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from core.algorithms import registry
 from core.domain import Dense, Domain
-from core.errors import EpsilonTooSmall, InvalidBudget, InvalidDomain, InvalidRequest, UnknownAlgorithm
+from core.errors import (
+    EpsilonTooSmall,
+    InvalidBudget,
+    InvalidData,
+    InvalidDomain,
+    InvalidRequest,
+    UnknownAlgorithm,
+)
 from core.estimators import PrivateKMeans, PrivateKMedians
 from core.plan import Request
 from core.privacy import default_delta
@@ -203,6 +210,23 @@ def test_predict_takes_sparse_rows_after_a_dense_fit_and_dense_ones_after_a_spar
     assert np.array_equal(sparse.predict(rows), sparse.predict(sp.csr_array(rows)))
 
 
+def test_transform_gives_distances_in_the_geometry_of_the_fit() -> None:
+    model = PrivateKMeans(2, bounds=([0, 0], [1, 1000])).fit(np.zeros((5, 2)))
+    model.cluster_centers_ = np.array([[0.0, 0.0], [1.0, 1000.0]])
+    distances = model.transform([[0.0, 0.0], [0.5, 500.0], [1.0, 0.0]])
+    corner = np.sqrt(8)  # both columns are two half-widths wide
+    expected = [[0, corner], [corner / 2, corner / 2], [2, 2]]
+    assert np.allclose(distances, expected, atol=1e-3)
+    assert model.get_feature_names_out().tolist() == ["privatekmeans0", "privatekmeans1"]
+
+
+@pytest.mark.parametrize("limits", [{"radius": 150.0}, {"bounds": (-100, 100)}])
+def test_the_smallest_distance_of_transform_is_that_to_the_predicted_centre(limits: Any) -> None:
+    for rows in (blobs(300), sp.csr_array(blobs(300))):
+        model = PrivateKMeans(3, size_bound=300, epsilon=8, **limits).fit(rows)
+        assert np.array_equal(model.transform(rows).argmin(axis=1), model.predict(rows))
+
+
 # --- the promise --------------------------------------------------------------------------------------------
 
 
@@ -225,6 +249,80 @@ def test_the_guarantee_reads_as_a_sentence() -> None:
     people = PrivateKMeans(2).fit(ArraySource(domain, blobs(30))).privacy_
     assert (people.unit, people.rows_per_person) == ("person", 4)
     assert "each person with up to 4 rows" in str(people)
+
+
+def test_people_with_several_rows_are_protected_as_people() -> None:
+    model = PrivateKMeans(2, bounds=(-100, 100), rows_per_person=4).fit(blobs(30))
+    assert (model.privacy_.unit, model.privacy_.rows_per_person) == ("person", 4)
+    per_row = PrivateKMeans(2, bounds=(-100, 100)).fit(blobs(30))
+    assert model.plan_.digest != per_row.plan_.digest
+
+
+def kept_rows(monkeypatch: pytest.MonkeyPatch, groups: Any, most: int) -> list[float]:
+    """The first column of the rows that reach the measurements, one after the other."""
+    seen: list[float] = []
+
+    def remember(domain: Domain, rows: Any) -> ArraySource:
+        seen.extend(np.asarray(rows)[:, 0].tolist())
+        return ArraySource(domain, rows)  # type: ignore[arg-type]  # dense rows here
+
+    monkeypatch.setattr("core.estimators._source", remember)
+    rows = np.arange(len(groups), dtype=float)[:, None]
+    PrivateKMeans(2, bounds=(0, 100), rows_per_person=most).fit(rows, groups=groups)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [7, 3, 7, 7, 3, 9],
+        ["g", "c", "g", "g", "c", "i"],
+        [7, "c", 7, 7, "c", 9.5],
+        pd.Series(["g", "c", "g", "g", "c", "i"], dtype="string"),
+    ],
+)
+def test_of_each_person_only_the_first_rows_are_used(monkeypatch: pytest.MonkeyPatch, groups: Any) -> None:
+    assert kept_rows(monkeypatch, groups, 1) == [0, 1, 5]
+    assert kept_rows(monkeypatch, groups, 2) == [0, 1, 2, 4, 5]
+    assert kept_rows(monkeypatch, groups, 3) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT])
+def test_a_row_without_a_person_is_refused(missing: Any) -> None:
+    """Otherwise all of them would count as one person, or each as a person of its own."""
+    with pytest.raises(InvalidData, match="missing entries"):
+        PrivateKMeans(2, bounds=(0, 1)).fit(np.eye(3), groups=np.array([1, missing, 2], dtype=object))
+
+
+def test_groups_of_another_length_are_refused() -> None:
+    with pytest.raises(InvalidData, match="one entry for each of the 3 rows"):
+        PrivateKMeans(2, bounds=(0, 1)).fit(np.eye(3), groups=[1, 2])
+
+
+def test_bounds_of_a_frame_go_by_the_names_of_its_columns() -> None:
+    frame = pd.DataFrame({"age": [30.0, 40.0], "income": [1000.0, 2000.0]})
+    model = PrivateKMeans(2, bounds={"income": (0, 5000), "age": (0, 120)}).fit(frame)
+    domain = model.plan_.domain
+    assert isinstance(domain, Dense)
+    assert (domain.columns, domain.low, domain.high) == (("age", "income"), (0, 0), (120, 5000))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "complaint"),
+    [
+        ({"age": (0, 120)}, "without bounds: income"),
+        ({"age": (0, 120), "income": (0, 1), "town": (0, 1)}, "not in the DataFrame: town"),
+        ({"age": (0, 120), "income": 5000}, "each column a pair"),
+    ],
+)
+def test_bounds_that_do_not_fit_the_columns_are_refused_by_name(bounds: Any, complaint: str) -> None:
+    with pytest.raises(InvalidDomain, match=complaint):
+        PrivateKMeans(2, bounds=bounds).fit(pd.DataFrame({"age": [30.0], "income": [1000.0]}))
+
+
+def test_bounds_by_name_need_names() -> None:
+    with pytest.raises(InvalidDomain, match="need a DataFrame"):
+        PrivateKMeans(2, bounds={"age": (0, 120)}).fit(np.eye(1))
 
 
 def test_budgets_of_numpy_are_budgets() -> None:
@@ -291,6 +389,7 @@ class Untouchable:
         ({"bounds": (0, 1)}, InvalidDomain),
         ({"radius": 1}, InvalidDomain),
         ({"size_bound": 5}, InvalidDomain),
+        ({"rows_per_person": 2}, InvalidDomain),
     ],
     ids=str,
 )
