@@ -19,7 +19,7 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench screenshots clean
+.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench docs screenshots clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -65,6 +65,10 @@ test-upload: $(TEST_READY) ## Upload 1,000,000 x 20 numbers to a real server and
 
 bench: $(TEST_READY) ## Run a benchmark; BENCH="NAME --options" chooses it, BENCH=--help lists them
 	$(BIN)/python -m benchmarks $(BENCH)
+
+docs: $(TEST_READY) ## Build the documentation site in build/site, with every link checked
+	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/site
+	@echo "Open build/site/docs/index.html in a browser."
 
 screenshots: browser ## Draw the console's pictures in docs/images again, with the system's Chromium
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.console.pictures

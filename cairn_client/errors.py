@@ -1,21 +1,23 @@
-"""Everything that can go wrong, as one tree of exceptions; each message says what to do next.
+"""Everything that can go wrong, as one tree of exceptions; each message says what to do next::
 
-CairnError
-+-- NotSignedIn            no address or key was given, and none is stored
-+-- Unreachable            nothing answers at the address, or the connection broke for too long
-+-- NotCairn               something answers, but it is no Cairn service
-+-- WaitTimeout            the job went on longer than the caller wanted to wait
-+-- JobCancelled           the job was cancelled or withdrawn, so there is no result
-+-- MissingLibrary         pandas or matplotlib is needed for this and not installed
-+-- Problem                the service refused; one class per problem `type`
-    +-- Unauthorized  Forbidden  NotFound  InvalidRequest
-    +-- NotSealed  AlreadySealed  Retired
-    +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining
-    +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch
-    +-- BadFormat  BadRows  DigestMismatch  TooLarge
-    +-- UnknownAlgorithm  WorkLimit
-    +-- TooManyQueued  RateLimited
-    +-- JobFailed  NotCancellable  Unavailable
+    CairnError
+    +-- NotSignedIn            no address or key was given, and none is stored
+    +-- Unreachable            nothing answers at the address, or the connection broke for too long
+    +-- NotCairn               something answers, but it is no Cairn service
+    +-- WaitTimeout            the job went on longer than the caller wanted to wait
+    +-- JobCancelled           the job was cancelled or withdrawn, so there is no result
+    +-- MissingLibrary         pandas or matplotlib is needed for this and not installed
+    +-- Problem                the service refused; one class per problem `type`
+        +-- Unauthorized  Forbidden  NotFound  InvalidRequest
+        +-- NotSealed  AlreadySealed  Retired
+        +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining
+        +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch
+        +-- BadFormat  BadRows  DigestMismatch  TooLarge
+        +-- UnknownAlgorithm  WorkLimit
+        +-- TooManyQueued  RateLimited
+        +-- JobFailed  NotCancellable  Unavailable
+
+Catch `CairnError` for all of them, or `Problem` for whatever the service refused.
 """
 
 from __future__ import annotations

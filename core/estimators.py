@@ -109,12 +109,14 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : an array, a memory map, a DataFrame, scipy.sparse or a `DataSource`. Values outside the bounds
-            are clipped to them.
-        y : ignored; present for pipelines.
-        groups : the person that each row belongs to. Of each person the first `rows_per_person` rows are
-            used and the others left out, so that the guarantee holds for people whatever they contribute.
-            Without it, nobody checks that a person has at most `rows_per_person` rows.
+        X : array, memory map, DataFrame, scipy.sparse matrix or DataSource
+            The rows. Values outside the bounds are clipped to them.
+        y : ignored
+            Present for pipelines.
+        groups : array-like of shape (n_rows,)
+            The person that each row belongs to. Of each person the first `rows_per_person` rows are used and
+            the others left out, so the guarantee holds however many rows a person has. Without it, nothing
+            checks that a person has at most `rows_per_person` rows.
         """
         if isinstance(X, DataSource):
             self._refuse_own_limits(groups)
@@ -306,26 +308,41 @@ class PrivateKMeans(_PrivateClustering):
 
     Parameters
     ----------
-    n_clusters : how many centres.
-    epsilon, delta : the privacy to spend on this fit, for each row. `delta=None` takes
-        min(1e-6, 1 / (10 * size_bound)); `delta=0` asks for pure differential privacy.
-    bounds : (low, high), each one number or one per column; for a DataFrame also {column: (low, high)}; or
-    radius, center : a ball (center: the origin). Either must be known without looking at the rows.
-    size_bound : public order of magnitude of the number of rows (None: 100,000). A wrong one costs accuracy,
+    n_clusters : int
+        Number of centres.
+    epsilon : float
+        Privacy loss to spend on this fit, for each row, or for each person with `rows_per_person`.
+    delta : float or None
+        None takes min(1e-6, 1 / (10 * size_bound)); 0 asks for pure differential privacy.
+    bounds : (low, high) or {column: (low, high)}
+        Limits of the values, each one number or one per column; by column name for a DataFrame. They must be
+        known without looking at the rows. Rows outside are clipped.
+    radius, center : float and array-like
+        A ball in place of a box; `center` defaults to the origin.
+    size_bound : int or None
+        Public order of magnitude of the number of rows; None assumes 100,000. A wrong one costs accuracy,
         never privacy.
-    rows_per_person : the most rows that one person contributes; the guarantee is then for people. Give `fit`
-        the `groups` of the rows to enforce it.
-    scaling : "unit" brings every column of a box to the same range, "none" keeps the columns' own units.
-    algorithm : a name in `core.algorithms.registry`, or "auto".
-    executor : a `concurrent.futures.Executor` for chunks of rows; None works in this process.
+    rows_per_person : int
+        The most rows that one person contributes. Give `fit` the `groups` of the rows to enforce it.
+    scaling : "unit" or "none"
+        "unit" brings every column of a box to the same range, "none" keeps the columns' own units.
+    algorithm : str
+        A name in `core.algorithms.registry`, or "auto".
+    executor : concurrent.futures.Executor or None
+        Where chunks of rows are processed; None works in this process.
 
     Attributes
     ----------
-    cluster_centers_ : (n_clusters, n_features), inside the bounds.
-    cluster_sizes_ : noisy sizes of the clusters, or None where the algorithm releases none.
-    plan_ : every measurement that was made, and its noise.
-    privacy_ : what the fit promises, in numbers and, printed, in words.
-    n_features_in_ : number of columns.
+    cluster_centers_ : array of shape (n_clusters, n_features)
+        The released centres, inside the bounds.
+    cluster_sizes_ : array of shape (n_clusters,) or None
+        Noisy sizes of the clusters, or None where the algorithm releases none.
+    plan_ : Plan
+        Every measurement that was made, and its noise.
+    privacy_ : Guarantee
+        The promise of this fit; printed, a sentence.
+    n_features_in_ : int
+        Number of columns.
     """
 
     _objective = "means"
