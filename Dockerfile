@@ -6,13 +6,12 @@ WORKDIR /src
 RUN python -m venv /opt/cairn
 # First what changes seldom, so that a change of code does not install everything anew.
 COPY pyproject.toml constraints.txt README.md LICENSE ./
-RUN mkdir -p core service cairn_client migrations \
- && touch core/__init__.py service/__init__.py cairn_client/__init__.py migrations/__init__.py \
+RUN mkdir -p core service migrations \
+ && touch core/__init__.py service/__init__.py migrations/__init__.py \
  && /opt/cairn/bin/pip install -c constraints.txt '.[server,cluster]' \
- && /opt/cairn/bin/pip uninstall -y cairn
+ && /opt/cairn/bin/pip uninstall -y cairn-dp
 COPY core core
 COPY service service
-COPY cairn_client cairn_client
 COPY migrations migrations
 RUN /opt/cairn/bin/pip install --no-deps -c constraints.txt . \
  && /opt/cairn/bin/python -m compileall -q /opt/cairn/lib \

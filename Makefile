@@ -19,7 +19,7 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench docs screenshots clean
+.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench docs screenshots dist clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -73,8 +73,13 @@ docs: $(TEST_READY) ## Build the documentation site in build/site, with every li
 screenshots: browser ## Draw the console's pictures in docs/images again, with the system's Chromium
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.console.pictures
 
+# An earlier build's folders go first: setuptools would pack modules that are only there.
+dist: $(TEST_READY) ## Build the wheels of cairn-dp and cairn-client into dist/
+	rm -rf build client/build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./client
+
 clean: ## Remove .venv and every cache and build product
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -82,10 +87,10 @@ $(BIN)/python:
 	  { echo "Cairn needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(SERVER_READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
+$(SERVER_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]' -e ./client
 	@touch $@
 
-$(TEST_READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+$(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' -e ./client
 	@touch $@ $(SERVER_READY)

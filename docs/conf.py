@@ -13,7 +13,7 @@ REST_PAGE = "docs/reference/rest"
 
 project = "Cairn"
 copyright = "the Cairn developers"
-release = importlib.metadata.version("cairn")
+release = importlib.metadata.version("cairn-dp")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**", "core/**.md"]

@@ -47,7 +47,7 @@ def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[s
         "forecast": planned["forecast"],
         "plan_digest": plan.digest,
         "versions": {
-            "cairn": version("cairn"),
+            "cairn": version("cairn-dp"),
             "numpy": version("numpy"),
             "scipy": version("scipy"),
             "python": platform.python_version(),
@@ -102,5 +102,5 @@ def _registry(dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
         "mechanisms": sorted({step.to_json()["mechanism"]["kind"] for step in plan.steps}),
         "public_inputs": "column names, bounds, scaling, order of magnitude of the number of records",
         "post_processing": "weighted clustering and clipping of released values",
-        "software": f"cairn {version('cairn')}",
+        "software": f"cairn {version('cairn-dp')}",
     }

@@ -30,8 +30,9 @@ class Fence:
 
 
 def pages() -> list[str]:
-    """What people read: the top level, `docs/`, and the arguments beside the code."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("core/**/*.md")]
+    """What people read: the top level, `docs/`, the client's page, and the arguments beside the code."""
+    found = [*ROOT.glob("*.md"), *ROOT.glob("client/*.md")]
+    found += [*ROOT.glob("docs/**/*.md"), *ROOT.glob("core/**/*.md")]
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 

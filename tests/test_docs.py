@@ -5,6 +5,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.markdown import ROOT, Fence, anchors, commands, fences, links, pages
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 # The documents for users; the changelog is history, and arguments beside the code are for reviewers.
-GUIDES = ["README.md", *(page for page in pages() if page.startswith("docs/"))]
+GUIDES = ["README.md", "client/README.md", *(page for page in pages() if page.startswith("docs/"))]
 COMMAND_LINES = {"cairn": "cairn_client.cli", "cairn-server": "service.cli"}
 
 
@@ -129,7 +130,32 @@ def is_own_command(words: list[str]) -> bool:
 
 
 def is_script(words: list[str]) -> bool:
-    return is_benchmark(words) or (len(words) > 1 and (ROOT / words[1]).parent == ROOT / "examples")
+    makes_environment = words[1:3] == ["-m", "venv"] and len(words) == 4
+    in_examples = len(words) > 1 and (ROOT / words[1]).parent == ROOT / "examples"
+    return makes_environment or is_benchmark(words) or in_examples
+
+
+def is_installation(words: list[str]) -> bool:
+    """`pip install` of a folder of this repository, with extras that it has and constraints that exist."""
+    found = re.fullmatch(r"pip install (?:-c (\S+) )?'?(\.(?:/\w+)?)(?:\[([\w,]+)\])?'?", " ".join(words))
+    if not found or not (ROOT / (found[1] or ".")).exists() or not (ROOT / found[2]).is_dir():
+        return False
+    project = tomllib.loads((ROOT / found[2] / "pyproject.toml").read_text())["project"]
+    return set(filter(None, (found[3] or "").split(","))) <= set(project["optional-dependencies"])
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("pip install -c constraints.txt '.[server,cluster]'", True),
+        ("pip install './client[plot]'", True),
+        ("pip install './client[server]'", False),
+        ("pip install -c nowhere.txt .", False),
+        ("pip install numpy", False),
+    ],
+)
+def test_only_installations_from_this_repository_are_known(line: str, known: bool) -> None:
+    assert is_installation(line.split()) is known
 
 
 def is_benchmark(words: list[str]) -> bool:
@@ -164,6 +190,8 @@ SHELL: dict[str, Callable[[list[str]], bool]] = {
     "cairn": is_own_command,
     "cairn-server": is_own_command,
     "python": is_script,
+    "pip": is_installation,
+    ".": lambda words: len(words) == 2 and words[1].endswith("/bin/activate"),
     "git": lambda words: words[1] == "clone",
     "curl": lambda words: any(word.startswith("$HERE/") for word in words),  # see test_tour.py
     "cd": lambda words: len(words) == 2,

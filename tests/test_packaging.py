@@ -1,14 +1,22 @@
-"""What is shipped can be imported with what it asks for, and no more."""
+"""What is shipped is named, versioned and pinned as it should be, and can be imported with what it asks for.
 
+tests/acceptance/test_wheels.py builds it, installs it and uses it.
+"""
+
+import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import requires
+from importlib.metadata import requires, version
 
 import pytest
 from packaging.requirements import Requirement
 
 from tests.markdown import ROOT
+from tests.test_tidy import lines_matching
+
+FOLDERS = {"cairn-dp": ROOT, "cairn-client": ROOT / "client"}
+PACKAGES = {"core": "core", "service": "service", "cairn_client": "client/cairn_client"}
 
 # Stands in for an environment with only these distributions (and what they need themselves).
 IMPORT_ALL_OF_CORE = """
@@ -37,18 +45,69 @@ def test_core_needs_only_its_numerical_libraries() -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_every_installed_dependency_is_pinned() -> None:
+@pytest.mark.parametrize("name", FOLDERS)
+def test_every_installed_dependency_is_pinned(name: str) -> None:
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = {Requirement(line).name.lower().replace("_", "-") for line in pins if line.strip()}
-    wanted = {Requirement(line).name.lower().replace("_", "-") for line in requires("cairn") or []}
-    assert wanted - {"cairn"} - pinned == set()
+    wanted = {Requirement(line).name.lower().replace("_", "-") for line in requires(name) or []}
+    assert wanted - {name} - pinned == set()
 
 
-@pytest.mark.parametrize("package", ["core", "service", "cairn_client"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_packages_say_that_they_are_typed(package: str) -> None:
-    assert (ROOT / package / "py.typed").exists()
+    assert (ROOT / PACKAGES[package] / "py.typed").exists()
 
 
-def test_arguments_and_type_markers_are_shipped_with_the_code() -> None:
-    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert {"*.md", "py.typed"} <= set(configuration["package-data"]["*"])
+# --- names and versions -------------------------------------------------------------------------------------
+
+
+def project(name: str) -> dict[str, object]:
+    table: dict[str, object] = tomllib.loads((FOLDERS[name] / "pyproject.toml").read_text())["project"]
+    return table
+
+
+def test_both_distributions_have_one_version() -> None:
+    stated = {project(name)["version"] for name in FOLDERS}
+    assert len(stated) == 1
+    assert {version(name) for name in FOLDERS} == stated
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_states_the_name_of_its_distribution(name: str) -> None:
+    assert project(name)["name"] == name
+
+
+#: pip, told to install a package of that name: the names `cairn` and `cairn-core` on PyPI are other people's.
+STRANGER = re.compile(
+    r"""\bpipx?3?\b[^`|;&]* (?:un)?install\b[^`|;&]*?[ '"](?:cairn|cairn-core)(?=[\s'"`\[=<>~,;.]|$)"""
+)
+
+
+def elsewhere(pattern: re.Pattern[str]) -> list[str]:
+    """Lines of the repository that match, but for the examples below."""
+    return [line for line in lines_matching(pattern) if not line.startswith("tests/test_packaging.py:")]
+
+
+def test_nothing_tells_anybody_to_install_a_strangers_package() -> None:
+    assert elsewhere(STRANGER) == []
+
+
+def test_nothing_asks_for_the_version_of_a_strangers_package() -> None:
+    assert elsewhere(re.compile(r"""version\(["']cairn["']\)""")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("pip install cairn", True),
+        ("`pip install 'cairn[plot]'` brings both", True),
+        ("python -m pip install -U cairn==0.1", True),
+        ("pip uninstall -y cairn", True),
+        ("pip install cairn-core", True),
+        ("pip install cairn-client", False),
+        ("pip install 'cairn-dp[server]'", False),
+        ("pip install ./client && cairn login", False),
+    ],
+)
+def test_the_search_for_a_strangers_package_finds_it(line: str, found: bool) -> None:
+    assert bool(STRANGER.search(line)) is found

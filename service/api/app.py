@@ -42,7 +42,7 @@ def create_app(
 
     app = FastAPI(
         title="Cairn",
-        version=version("cairn"),
+        version=version("cairn-dp"),
         description=_DESCRIPTION,
         openapi_url="/openapi.json",
         docs_url=None,  # the framework's page would fetch its scripts from another host

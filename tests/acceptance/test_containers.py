@@ -26,7 +26,7 @@ def test_image_installs_what_make_run_installs() -> None:
     dockerfile, makefile = (ROOT / "Dockerfile").read_text(), (ROOT / "Makefile").read_text()
     assert re.search(r"pip install .*-c constraints\.txt -e '\.\[server\]'", makefile)
     assert re.search(r"pip install -c constraints\.txt '\.\[server[^]]*\]'", dockerfile)
-    for package in ("core", "service", "cairn_client", "migrations"):
+    for package in ("core", "service", "migrations"):
         assert f"COPY {package} {package}" in dockerfile
 
 

@@ -30,9 +30,17 @@ def free_port() -> int:
 
 @contextmanager
 def server(
-    url: str, folder: Path, *, command: tuple[str, ...] = ("serve", "--workers", "2"), **settings: str
+    url: str,
+    folder: Path,
+    *,
+    command: tuple[str, ...] = ("serve", "--workers", "2"),
+    program: str = "",
+    **settings: str,
 ) -> Iterator[RunningService]:
-    """`cairn-server serve` with two workers, stopped by SIGTERM at the end."""
+    """`cairn-server serve` with two workers, stopped by SIGTERM at the end.
+
+    It is that of the checkout, or an installed `program`, which runs away from the checkout, in `folder`.
+    """
     port = free_port()
     environment = {
         **os.environ,
@@ -48,9 +56,9 @@ def server(
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "service.cli", *command],
+            [program, *command] if program else [sys.executable, "-m", "service.cli", *command],
             env=environment,
-            cwd=ROOT,
+            cwd=folder if program else ROOT,
             stdout=output,
             stderr=output,
         )

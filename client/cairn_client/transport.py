@@ -193,6 +193,6 @@ def _passing(refusal: Problem, harmless: bool) -> bool:
 
 def _version() -> str:
     try:
-        return version("cairn")
+        return version("cairn-client")
     except PackageNotFoundError:
         return "unknown"

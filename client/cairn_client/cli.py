@@ -24,7 +24,7 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"cairn {version('cairn')}")
+        typer.echo(f"cairn {version('cairn-client')}")
         raise typer.Exit
 
 
