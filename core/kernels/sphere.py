@@ -23,7 +23,8 @@ def angle_tables(degrees: Floats) -> Integers:
     """Cosines and sines of latitudes, then of longitudes (the two columns), as integers of 24 bits."""
     angles = np.radians(degrees)
     values = np.stack([function(angles[:, j]) for j in range(2) for function in (np.cos, np.sin)])
-    return np.rint(values * _SPHERE).astype(np.int64)
+    tables: Integers = np.rint(values * _SPHERE).astype(np.int64)
+    return tables
 
 
 def _edges() -> Integers:
