@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.domain import Dense, Domain, Ids, Sparse, domain_from_json
+from core.data import Dense, Domain, Ids, Sparse, domain_from_json
 from core.errors import InvalidDomain
 from core.privacy import Budget
 from service import accounting, audit, faults, ledger, queue

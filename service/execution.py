@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from core.algorithms import registry
 from core.algorithms.base import Clustering
+from core.data import DataSource
 from core.plan import Plan
-from core.source import DataSource
 from service import faults
 from service.db import Database
 from service.executors import make_executor

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.domain import Domain, domain_from_json
+from core.data import Domain, domain_from_json
 from core.plan import Request, Work
 from core.privacy import Budget, default_delta
 from service import accounting, datasets, ledger, queue, sites

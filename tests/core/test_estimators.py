@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from core.algorithms import registry
-from core.domain import Dense, Domain
+from core.data import ArraySource, ChunkLoader, Dense, Domain
 from core.errors import (
     EpsilonTooSmall,
     InvalidBudget,
@@ -31,7 +31,6 @@ from core.errors import (
 from core.estimators import PrivateKMeans, PrivateKMedians
 from core.plan import Request
 from core.privacy import default_delta
-from core.source import ArraySource, ChunkLoader
 from tests.support.bits import inject_bytes
 
 Estimator = type[PrivateKMeans] | type[PrivateKMedians]

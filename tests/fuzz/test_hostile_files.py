@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.domain import Dense
+from core.data import Dense
 from service.uploads.arrow_sizes import unpacked_sizes
 from service.uploads.batch import Wanted
 from service.uploads.columns import match_columns

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select
 
-from core.domain import Dense
+from core.data import Dense
 from service.datasets import seal
 from service.errors import AlreadySealed
 from service.tables import Dataset, DatasetChunk

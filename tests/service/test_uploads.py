@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 from sqlalchemy import func, select
 
-from core.domain import Dense
+from core.data import Dense
 from service.errors import BadFormat, BadRows
 from service.tables import Dataset, DatasetChunk
 from service.uploads import csv_rows
