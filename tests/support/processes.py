@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx
 
+from tests.support.environments import outside
+
 ROOT = Path(__file__).parent.parent.parent
 _START_SECONDS = 120
 _WAIT_SECONDS = 180
@@ -43,7 +45,7 @@ def server(
     """
     port = free_port()
     environment = {
-        **os.environ,
+        **(outside() if program else os.environ),
         "CAIRN_DATABASE_URL": url,
         "CAIRN_PORT": str(port),
         "CAIRN_CACHE_DIRECTORY": str(folder / "cache"),
