@@ -19,7 +19,7 @@ import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,10 +132,10 @@ def golden_plans() -> dict[str, dict[str, Any]]:
     return {kept["case"]: kept for kept in records}
 
 
-def differences() -> dict[str, list[Difference]]:
-    """By case, what differs between the plans that are kept and the plans that are made now."""
+def differences(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Difference]]:
+    """By case, what differs between the plans that are kept and these."""
     kept = golden_plans()
-    return {case.name: compare(kept[case.name]["plan"], record(case)["plan"]) for case in cases()}
+    return {made["case"]: compare(kept[made["case"]]["plan"], made["plan"]) for made in records}
 
 
 def moves(found: Mapping[str, list[Difference]]) -> str:
@@ -165,7 +165,7 @@ def main() -> int:
         PLANS.write_text(text, encoding="utf-8")
         sys.stdout.write(f"{len(records)} plans are kept\n")
         return 0
-    found = differences()
+    found = differences(record(case) for case in cases())
     if chosen.list:
         MOVED.write_text(moves(found), encoding="utf-8")
     for name, different in found.items():

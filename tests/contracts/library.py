@@ -7,7 +7,8 @@ Old paths stay, so that `tests.contracts.transcripts --against` can run commits 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -20,8 +21,7 @@ __all__ = [
     "Request",
     "Sparse",
     "SparseSource",
-    "draw_bytes_from",
-    "fingerprint",
+    "drawing_bytes_from",
     "make_plan",
     "registry",
     "run",
@@ -62,19 +62,21 @@ def run(plan: Any, source: Any) -> tuple[Any, list[tuple[str, Any]]]:
     return found, [(release.step, release.values) for release in probe.transcript]
 
 
-def fingerprint(domain: Any) -> str:
-    return str(domain.fingerprint)
-
-
 def with_mechanisms(plan: Any, mechanisms: list[dict[str, Any]]) -> Any:
     """The plan with the mechanisms of another plan of the same steps."""
     steps = zip(plan.steps, mechanisms, strict=True)
     return replace(plan, steps=tuple(replace(step, mechanism=mechanism_from_json(m)) for step, m in steps))
 
 
-def draw_bytes_from(source: Callable[[int], bytes]) -> None:
-    """Replace the operating system's entropy in every module of the library that asks for it."""
-    holders = [m for name, m in list(sys.modules.items()) if name.startswith("core.")]
-    for module in holders:
-        if hasattr(module, "random_bytes"):
+@contextmanager
+def drawing_bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
+    """Replace the operating system's entropy in every module of the library that asks for it, for a while."""
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("core.")]
+    before = [(m, m.random_bytes) for m in modules if hasattr(m, "random_bytes")]
+    try:
+        for module, _ in before:
             module.random_bytes = source  # type: ignore[attr-defined]
+        yield
+    finally:
+        for module, entropy in before:
+            module.random_bytes = entropy  # type: ignore[attr-defined]
