@@ -10,7 +10,7 @@ from core.mechanisms import CoverageChoice
 from core.plan import Plan, Step
 from core.privacy import Budget
 from core.probe import Probe
-from tests.core.test_coverage_law import DOMAIN, System, Table, plain_law, sampled
+from tests.core.coverage.test_loop_law import DOMAIN, System, Table, plain_law, sampled
 from tests.support.bits import inject_bytes
 
 RUNS = 1_500
