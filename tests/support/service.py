@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,8 @@ class Person:
 class House:
     """A service with a curator `carla` and analysts `ada` and `ben`."""
 
-    def __init__(self, url: str, folder: Path, **settings: Any):
+    def __init__(self, url: str, folder: Path, *, keys: Mapping[str, str] | None = None, **settings: Any):
+        """`keys`: of the three, where the database has them already."""
         self.settings = Settings(
             database_url=url, cache_directory=folder / "cache", spool_directory=None, **settings
         )
@@ -89,6 +90,13 @@ class House:
         self.app = create_app(self.settings, database=self.database, clock=self.clock)
         self.client = Browser(self.app)
         self.worker = Worker(self.settings, self.database, self.clock, name="worker-test")
+        known = self._first_people() if keys is None else keys
+        self.carla, self.ada, self.ben = (
+            Person(self.client, name, known[name]) for name in ("carla", "ada", "ben")
+        )
+
+    def _first_people(self) -> dict[str, str]:
+        """The keys of the three, just created."""
         with self.database.write() as session:
             carla = auth.create_principal(session, "carla", "curator", by=None, at=self.clock.now())
             by = Caller(carla.id, "carla", "curator")
@@ -98,9 +106,7 @@ class House:
                 for name in ("ada", "ben")
             ]
             keys = [auth.issue_key(session, each, by="carla", at=self.clock.now()) for each in people]
-        self.carla, self.ada, self.ben = (
-            Person(self.client, each.name, key.text) for each, key in zip(people, keys, strict=True)
-        )
+            return {each.name: key.text for each, key in zip(people, keys, strict=True)}
 
     def close(self) -> None:
         self.client.close()

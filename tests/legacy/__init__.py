@@ -1,0 +1,1 @@
+"""Databases that earlier versions made: they migrate, verify, and give out what they gave out then."""
