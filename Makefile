@@ -17,9 +17,12 @@ TEST_READY := $(VENV)/.test-ready
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
+# Run a command and print how long it took.
+timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - begun)) s"
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench docs screenshots dist clean
+.PHONY: help install browser run test test-upload lint format check coverage audit chaos fuzz bench docs screenshots dist clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,11 +37,12 @@ run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and 
 
 test: lint check ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
 
-lint: $(TEST_READY) ## Check style (ruff), types (mypy --strict) and import contracts (import-linter)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+lint: $(TEST_READY) ## Check style (ruff), spelling, types (mypy --strict) and import contracts
+	$(call timed,$(BIN)/ruff check .)
+	$(call timed,$(BIN)/ruff format --check .)
+	$(call timed,$(BIN)/codespell)
+	$(call timed,$(BIN)/mypy)
+	$(call timed,$(BIN)/lint-imports)
 
 format: $(TEST_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
@@ -46,6 +50,9 @@ format: $(TEST_READY) ## Rewrite the code in the house style
 
 check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
 	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
+
+coverage: browser ## Run the tests and report the line coverage of core and service (htmlcov/index.html)
+	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
@@ -79,7 +86,7 @@ dist: $(TEST_READY) ## Build the wheels of cairn-dp and cairn-client into dist/
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./client
 
 clean: ## Remove .venv and every cache and build product
-	rm -rf $(VENV) build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

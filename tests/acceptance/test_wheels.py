@@ -22,7 +22,7 @@ from playwright.sync_api import expect
 
 from tests.acceptance.test_story import tell_the_story
 from tests.markdown import ROOT, fences
-from tests.support.console import chromium
+from tests.support.browser import chromium
 from tests.support.environments import Environment, install
 from tests.support.postgres import Server
 from tests.support.processes import RunningService, server
