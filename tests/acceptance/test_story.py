@@ -17,7 +17,7 @@ from core.domain import Dense
 from core.plan import Request
 from core.privacy import Budget
 from core.source import ArraySource
-from service.db import Database
+from service.operations.database import Database
 from tests.support.databases import KINDS
 from tests.support.postgres import Server
 from tests.support.processes import RunningService, server

@@ -20,9 +20,9 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from service import auth
-from service.clock import SystemClock
-from service.db import Database
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.people import keys, principals
 
 ROOT = Path(__file__).parent.parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -189,8 +189,8 @@ def _first_curator(path: Path) -> str:
     database = Database(f"sqlite:///{path}")
     now = SystemClock().now()
     with database.write() as session:
-        curator = auth.create_principal(session, "carla", "curator", by=None, at=now)
-        key = auth.issue_key(session, curator, by="carla", at=now).text
+        curator = principals.create(session, "carla", "curator", by=None, at=now)
+        key = keys.issue(session, curator, by="carla", at=now).text
     database.dispose()
     return key
 
