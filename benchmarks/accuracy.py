@@ -20,9 +20,9 @@ from benchmarks.baselines import Baselines, loss
 from benchmarks.datasets import DATASETS, Dataset, load
 from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_csv
 from core.algorithms import registry
+from core.data import ArraySource
 from core.plan import Request
 from core.privacy import Budget
-from core.source import ArraySource
 
 __all__ = ["main", "summarise"]
 

@@ -15,10 +15,9 @@ import typer
 from benchmarks.baselines import loss
 from benchmarks.measuring import print_table
 from core.algorithms import registry
-from core.domain import Dense
+from core.data import ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget, default_delta
-from core.source import ArraySource
 
 __all__ = ["main"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import KMeans
 
-from core.domain import Dense
+from core.data import Dense
 
 __all__ = ["k_variates", "sample_aggregate"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from core.domain import Dense
+from core.data import Dense
 
 __all__ = ["DATASETS", "Dataset", "load"]
 

@@ -18,9 +18,9 @@ from benchmarks.comparators import k_variates, sample_aggregate
 from benchmarks.datasets import Dataset, blobs3, mixture, mnist, spheres
 from benchmarks.panels import Line, Panel, Setting
 from core.algorithms import registry
+from core.data import ArraySource
 from core.plan import Request
 from core.privacy import Budget, default_delta
-from core.source import ArraySource
 
 __all__ = ["panels"]
 

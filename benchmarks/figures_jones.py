@@ -11,7 +11,7 @@ import numpy.typing as npt
 from benchmarks.datasets import Dataset, towns
 from benchmarks.figures_balcan import private
 from benchmarks.panels import Line, Panel, Setting
-from core.blocks.medoids import weighted_medoids
+from core.postprocessing.medoids import weighted_medoids
 
 __all__ = ["panels"]
 

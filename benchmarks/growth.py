@@ -14,10 +14,9 @@ from scipy.optimize import nnls
 from benchmarks.measuring import usage
 from benchmarks.streaming import clustered_rows
 from core.algorithms import registry
-from core.domain import UNITS, Dense
+from core.data import UNITS, ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget
-from core.source import ArraySource
 from core.views import clear_cache
 
 __all__ = ["AXES", "Model", "Point", "draw_growth", "measure_point"]

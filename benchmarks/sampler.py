@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from core import sampling
+from core.mechanisms import sampler
 
-LAWS: dict[str, Callable[[float, int], object]] = {"Gaussian": sampling.gaussian, "Laplace": sampling.laplace}
+LAWS: dict[str, Callable[[float, int], object]] = {"Gaussian": sampler.gaussian, "Laplace": sampler.laplace}
 
 
 def draws_per_second(law: Callable[[float, int], object], scale: float, draws: int, repeats: int) -> float:

@@ -20,10 +20,9 @@ from benchmarks.datasets import Dataset, load, mixture
 from benchmarks.measuring import RESULTS, Usage, print_table, read_csv, side_by_side, usage, write_csv
 from benchmarks.sampler import LAWS, draws_per_second
 from core.algorithms import registry
-from core.domain import UNITS, Dense
+from core.data import UNITS, ArraySource, DataSource, Dense
 from core.plan import Request
 from core.privacy import Budget
-from core.source import ArraySource, DataSource
 from core.statistics import ResidualSums, SecondMoments, Statistic
 from core.views import Assigned, Encoded, clear_cache
 

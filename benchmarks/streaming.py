@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sqlalchemy import select
 
 import migrations
-from core.domain import UNITS
+from core.data import UNITS
 from core.plan import Work
 from core.privacy import Budget
 from core.views import limit_cache

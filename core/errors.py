@@ -13,17 +13,7 @@
 All of them are raised before a row is measured, and none of their texts depends on rows.
 """
 
-__all__ = [
-    "CoreError",
-    "EpsilonTooSmall",
-    "InvalidBudget",
-    "InvalidData",
-    "InvalidDomain",
-    "InvalidRequest",
-    "PlanViolation",
-    "UnknownAlgorithm",
-    "WorkLimitExceeded",
-]
+from __future__ import annotations
 
 
 class CoreError(Exception):

@@ -26,14 +26,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
-from core.arithmetic import nearest
-from core.domain import MAX_RECORDS, UNITS, Dense, Domain, Ids, Sparse
+from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
 from core.errors import InvalidDomain, InvalidRequest
+from core.kernels.geometry import nearest
 from core.plan import Plan, Request
 from core.privacy import RHO_UNIT, Budget, default_delta
-from core.source import ArraySource, DataSource, SparseSource
-
-__all__ = ["Guarantee", "PrivateKMeans", "PrivateKMedians"]
 
 #: The number of rows that is assumed where no order of magnitude is given.
 ASSUMED_SIZE = 100_000

@@ -14,21 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from core.domain import Domain, domain_from_json
+from core.data import Domain, domain_from_json
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
-from core.mechanisms import Coverage, Mechanism, mechanism_from_json, mechanism_to_json
-from core.privacy import (
-    DELTA_UNIT,
-    RHO_UNIT,
-    Budget,
-    Composition,
-    Loss,
-    compose,
-    units_text,
-    units_up,
-)
-
-__all__ = ["KEPT_BYTES", "MAX_CLUSTERS", "OBJECTIVES", "Plan", "Request", "Step", "Work"]
+from core.mechanisms import CoverageChoice, Mechanism, mechanism_from_json, mechanism_to_json
+from core.privacy import DELTA_UNIT, RHO_UNIT, Budget, Composition, Loss, compose, units_text, units_up
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
@@ -67,7 +56,7 @@ class Step:
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise ValueError("a step is measured at least once")
-        if isinstance(self.mechanism, Coverage) != (self.statistic == "coverage"):
+        if isinstance(self.mechanism, CoverageChoice) != (self.statistic == "coverage"):
             raise PlanViolation("coverage is measured by its own mechanism, and by no other")
 
     @property

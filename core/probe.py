@@ -9,20 +9,16 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from core.coverage import Coins, Cover, CoverageRound
+from core.arrays import Integers
+from core.coverage import Coins, CoverageLoop, LoopRound
+from core.data import ChunkLoader, DataSource
 from core.errors import PlanViolation
-from core.mechanisms import Coverage
+from core.kernels.sparse_counts import SparseCounts, Total
+from core.mechanisms import CoverageChoice
+from core.mechanisms.sampler import random_bytes
 from core.plan import Plan
-from core.sampling import random_bytes
-from core.source import ChunkLoader, DataSource
 from core.statistics import SparseStatistic, Statistic
-from core.totals import SparseCounts, Total
-
-__all__ = ["Probe", "Release"]
-
-Integers = npt.NDArray[np.int64]
 
 #: Told after every measurement: the step's name, how many measurements are done, how many were planned.
 Listener = Callable[[str, int, int], None]
@@ -39,7 +35,7 @@ class Release:
     values: Integers
 
 
-def evaluate(statistic: Statistic | SparseStatistic | CoverageRound, loader: ChunkLoader) -> Total:
+def evaluate(statistic: Statistic | SparseStatistic | LoopRound, loader: ChunkLoader) -> Total:
     """A chunk task: pure, and safe to repeat."""
     return statistic.of(loader())
 
@@ -69,7 +65,7 @@ class Probe:
         self._left = {step.name: step.repeats for step in plan.steps}
         self._measured = 0
 
-    def measure(self, step_name: str, statistic: Statistic | SparseStatistic | Cover) -> Integers:
+    def measure(self, step_name: str, statistic: Statistic | SparseStatistic | CoverageLoop) -> Integers:
         """The statistic's total over all records, released under the step's mechanism.
 
         A `Cover` is measured whole: the indices that were picked, one for each planned round.
@@ -81,24 +77,24 @@ class Probe:
             raise PlanViolation("the statistic is for another domain than the plan's")
         if self._left[step_name] == 0:
             raise PlanViolation(f"step {step_name!r} was planned {step.repeats} times and is used up")
-        if isinstance(step.mechanism, Coverage):
-            if not isinstance(statistic, Cover) or len(statistic.schedule) != step.repeats:
+        if isinstance(step.mechanism, CoverageChoice):
+            if not isinstance(statistic, CoverageLoop) or len(statistic.schedule) != step.repeats:
                 raise PlanViolation(f"step {step_name!r} needs a cover of {step.repeats} rounds")
             self._left[step_name] = 0  # opened once, and one cost for all rounds
             return self._cover(step_name, step.mechanism, statistic)
-        if isinstance(statistic, Cover):
+        if isinstance(statistic, CoverageLoop):
             raise PlanViolation("a cover is measured by a coverage step only")
         self._left[step_name] -= 1
         released = step.mechanism.release(self._total(statistic), statistic.sensitivity)
         self._publish(step_name, released)
         return released
 
-    def _cover(self, step_name: str, mechanism: Coverage, cover: Cover) -> Integers:
-        """All rounds of a coverage step; what the proof needs (`coverage.md`) is enforced here."""
+    def _cover(self, step_name: str, mechanism: CoverageChoice, cover: CoverageLoop) -> Integers:
+        """All rounds of a coverage step; what the proof needs (`core/coverage/loop.md`) is enforced here."""
         coins = Coins(random_bytes(32), mechanism.keep)
         picks: list[int] = []
         for level in cover.schedule:
-            before = CoverageRound(cover, coins, tuple(picks))
+            before = LoopRound(cover, coins, tuple(picks))
             if before.opens_level:
                 tally = cover.family.tally(level)
             for parts in self._evaluate(before):
@@ -131,7 +127,7 @@ class Probe:
             total += part
         return cast(Total, total)
 
-    def _evaluate(self, statistic: Statistic | SparseStatistic | CoverageRound) -> Iterator[Total]:
+    def _evaluate(self, statistic: Statistic | SparseStatistic | LoopRound) -> Iterator[Total]:
         """The statistic of each chunk."""
         if self._executor is None:
             for loader in self._source.loaders():

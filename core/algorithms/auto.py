@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from core.domain import Domain
+from core.data import Domain
 from core.errors import UnknownAlgorithm
 from core.plan import Request
-
-__all__ = ["choose"]
 
 
 def choose(domain: Domain, request: Request) -> tuple[str, str]:

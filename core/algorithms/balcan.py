@@ -7,12 +7,10 @@ from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import clipped_rounds, clipped_steps, lloyd_rounds, lloyd_steps, sum_share
 from core.blocks.recovery import best_trial, mean_steps, trial_steps
 from core.blocks.selection import Settings, selection_steps, settings_for
-from core.blocks.split import Split
-from core.domain import UNITS, Domain
+from core.data import UNITS, Domain
 from core.plan import Plan, Request, Step, Work
+from core.privacy import Split
 from core.probe import Probe
-
-__all__ = ["SELECTION_OPTIONS", "Balcan", "refinement_work"]
 
 SELECTION_OPTIONS = (
     Option(

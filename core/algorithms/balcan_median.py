@@ -6,15 +6,13 @@ from core.algorithms.balcan import SELECTION_OPTIONS, refinement_work
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
 from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import clipped_rounds, clipped_steps
-from core.blocks.median import net_rounds, net_step
+from core.blocks.nets import net_rounds, net_step
 from core.blocks.recovery import best_trial, mean_steps, trial_steps
 from core.blocks.selection import Settings, selection_steps, settings_for
-from core.blocks.split import Split
-from core.domain import Domain
+from core.data import Domain
 from core.plan import Plan, Request, Step
+from core.privacy import Split
 from core.probe import Probe
-
-__all__ = ["BalcanMedian"]
 
 #: Shares of the budget (of epsilon, or of rho); the search for medians gets what the others leave.
 TREES, SWAPS, RECOVERY, TRIAL = 0.1, 0.1, 0.2, 0.05

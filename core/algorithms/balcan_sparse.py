@@ -10,17 +10,14 @@ from core.algorithms.balcan import SELECTION_OPTIONS, refinement_work
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
 from core.blocks.forecast import forecast_of
 from core.blocks.selection import Settings, select_centres, selection_steps, settings_for
-from core.blocks.sparse import affordable_picks, recover_sparse, sparse_steps
-from core.blocks.split import Split
-from core.blocks.starts import clip_into
-from core.domain import UNITS, Domain, Sparse
+from core.blocks.sparse_recovery import affordable_picks, recover_sparse, sparse_steps
+from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
-from core.groups import TopEntries
 from core.plan import Plan, Request
+from core.postprocessing.bounds import clip_into
+from core.privacy import Split
 from core.probe import Probe
-from core.views import Assigned, Encoded
-
-__all__ = ["BalcanSparse"]
+from core.views import Assigned, Encoded, TopEntries
 
 TREES, SWAPS = 0.15, 0.15
 

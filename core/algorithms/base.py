@@ -8,17 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from core.domain import Domain
+from core.arrays import Floats
+from core.data import Domain
 from core.errors import InvalidRequest
 from core.plan import Plan, Request
 from core.probe import Probe
-
-__all__ = ["Algorithm", "Clustering", "Option", "options_schema", "read_options"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

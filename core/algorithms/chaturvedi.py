@@ -7,28 +7,29 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.arrays import Floats, Integers
 from core.blocks.averages import AVERAGES, Averages, noisy_averages, refine, refining_steps
-from core.blocks.coreset import weighted_kmeans
-from core.blocks.cover import above_noise, cover, coverage_for, growing_radii, in_few_dimensions, rest_of
 from core.blocks.forecast import forecast_of
+from core.blocks.max_coverage import (
+    above_noise,
+    cover,
+    coverage_for,
+    growing_radii,
+    in_few_dimensions,
+    rest_of,
+)
 from core.blocks.projection import dimension_for
-from core.coverage import Cover
-from core.domain import UNITS, Domain
-from core.families import GridBalls
+from core.coverage import CoverageLoop, GridBalls
+from core.data import UNITS, Domain
 from core.mechanisms import LaplaceNoise
 from core.plan import Plan, Request, Step, Work
+from core.postprocessing.kmeans import weighted_kmeans
 from core.privacy import MARGIN, Budget, gaussian_mu
 from core.probe import Probe
 from core.statistics import ClusterCounts
 from core.views import Assigned
-
-__all__ = ["Chaturvedi"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 #: Shares of epsilon of the coverage loop and of the counts; averages get the rest.
 COVER_SHARE, COUNT_SHARE = 0.15, 0.1
@@ -86,7 +87,9 @@ class Chaturvedi(Algorithm):
         counts = request.budget.epsilon * COUNT_SHARE * (1 - MARGIN) / domain.rows_per_person
         rest = rest_of(request.budget, chosen["accounting"], COVER_SHARE + COUNT_SHARE)
         steps = (
-            Step("cover", loop, Cover.kind, rounds * len(spacings), "grid points near uncovered records"),
+            Step(
+                "cover", loop, CoverageLoop.kind, rounds * len(spacings), "grid points near uncovered records"
+            ),
             Step("counts", LaplaceNoise(counts), ClusterCounts.kind, 1, "records nearest to each grid point"),
             *_averaging(domain, rest, chosen),
         )

@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.blocks.coreset import nearest_points, weighted_kmeans
-from core.blocks.starts import clip_into, spread_centres
-from core.cubes import GridCells, GridCounts
-from core.domain import UNITS, Dense, Domain
+from core.arrays import Integers
+from core.data import UNITS, Dense, Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms import LaplaceNoise
 from core.plan import Plan, Request, Step, Work
+from core.postprocessing.bounds import clip_into, spread_centres
+from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 from core.privacy import MARGIN
 from core.probe import Probe
-from core.views import Encoded
-
-__all__ = ["Grid"]
-
-Integers = npt.NDArray[np.int64]
+from core.statistics import GridCounts
+from core.views import Encoded, GridCells
 
 #: Cells that are counted and clustered at most.
 MOST_CELLS = 1 << 20

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.blocks.local_search import local_swaps
 from core.blocks.selection import LIMIT
-from core.blocks.split import Split
-from core.blocks.swap import local_swaps
-from core.domain import Dense, Domain, Ids
+from core.data import Dense, Domain, Ids, read_sites
 from core.mechanisms import Choice
 from core.plan import Plan, Request, Step, Work
+from core.privacy import Split
 from core.probe import Probe
-from core.sites import SiteDistances, read_sites
-from core.swaps import SetLosses, SwapLosses
-
-__all__ = ["Gupta"]
+from core.statistics import SetLosses, SwapLosses
+from core.views import SiteDistances
 
 
 class Gupta(Algorithm):

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.blocks.cover import above_noise, cover, coverage_for, growing_radii, rest_of
-from core.blocks.medoids import weighted_medoids
-from core.coverage import Cover
-from core.domain import Dense, Domain, Ids
+from core.blocks.max_coverage import above_noise, cover, coverage_for, growing_radii, rest_of
+from core.coverage import CoverageLoop, SiteBalls
+from core.data import Dense, Domain, Ids, read_sites
 from core.errors import InvalidRequest
-from core.families import SiteBalls
 from core.mechanisms import LaplaceNoise
 from core.plan import Plan, Request, Step, Work
+from core.postprocessing.medoids import weighted_medoids
 from core.privacy import MARGIN
 from core.probe import Probe
-from core.sites import SiteDistances, read_sites
 from core.statistics import SiteCounts
-
-__all__ = ["Jones"]
+from core.views import SiteDistances
 
 #: The paper's split: half for coverage, half for counts.
 COVER_SHARE = 0.5
@@ -90,7 +87,7 @@ class Jones(Algorithm):
             domain=domain,
             budget=request.budget,
             steps=(
-                Step("cover", loop, Cover.kind, picks, "sites near many records not covered before"),
+                Step("cover", loop, CoverageLoop.kind, picks, "sites near many records not covered before"),
                 Step(
                     "counts",
                     LaplaceNoise(counts.epsilon * (1 - MARGIN) / domain.rows_per_person),

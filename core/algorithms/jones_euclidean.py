@@ -5,31 +5,32 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
+from core.arrays import Integers
 from core.blocks.averages import Averages, noisy_averages, refine, refining_steps
-from core.blocks.coreset import weighted_kmeans
-from core.blocks.cover import above_noise, cover, coverage_for, growing_radii, in_few_dimensions, rest_of
 from core.blocks.forecast import forecast_of
-from core.blocks.lsh import hashed_candidates, hashing_steps
-from core.blocks.medoids import weighted_medians
-from core.blocks.partition import active_limit, candidate_points, grow_partition
+from core.blocks.hashing import hashed_candidates, hashing_steps
+from core.blocks.max_coverage import (
+    above_noise,
+    cover,
+    coverage_for,
+    growing_radii,
+    in_few_dimensions,
+    rest_of,
+)
+from core.blocks.partition_trees import active_limit, candidate_points, grow_partition
 from core.blocks.projection import dimension_for
-from core.coverage import Cover
-from core.cubes import CubeCounts
-from core.domain import UNITS, Domain
-from core.families import Balls
+from core.coverage import Balls, CoverageLoop
+from core.data import UNITS, Domain
 from core.mechanisms import LaplaceNoise, threshold
 from core.plan import Plan, Request, Step, Work
+from core.postprocessing.kmeans import weighted_kmeans
+from core.postprocessing.medoids import weighted_medians
 from core.privacy import MARGIN, Gaussian, gaussian_mu
 from core.probe import Probe
-from core.statistics import ClusterCounts
+from core.statistics import ClusterCounts, CubeCounts
 from core.views import Assigned, RowView
-
-__all__ = ["JonesEuclidean"]
-
-Integers = npt.NDArray[np.int64]
 
 #: Shares of epsilon of the coverage loop and of the counts at picked candidates.
 COVER_SHARE, COUNT_SHARE = 0.15, 0.1
@@ -87,7 +88,7 @@ class JonesEuclidean(Algorithm):
         picks = rounds * len(radii)
         steps = (
             *_candidate_steps(chosen["candidates"], mu * math.sqrt(CANDIDATES), dimension),
-            Step("cover", loop, Cover.kind, picks, "candidates near records not covered before"),
+            Step("cover", loop, CoverageLoop.kind, picks, "candidates near records not covered before"),
             Step("counts", LaplaceNoise(counts), ClusterCounts.kind, 1, "records nearest to each of them"),
             *Averages.tight(mu * math.sqrt(RECOVERY), domain.dimension).steps(),
             *refining_steps(mu * math.sqrt(1 - CANDIDATES - RECOVERY), 1, domain.dimension),

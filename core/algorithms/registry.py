@@ -17,13 +17,10 @@ from core.algorithms.jones import Jones
 from core.algorithms.jones_euclidean import JonesEuclidean
 from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
-from core.domain import Domain
+from core.data import DataSource, Domain
 from core.errors import InvalidRequest, UnknownAlgorithm
 from core.plan import Plan, Request
 from core.probe import Listener, Probe
-from core.source import DataSource
-
-__all__ = ["get", "names", "plan", "run"]
 
 _ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm

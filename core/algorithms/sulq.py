@@ -5,13 +5,11 @@ from __future__ import annotations
 from core.algorithms.base import Algorithm, Clustering, Option, read_options
 from core.blocks.forecast import forecast_of
 from core.blocks.lloyd import lloyd_rounds, lloyd_steps, sum_share
-from core.blocks.starts import spread_centres
-from core.domain import UNITS, Domain
+from core.data import UNITS, Domain
 from core.plan import KEPT_BYTES, Plan, Request, Work
+from core.postprocessing.bounds import spread_centres
 from core.privacy import Shares
 from core.probe import Probe
-
-__all__ = ["Sulq"]
 
 
 class Sulq(Algorithm):

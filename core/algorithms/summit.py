@@ -11,32 +11,27 @@ import numpy.typing as npt
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm, Clustering, read_options
 from core.algorithms.summit_tuning import Schedule, forecast_for, schedule_for
-from core.arithmetic import WEIGHT_ONE
-from core.blocks.coreset import weighted_kmeans
+from core.arrays import Floats, Integers
+from core.blocks.adaptive_tree import grow_tree, halvings, level_bits
 from core.blocks.forecast import widest_unit
-from core.blocks.noise import CountNoise, deviation
-from core.blocks.rounds import (
-    Round,
-    RoundSteps,
-    geometric_edges,
-    noisy_round,
-    shorten,
-    shrink_by_groups,
-    trimmed_shares,
-)
-from core.blocks.seeds import exactly, inside, merged, padded, reseeded
-from core.blocks.starts import clip_into
-from core.blocks.subspace import Subspace, principal_axes
-from core.blocks.tree import Coreset, grow_tree, halvings, level_bits
-from core.domain import UNITS, Domain
-from core.groups import GroupResidualSums
+from core.blocks.noise import count_noise, deviation
+from core.blocks.rounds import Round, RoundSteps, noisy_round
+from core.data import UNITS, Domain
+from core.kernels.clipping import WEIGHT_ONE
 from core.mechanisms import LaplaceNoise, additive_noise, vector_noise
 from core.plan import KEPT_BYTES, Plan, Request, Step, Work
+from core.postprocessing.bounds import clip_into
+from core.postprocessing.kmeans import weighted_kmeans
+from core.postprocessing.seeds import Coreset, exactly, inside, merged, padded, reseeded
+from core.postprocessing.shrinkage import shorten, shrink_by_groups
+from core.postprocessing.spread import geometric_edges, trimmed_shares
+from core.postprocessing.subspace import Subspace, principal_axes
 from core.privacy import Pure, Shares
 from core.probe import Probe
 from core.statistics import (
     ClusterCounts,
     Count,
+    GroupResidualSums,
     NormHistogram,
     PrefixCounts,
     ResidualSums,
@@ -44,11 +39,6 @@ from core.statistics import (
     Sums,
 )
 from core.views import Assigned, Encoded, Projected, RowView
-
-__all__ = ["Summit"]
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _EXPLORE = RoundSteps("explore-spread", "explore-sums", "explore-sizes")
 _RECOVER = RoundSteps("", "recover-sums", "recover-sizes")
@@ -231,7 +221,7 @@ class _Run:
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         assigned = Assigned(self._rows, centre[None, :])
         histogram = self._probe.measure("radius", NormHistogram(assigned, edges))[0].astype(np.float64)
-        shares = trimmed_shares(histogram, CountNoise.of(self._plan, "radius"))
+        shares = trimmed_shares(histogram, count_noise(self._plan, "radius"))
         tight, radius = (
             int(edges[np.argmax(shares.cumsum() >= level)])
             for level in (tuning.SHAPE_LEVEL, tuning.DATA_LEVEL)

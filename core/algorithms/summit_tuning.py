@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from core.blocks.adaptive_tree import level_bits
 from core.blocks.forecast import widest_unit
-from core.blocks.tree import level_bits
-from core.domain import UNITS, Domain
+from core.data import UNITS, Domain
 from core.errors import EpsilonTooSmall
 from core.mechanisms import vector_noise
 from core.plan import Request
 from core.privacy import Shares
-
-__all__ = ["Schedule", "affordable_seeds", "first_bits", "forecast_for", "schedule_for"]
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.

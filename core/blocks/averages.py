@@ -10,21 +10,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from core.arrays import Floats
 from core.blocks.lloyd import sum_share
-from core.blocks.rounds import Round, RoundSteps, geometric_edges, noisy_round, shorten
-from core.blocks.starts import clip_into, spread_centres
-from core.domain import UNITS
-from core.groups import GroupSums
+from core.blocks.rounds import Round, RoundSteps, noisy_round
+from core.data import UNITS
 from core.mechanisms import GaussianNoise, LaplaceNoise
 from core.plan import Step
+from core.postprocessing.bounds import clip_into, spread_centres
+from core.postprocessing.shrinkage import shorten
+from core.postprocessing.spread import geometric_edges
 from core.privacy import MARGIN, Budget, gaussian_mu
 from core.probe import Probe
-from core.statistics import ClusterCounts, NormHistogram, ResidualSums
+from core.statistics import ClusterCounts, GroupSums, NormHistogram, ResidualSums
 from core.views import Assigned, Encoded
-
-__all__ = ["AVERAGES", "Averages", "noisy_averages", "refine", "refining_steps"]
 
 AVERAGES = ("tight", "paper")
 #: The constants of the paper's NoisyAVG.
@@ -35,9 +34,7 @@ _DELTA_FACTOR = 3.5
 #: The share of a refining round that goes to the histogram of distances, from which it reads clipping radii.
 _SPREAD = 0.07
 _ROUND = RoundSteps("refine-spread", "refine-sums", "refine-sizes")
-_EDGES = geometric_edges(2 * UNITS, 1.2, 25)
-
-Floats = npt.NDArray[np.float64]
+ARC_EDGES = geometric_edges(2 * UNITS, 1.2, 25)
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def refine(probe: Probe, centres: Floats, rounds: int, medians: bool) -> tuple[F
     rows = Encoded.of(domain)
     sizes = np.zeros(len(centres))
     for _ in range(rounds):
-        outcome = noisy_round(probe, _ROUND, rows, centres, _EDGES, domain.dimension, medians)
+        outcome = noisy_round(probe, _ROUND, rows, centres, ARC_EDGES, domain.dimension, medians)
         centres = clip_into(domain, outcome.centres + _shrunk(outcome))
         sizes = np.maximum(outcome.sizes, 0.0)
     return centres, sizes

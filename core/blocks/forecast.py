@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.domain import UNITS, Domain, Ids
-from core.groups import GroupSums
+from core.data import UNITS, Domain, Ids
 from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise
 from core.plan import Step
-from core.statistics import ClusterCounts, ResidualSums
-
-__all__ = ["forecast_of", "widest_unit"]
+from core.statistics import ClusterCounts, GroupSums, ResidualSums
 
 
 def widest_unit(domain: Domain) -> float:

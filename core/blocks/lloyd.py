@@ -9,23 +9,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from core.arithmetic import WEIGHT_ONE
-from core.blocks.rounds import RoundSteps, geometric_edges, noisy_round, shorten
-from core.blocks.split import Split
-from core.blocks.starts import clip_into
-from core.domain import UNITS
+from core.arrays import Floats
+from core.blocks.rounds import RoundSteps, noisy_round
+from core.data import UNITS
+from core.kernels.clipping import WEIGHT_ONE
 from core.mechanisms import additive_noise, vector_noise
 from core.plan import Step
-from core.privacy import Gaussian, Pure
+from core.postprocessing.bounds import clip_into
+from core.postprocessing.shrinkage import shorten
+from core.postprocessing.spread import geometric_edges
+from core.privacy import Gaussian, Pure, Split
 from core.probe import Probe
 from core.statistics import ClusterCounts, NormHistogram, ResidualSums
 from core.views import Assigned, Encoded
-
-__all__ = ["clipped_rounds", "clipped_steps", "lloyd_rounds", "lloyd_steps", "sum_share"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def sum_share(width: int) -> float:

@@ -7,11 +7,9 @@ import math
 import numpy as np
 from scipy.stats import chi2
 
-from core.arithmetic import WEIGHT_ONE
-from core.domain import UNITS
+from core.data import UNITS
+from core.kernels.clipping import WEIGHT_ONE
 from core.views import Projected, RowView
-
-__all__ = ["dimension_for", "random_projection", "shrinkage"]
 
 #: The projected length of a row exceeds the clipping radius with the remaining probability.
 _KEPT = 0.999

@@ -6,24 +6,17 @@ The groups are those of the nearest selected centre, so one record touches one o
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from core.arrays import Floats
 from core.blocks.lloyd import sum_share
-from core.blocks.partition import inside_ball
 from core.blocks.selection import Settings, select_centres
-from core.blocks.split import Split
-from core.blocks.starts import clip_into
-from core.groups import GroupSums
 from core.mechanisms import Choice, additive_noise, vector_noise
 from core.plan import Step
+from core.postprocessing.bounds import clip_into, inside_ball
+from core.privacy import Split
 from core.probe import Probe
-from core.statistics import ClusterCounts
-from core.swaps import CandidateDistances, SetLosses
-from core.views import Assigned, Encoded
-
-__all__ = ["best_trial", "mean_steps", "recover_means", "trial_steps"]
-
-Floats = npt.NDArray[np.float64]
+from core.statistics import ClusterCounts, GroupSums, SetLosses
+from core.views import Assigned, CandidateDistances, Encoded
 
 
 def mean_steps(settings: Settings, split: Split, fraction: float, width: int) -> tuple[Step, ...]:

@@ -13,20 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from core.blocks.partition import active_limit, candidate_points, grow_partition
+from core.blocks.local_search import crowded_choice, local_swaps
+from core.blocks.partition_trees import active_limit, candidate_points, grow_partition
 from core.blocks.projection import dimension_for, random_projection
-from core.blocks.split import Split
-from core.blocks.swap import crowded_choice, local_swaps
-from core.cubes import CubeCounts, Cubes
-from core.domain import Domain
+from core.data import Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms import Choice, threshold
 from core.plan import Step, Work
+from core.privacy import Split
 from core.probe import Probe
-from core.swaps import CandidateDistances, SetLosses, SwapLosses
-from core.views import Assigned, Encoded
-
-__all__ = ["Settings", "select_centres", "selection_steps", "settings_for"]
+from core.statistics import CubeCounts, SetLosses, SwapLosses
+from core.views import Assigned, CandidateDistances, Cubes, Encoded
 
 #: Children of a cube are numbered by 62 bits, with room for a million cubes.
 LARGEST_DIMENSION = 40

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Select, false, select
 from sqlalchemy.orm import Session
 
-from core.domain import Domain, Ids, Sparse, domain_from_json
+from core.data import Domain, Ids, Sparse, domain_from_json
 from service import ledger
 from service.errors import NotFound
 from service.ledger import accountants

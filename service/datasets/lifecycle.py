@@ -10,7 +10,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.domain import Dense, Domain, Ids, Sparse
+from core.data import Dense, Domain, Ids, Sparse
 from core.errors import InvalidDomain
 from core.privacy import Budget
 from service import ledger

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.data import read_sites
 from core.errors import InvalidRequest as InvalidSites
-from core.sites import read_sites
 from service.datasets.access import domain_of
 from service.errors import BadFormat, InvalidRequest, NotFound, Retired
 from service.operations import audit

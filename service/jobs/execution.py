@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from core.algorithms import registry
 from core.algorithms.base import Clustering
+from core.data import DataSource
 from core.plan import Plan
-from core.source import DataSource
 from service.jobs.executors import make_executor
 from service.jobs.queue import Claim
 from service.jobs.receipts import make_receipt

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.domain import Domain
+from core.data import Domain
 from core.plan import Plan, Request, Work
 from core.privacy import Budget, default_delta
 from service import ledger

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from core.domain import UNITS, Dense, Domain, Ids
-from core.source import ArraySource, DataSource, SparseSource
+from core.data import UNITS, ArraySource, DataSource, Dense, Domain, Ids, SparseSource
 
 __all__ = ["synthetic_source"]
 

@@ -20,8 +20,7 @@ from threading import Lock
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.domain import Domain, domain_from_json
-from core.source import Chunk, ChunkLoader
+from core.data import Chunk, ChunkLoader, Domain, domain_from_json
 from core.views import limit_cache
 from service.datasets.ingest.chunks import decode_payload
 from service.operations import faults

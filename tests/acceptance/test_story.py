@@ -13,10 +13,9 @@ from scipy.stats import mannwhitneyu
 
 import migrations
 from core.algorithms import registry
-from core.domain import Dense
+from core.data import ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget
-from core.source import ArraySource
 from service.operations.database import Database
 from tests.support.databases import KINDS
 from tests.support.postgres import Server

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from core.algorithms import registry
-from core.blocks import coreset
-from core.coverage import _states
+from core.coverage.loop import _states
 from core.plan import Plan
+from core.postprocessing import kmeans
 from core.views import clear_cache
 from tests.audit.bounds import ALPHA, Claim, Event, Scores, choose_events
 from tests.audit.cases import Case
@@ -60,14 +60,14 @@ def light() -> Iterator[None]:
 
     What is solved there never sees rows, as `test_replay.py` shows of every algorithm: any solver will do.
     """
-    shipped = {name: getattr(coreset, name) for name in _QUICK}
+    shipped = {name: getattr(kmeans, name) for name in _QUICK}
     for name, quick in _QUICK.items():
-        setattr(coreset, name, quick)
+        setattr(kmeans, name, quick)
     try:
         yield
     finally:
         for name, own in shipped.items():
-            setattr(coreset, name, own)
+            setattr(kmeans, name, own)
 
 
 class QuickMeans:

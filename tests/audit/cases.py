@@ -12,10 +12,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.algorithms import registry
-from core.domain import Dense, Domain, Ids, Sparse
+from core.data import ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
 from core.plan import Plan, Request
 from core.privacy import Budget
-from core.source import ArraySource, DataSource, SparseSource
 from tests.audit.bounds import STEP_DELTA, Claim
 from tests.audit.probes import WHOLE, Neighbours
 

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from core.coverage import Cover
-from core.families import Family
-from core.mechanisms import Coverage
-from core.source import Chunk
+from core.coverage import CoverageLoop, Family
+from core.data import Chunk
+from core.mechanisms import CoverageChoice
 from tests.audit.scores import log_sum
 
 __all__ = ["Kinds", "log_cover_ratio"]
@@ -75,7 +74,9 @@ class Patterns:
         return int(self.held[place]) if found else 0
 
 
-def log_cover_ratio(mechanism: Coverage, cover: Cover, picks: npt.NDArray[np.int64], kinds: Kinds) -> float:
+def log_cover_ratio(
+    mechanism: CoverageChoice, cover: CoverageLoop, picks: npt.NDArray[np.int64], kinds: Kinds
+) -> float:
     """log P[picks | with the record] / P[picks | without it], whatever the coins were."""
     levels = [kinds.patterns(cover.family, level) for level in range(cover.family.levels)]
     rounds = [
@@ -86,7 +87,7 @@ def log_cover_ratio(mechanism: Coverage, cover: Cover, picks: npt.NDArray[np.int
     return one - other
 
 
-def _log_chance(mechanism: Coverage, rounds: list[tuple[int, Floats]], counts: list[int]) -> float:
+def _log_chance(mechanism: CoverageChoice, rounds: list[tuple[int, Floats]], counts: list[int]) -> float:
     kept, weights = _coins(tuple(counts), mechanism.keep / 2**64)
     members = (np.arange(1 << len(counts))[:, None] >> np.arange(len(counts))) & 1
     alive = np.ones(len(counts), dtype=np.int64)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.coverage import Cover
-from core.domain import UNITS, Ids
-from core.families import SiteBalls
+from core.coverage import CoverageLoop, SiteBalls
+from core.data import UNITS, ArraySource, Ids, Sites
+from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import (
     Choice,
-    Coverage,
+    CoverageChoice,
     GaussianNoise,
     L2Noise,
     LaplaceNoise,
@@ -23,12 +23,9 @@ from core.mechanisms import (
     TopChoice,
 )
 from core.plan import Plan, Step
-from core.privacy import Budget
+from core.privacy import Budget, Sensitivity
 from core.probe import Probe
-from core.sensitivity import Sensitivity
-from core.sites import SiteDistances, Sites
-from core.source import ArraySource
-from core.totals import SparseCounts
+from core.views import SiteDistances
 from tests.audit.audits import forget
 from tests.audit.bounds import STEP_DELTA, Claim, Scores
 from tests.audit.covers import log_cover_ratio
@@ -124,7 +121,7 @@ def _threshold(mechanism: Threshold) -> Draws:
     return draws
 
 
-def _coverage(mechanism: Coverage, rounds: int, site: int, count: int) -> Draws:
+def _coverage(mechanism: CoverageChoice, rounds: int, site: int, count: int) -> Draws:
     """No record at all, or one at this site of so many; all rounds of a loop make one score.
 
     Site 0 lies apart: a record there is in one set, a record elsewhere in every set but that one.
@@ -133,7 +130,7 @@ def _coverage(mechanism: Coverage, rounds: int, site: int, count: int) -> Draws:
     matrix = 1.0 - np.eye(count)
     matrix[0, 1:] = matrix[1:, 0] = 2.0
     sites = SiteDistances.of(places, Sites("distances", "matrix", matrix))
-    cover = Cover(SiteBalls(sites, (UNITS // 2 + 1,)), (rounds,))
+    cover = CoverageLoop(SiteBalls(sites, (UNITS // 2 + 1,)), (rounds,))
     neighbours = Neighbours(
         ArraySource(places, np.zeros(0, dtype=np.int64)), ArraySource(places, np.array([site]))
     )
@@ -146,7 +143,7 @@ def _coverage(mechanism: Coverage, rounds: int, site: int, count: int) -> Draws:
         return known[name]
 
     def draws(drawn: Any, count: int, larger: bool) -> Floats:
-        step = Step("cover", drawn, Cover.kind, rounds)
+        step = Step("cover", drawn, CoverageLoop.kind, rounds)
         plan = Plan("audit", "medians", 1, places, Budget.of(100, "0.5"), (step,))
         source, found = neighbours[larger], []
         for run in range(count):
@@ -177,7 +174,7 @@ def _cells(name: str, mechanism: Threshold) -> MechanismCase:
     return MechanismCase(name, mechanism, _threshold(mechanism))
 
 
-def loop(name: str, mechanism: Coverage, rounds: int, site: int, count: int = 3) -> MechanismCase:
+def loop(name: str, mechanism: CoverageChoice, rounds: int, site: int, count: int = 3) -> MechanismCase:
     """A coverage loop over so many sites, with or without a record at one of them."""
     return MechanismCase(name, mechanism, _coverage(mechanism, rounds, site, count), rounds)
 
@@ -201,7 +198,7 @@ MECHANISMS = {
         ),
         _cells("Threshold, Laplace", Threshold("laplace", 1.0, 1)),
         _cells("Threshold, Gaussian", Threshold("gaussian", 1.0, 1)),
-        loop("Coverage, pure", Coverage(2.0), 3, site=1),
-        _less(loop("Coverage, approximate", Coverage(1.0, 1e-3, "approximate"), 8, site=0)),
+        loop("Coverage, pure", CoverageChoice(2.0), 3, site=1),
+        _less(loop("Coverage, approximate", CoverageChoice(1.0, 1e-3, "approximate"), 8, site=0)),
     )
 }

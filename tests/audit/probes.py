@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.coverage import Cover
-from core.mechanisms import Coverage
+from core.coverage import CoverageLoop
+from core.data import Chunk, DataSource
+from core.mechanisms import CoverageChoice
 from core.plan import Plan
 from core.probe import Probe, Release
-from core.source import Chunk, DataSource
 from tests.audit.covers import Kinds, log_cover_ratio
 from tests.audit.scores import exact_match, log_ratio
 
@@ -75,7 +75,7 @@ class ScoringProbe(Probe):
         self._larger = larger
         self._totals: Any = None
         self._uses = {
-            step.name: 0 if isinstance(step.mechanism, Coverage) else int(draw.integers(step.repeats))
+            step.name: 0 if isinstance(step.mechanism, CoverageChoice) else int(draw.integers(step.repeats))
             for step in plan.steps
         }
         self.whole = dict.fromkeys(SCORES, 0.0)
@@ -98,7 +98,7 @@ class ScoringProbe(Probe):
     def measure(self, step_name: str, statistic: Any) -> Integers:
         use = self.plan.step(step_name).repeats - self._left[step_name]
         released = super().measure(step_name, statistic)
-        if isinstance(statistic, Cover):
+        if isinstance(statistic, CoverageLoop):
             score = self._cover_scorer(step_name, statistic)
         else:
             score = self._scorer(step_name, statistic)
@@ -122,9 +122,9 @@ class ScoringProbe(Probe):
 
         return score
 
-    def _cover_scorer(self, step_name: str, cover: Cover) -> Any:
+    def _cover_scorer(self, step_name: str, cover: CoverageLoop) -> Any:
         mechanism = self._declared.step(step_name).mechanism
-        assert isinstance(mechanism, Coverage)
+        assert isinstance(mechanism, CoverageChoice)
 
         def score(picks: Any) -> dict[str, float]:
             return {
@@ -137,7 +137,7 @@ class ScoringProbe(Probe):
     def _again(self, step_name: str, statistic: Any) -> Integers:
         """The same step released from the other neighbour; it joins no transcript."""
         mechanism = self.plan.step(step_name).mechanism
-        if isinstance(mechanism, Coverage):
+        if isinstance(mechanism, CoverageChoice):
             kept, measured = list(self.transcript), self._measured
             picks = self._on_the_other(lambda: self._cover(step_name, mechanism, statistic))
             self.transcript, self._measured = kept, measured
@@ -163,7 +163,7 @@ class ReplayProbe(Probe):
         self._seeds = draws
 
     def measure(self, step_name: str, statistic: Any) -> Integers:
-        rounds = len(statistic.schedule) if isinstance(statistic, Cover) else 1
+        rounds = len(statistic.schedule) if isinstance(statistic, CoverageLoop) else 1
         releases = [next(self._released) for _ in range(rounds)]
         assert {release.step for release in releases} == {step_name}
         self.transcript += releases

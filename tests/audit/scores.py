@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr
 
+from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise, Mechanism, Threshold, TopChoice
-from core.sensitivity import Sensitivity
-from core.totals import SparseCounts
+from core.privacy import Sensitivity
 
 __all__ = ["additive_ratios", "exact_match", "log_named", "log_ratio", "log_sum"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.mechanisms import Coverage, Threshold
+from core.mechanisms import CoverageChoice, Threshold
 from core.probe import Probe
 from tests.audit.audits import Audit
 from tests.audit.mechanisms import MECHANISMS, MechanismCase, loop
@@ -72,7 +72,7 @@ def test_a_choice_that_forgets_that_scores_move_both_ways_is_caught() -> None:
 
 @pytest.mark.audit
 def test_coins_tossed_anew_in_every_round_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same in exact probabilities, and in `make test`: tests/core/test_coverage_law.py."""
-    case = loop("two sites", Coverage(2.0), 3, site=1, count=2)
+    """The same in exact probabilities, and in `make test`: tests/core/coverage/test_loop_law.py."""
+    case = loop("two sites", CoverageChoice(2.0), 3, site=1, count=2)
     monkeypatch.setattr(Probe, "_cover", fresh_coins)
     assert audit(case, runs=10_000, pilot=3_000).violations(ALPHA)

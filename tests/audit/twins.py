@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from core import sampling
-from core.coverage import Coins, Cover, CoverageRound
-from core.mechanisms import Coverage, GaussianNoise, L2Noise, LaplaceNoise, Threshold
+from core.coverage import Coins, CoverageLoop, LoopRound
+from core.kernels.sparse_counts import SparseCounts
+from core.mechanisms import CoverageChoice, GaussianNoise, L2Noise, LaplaceNoise, Threshold, sampler
 from core.plan import Plan
-from core.privacy import Budget
-from core.sensitivity import Sensitivity
-from core.totals import SparseCounts
+from core.privacy import Budget, Sensitivity
 
 __all__ = [
     "SkipsEmptyCells",
@@ -49,7 +47,7 @@ def half_the_noise(mechanism: Any) -> Any:
             return type(mechanism)(2 * epsilon)
         case Threshold():
             return replace(mechanism, amount=2 * mechanism.amount)
-        case Coverage():
+        case CoverageChoice():
             return replace(mechanism, epsilon=2 * mechanism.epsilon)
     return replace(mechanism, **{_amount(mechanism): 2 * getattr(mechanism, _amount(mechanism))})
 
@@ -98,12 +96,12 @@ class SkipsEmptyCells(Threshold):
         return np.zeros(0, dtype=np.int64)
 
 
-def fresh_coins(probe: Any, step_name: str, mechanism: Coverage, cover: Cover) -> Any:
+def fresh_coins(probe: Any, step_name: str, mechanism: CoverageChoice, cover: CoverageLoop) -> Any:
     """A coverage loop in which a record that a coin left out may be back in the next round."""
     picks: list[int] = []
     for level in cover.schedule:
-        coins = Coins(sampling.random_bytes(32), mechanism.keep)
-        state = CoverageRound(cover, coins, tuple(picks))
+        coins = Coins(sampler.random_bytes(32), mechanism.keep)
+        state = LoopRound(cover, coins, tuple(picks))
         tally = cover.family.tally(level)
         for loader in probe._source.loaders():
             chunk = loader()

@@ -11,7 +11,7 @@ from benchmarks.comparators import k_variates, sample_aggregate
 from benchmarks.datasets import Dataset
 from benchmarks.figures_balcan import panels, private
 from benchmarks.panels import Line, Panel, Setting, draw_panels, measure_panels
-from core.domain import Dense
+from core.data import Dense
 
 DOMAIN = Dense.box(0, 1, dimension=2, size=500)
 

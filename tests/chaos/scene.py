@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.algorithms import registry
-from core.domain import Dense, Domain
+from core.data import Dense, Domain
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
 from service.datasets import access, grants, lifecycle

@@ -16,7 +16,7 @@ from cairn_client import MissingLibrary, Result
 from cairn_client.plotting import map_of
 from cairn_client.receipt import digest_of, is_whole, size_error
 from cairn_client.wire import ResultFacts
-from core.domain import Dense
+from core.data import Dense
 
 CENTRES = [[1.0, 10.0], [9.0, 90.0]]
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from core.algorithms import registry
-from core.domain import Dense
+from core.data import Dense
 from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise
 from core.plan import Plan, Request, Step
 from core.privacy import Budget

@@ -9,12 +9,11 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, options_schema
-from core.domain import Dense, Domain, Ids, Sparse
+from core.data import ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
 from core.errors import CoreError, InvalidRequest
 from core.plan import Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
-from core.source import ArraySource, DataSource, SparseSource
 from tests.support.bits import inject_bytes
 
 PURE = Budget.of(1)

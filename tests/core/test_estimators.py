@@ -19,12 +19,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from core.algorithms import registry
-from core.domain import Dense, Domain
+from core.data import ArraySource, ChunkLoader, Dense, Domain
 from core.errors import EpsilonTooSmall, InvalidBudget, InvalidDomain, InvalidRequest, UnknownAlgorithm
 from core.estimators import PrivateKMeans, PrivateKMedians
 from core.plan import Request
 from core.privacy import default_delta
-from core.source import ArraySource, ChunkLoader
 from tests.support.bits import inject_bytes
 
 Estimator = type[PrivateKMeans] | type[PrivateKMedians]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain import Dense
+from core.data import Dense
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise
 from core.plan import Plan, Request, Step, Work

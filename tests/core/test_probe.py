@@ -7,13 +7,12 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from core.domain import Dense
+from core.data import ArraySource, Chunk, ChunkLoader, Dense
 from core.errors import PlanViolation
 from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise
 from core.plan import Plan, Step
 from core.privacy import Budget
 from core.probe import Probe
-from core.source import ArraySource, Chunk, ChunkLoader
 from core.statistics import ClusterCounts, Count, ResidualSums, Sums
 from core.views import Assigned, Encoded
 from tests.support.bits import inject_bytes

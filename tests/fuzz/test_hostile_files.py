@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.domain import Dense
+from core.data import Dense
 from service.datasets.ingest.arrow_sizes import unpacked_sizes
 from service.datasets.ingest.batch import Wanted
 from service.datasets.ingest.columns import match_columns

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, gamma
 
-from core import sampling
-from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise
-from core.sensitivity import Sensitivity
+from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise, sampler
+from core.privacy import Sensitivity
 
 FALSE_ALARM = 1e-8
 SCALES = [0.3, 1.0, 7.5, 1e3, 1e6, 1e11]
@@ -22,9 +21,9 @@ BINS = 200
 
 Law = Callable[[mpmath.mpf], mpmath.mpf]
 SAMPLERS: dict[str, tuple[Callable[[float, int], np.ndarray], Law]] = {
-    "gaussian": (sampling.gaussian, mpmath.ncdf),
+    "gaussian": (sampler.gaussian, mpmath.ncdf),
     "laplace": (
-        sampling.laplace,
+        sampler.laplace,
         lambda x: mpmath.exp(x) / 2 if x < 0 else 1 - mpmath.exp(-x) / 2,
     ),
 }
@@ -67,14 +66,14 @@ def test_the_last_digits_are_uniform_at_large_scales(name: str, scale: float, mo
 
 
 def test_the_sign_is_fair_and_independent_of_the_size() -> None:
-    values = sampling.gaussian(1e6, DRAWS)
+    values = sampler.gaussian(1e6, DRAWS)
     large = np.abs(values) > 674_490  # the median of |G|
     cells = 2 * large + (values < 0)
     require_law(np.bincount(cells, minlength=4), np.full(4, DRAWS / 4))
 
 
 def test_a_wrong_scale_of_three_percent_would_be_noticed() -> None:
-    values = sampling.gaussian(1.03e3, DRAWS)
+    values = sampler.gaussian(1.03e3, DRAWS)
     edges = np.linspace(-3, 3, 60)
     probabilities = np.array([float(mpmath.ncdf(x)) for x in edges])
     expected = np.diff(np.concatenate([[0], probabilities, [1]])) * DRAWS
@@ -87,7 +86,7 @@ def test_a_wrong_scale_of_three_percent_would_be_noticed() -> None:
 def test_l2_noise_has_a_gamma_radius_and_a_uniform_direction(width: int) -> None:
     blocks, scale = 40_000, 1e6
     scales = np.full((blocks, width), scale) * (1 + np.arange(width))
-    noise = sampling.l2_vectors(np.zeros((blocks, width), dtype=np.int64), scales) / (1 + np.arange(width))
+    noise = sampler.l2_vectors(np.zeros((blocks, width), dtype=np.int64), scales) / (1 + np.arange(width))
     radius = np.linalg.norm(noise.astype(float), axis=1) / scale
     edges = gamma.ppf(np.linspace(0, 1, 51), width)
     observed = np.bincount(np.searchsorted(edges[1:-1], radius), minlength=50)
@@ -103,7 +102,7 @@ def test_l2_noise_has_a_gamma_radius_and_a_uniform_direction(width: int) -> None
 def test_a_choice_follows_its_weights() -> None:
     scores, eta, draws = np.array([0, 3, 5, 5, -40]), 0.4, 20_000
     weights = np.exp(eta * scores)
-    observed = np.bincount([sampling.choice(scores, eta) for _ in range(draws)], minlength=5)
+    observed = np.bincount([sampler.choice(scores, eta) for _ in range(draws)], minlength=5)
     require_law(observed, weights / weights.sum() * draws)
 
 
@@ -111,7 +110,7 @@ def test_skips_follow_the_geometric_law() -> None:
     success, draws = 0.07, 15_000
     rate = -math.log1p(-success)
     skips = [
-        sampling.geometric_skip(rate, lambda: -mpmath.log1p(-mpmath.mpf(success)), 60) for _ in range(draws)
+        sampler.geometric_skip(rate, lambda: -mpmath.log1p(-mpmath.mpf(success)), 60) for _ in range(draws)
     ]
     law = success * (1 - success) ** np.arange(60)
     require_law(np.bincount(skips, minlength=61), np.append(law, (1 - success) ** 60) * draws)

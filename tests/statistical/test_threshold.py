@@ -7,10 +7,9 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chi2
 
+from core.kernels.sparse_counts import LARGEST_FAMILY, SparseCounts
 from core.mechanisms import Threshold, threshold
-from core.privacy import Gaussian, Pure
-from core.sensitivity import Sensitivity
-from core.totals import LARGEST_FAMILY, SparseCounts
+from core.privacy import Gaussian, Pure, Sensitivity
 from tests.support.bits import inject_bytes
 
 ONE = Sensitivity(monotone=True)

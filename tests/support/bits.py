@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from core import sampling
+from core.mechanisms import sampler
 
 
 class RepeatableBytes:
@@ -22,5 +22,5 @@ class RepeatableBytes:
 def inject_bytes(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Make everything that is drawn from here on repeatable."""
     source = RepeatableBytes(seed)
-    monkeypatch.setattr(sampling, "random_bytes", source)
+    monkeypatch.setattr(sampler, "random_bytes", source)
     monkeypatch.setattr("core.probe.random_bytes", source)

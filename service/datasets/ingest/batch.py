@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.domain import Domain
+from core.data import Domain
 from service.errors import BadRows
 
 __all__ = ["BadRowList", "Batch", "Wanted"]

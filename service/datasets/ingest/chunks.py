@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.domain import Domain
+from core.data import Domain
 
 __all__ = ["BegunAgain", "ChunkFile", "StoredChunk", "decode_payload"]
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from core.domain import MAX_RECORDS, Dense, Domain, Ids
+from core.data import MAX_RECORDS, Dense, Domain, Ids
 from core.errors import InvalidData
 from service.datasets.ingest.arrays import read_npy, read_npz
 from service.datasets.ingest.batch import BadRowList, Batch, Wanted

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select
 
-from core.domain import Dense
+from core.data import Dense
 from service.datasets.ingest.batch import Wanted
 from service.datasets.ingest.chunks import BegunAgain, ChunkFile, StoredChunk
 from service.datasets.ingest.encode import Upload

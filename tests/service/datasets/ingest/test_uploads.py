@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 from sqlalchemy import func, select
 
-from core.domain import Dense
+from core.data import Dense
 from service.datasets.ingest import csv_rows
 from service.datasets.ingest.batch import BadRowList, Wanted
 from service.datasets.ingest.chunks import decode_payload

@@ -1,0 +1,16 @@
+"""Types of the arrays that core works on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+#: Labels, codes and squared distances, in the narrowest type that holds them.
+Labels = npt.NDArray[np.integer[Any]]
+#: Encoded rows: int16 or int32, dense or CSR.
+Rows = npt.NDArray[np.int16] | npt.NDArray[np.int32] | sp.csr_array

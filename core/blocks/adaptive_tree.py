@@ -1,0 +1,148 @@
+"""An adaptive partition tree of noisy counts, whose leaves are a private coreset.
+
+A box is halved along a fixed sequence of axes. Each level counts the descendants of the cells that are
+still active, all of them, and keeps those that stand above the noise; the mass of the others stays behind
+as a leaf. Which cells are asked about follows from released counts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import Floats, Integers
+from core.blocks.noise import deviation
+from core.postprocessing.seeds import Coreset
+from core.probe import Probe
+from core.statistics import PrefixCounts
+from core.views import PathCodes, RowView
+
+#: Cells of one level; a tree that would need more stops growing.
+MOST_CELLS = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Halvings:
+    """A box about the origin and the axes along which it is halved, one after the other."""
+
+    low: Integers
+    widths: Integers
+    axes: tuple[int, ...]
+
+    def centres(self, prefixes: Integers, depth: int) -> Floats:
+        """Middles of the cells that these prefixes of `depth` bits name."""
+        low = np.tile(self.low.astype(np.float64), (len(prefixes), 1))
+        width = self.widths.astype(np.float64).copy()
+        for place, axis in enumerate(self.axes[:depth]):
+            width[axis] /= 2
+            low[:, axis] += width[axis] * ((prefixes >> (depth - 1 - place)) & 1)
+        return low + width / 2
+
+
+def halvings(half_widths: Floats, depth: int) -> Halvings:
+    """`depth` halvings, always of the widest side, of a box that reaches at least `half_widths`."""
+    widths = np.maximum(2.0 * half_widths, 1.0)
+    left = widths.copy()
+    axes = []
+    for _ in range(depth):
+        axis = int(left.argmax())
+        axes.append(axis)
+        left[axis] /= 2
+    cells = np.array([1 << axes.count(axis) for axis in range(len(widths))], dtype=np.int64)
+    # Whole cells of whole units: what PathCodes needs to cut at integers.
+    whole = np.ceil(widths / cells).astype(np.int64) * cells
+    return Halvings(-(whole // 2), whole, tuple(axes))
+
+
+def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:
+    """How many halvings each of at most `levels` levels makes: `first`, then as `later` says."""
+    bits = [min(first, depth)]
+    for want in later:
+        if len(bits) == levels or sum(bits) >= depth:
+            break
+        bits.append(min(want, depth - sum(bits)))
+    return bits
+
+
+def grow_tree(
+    probe: Probe,
+    step: str,
+    view: RowView,
+    cuts: Halvings,
+    bits: Sequence[int],
+    total: float,
+    threshold: float,
+) -> Coreset:
+    """Leaves and their counts; at most as many measurements of `step` as there are levels in `bits`.
+
+    A cell stays active while its count is above `threshold` standard deviations. Counts of parents and
+    children are made consistent: each corrects the other by its variance.
+    """
+    noise = deviation(probe.plan, step)
+    codes = PathCodes(view, cuts.low, cuts.widths, cuts.axes)
+    active = np.zeros(1, dtype=np.int64)
+    counts, variances = np.array([total]), np.array([math.inf])
+    points: list[Floats] = []
+    weights: list[Floats] = []
+    depth = 0
+    for more in bits:
+        fan = 1 << more
+        if len(active) == 0 or len(active) * fan > MOST_CELLS:
+            break
+        depth += more
+        children = (active[:, None] * fan + np.arange(fan)).reshape(-1)
+        asked = PrefixCounts(codes, len(cuts.axes) - depth, children)
+        measured = probe.measure(step, asked).astype(np.float64).reshape(-1, fan)
+        totals, measured, variance = _consistent(counts, variances, measured, noise**2)
+        kept = measured > threshold * np.sqrt(variance)[:, None]
+        middles = cuts.centres(children, depth).reshape(len(active), fan, -1)
+        parents = cuts.centres(active, depth - more)
+        for part in _left_over(measured, kept, totals, middles, parents, noise * math.sqrt(fan)):
+            points.append(part.points)
+            weights.append(part.weights)
+        flat = kept.reshape(-1)
+        active, counts = children[flat], measured.reshape(-1)[flat]
+        variances = np.repeat(variance, fan)[flat]
+    points.append(cuts.centres(active, depth))
+    weights.append(counts)
+    return Coreset(np.concatenate(points), np.maximum(np.concatenate(weights), 0.0))
+
+
+def _consistent(
+    counts: Floats, variances: Floats, measured: Floats, noise: float
+) -> tuple[Floats, Floats, Floats]:
+    """Parents' and children's counts that add up, each weighted by its precision; the children's variance."""
+    fan = measured.shape[1]
+    sums = measured.sum(axis=1)
+    known = np.isfinite(variances)
+    gain = np.where(known, fan * noise / (fan * noise + np.where(known, variances, 0.0)), 0.0)
+    adjusted = measured + ((counts - sums) * gain / fan)[:, None]
+    totals = np.where(known, counts + (sums - counts) * (1 - gain), counts)
+    return totals, adjusted, noise - gain * noise / fan
+
+
+def _left_over(
+    measured: Floats,
+    kept: npt.NDArray[np.bool_],
+    totals: Floats,
+    middles: Floats,
+    parents: Floats,
+    noise: float,
+) -> list[Coreset]:
+    """Mass that no active child carries on: one leaf for each parent in which it stands above the noise."""
+    weak = np.where(kept, 0.0, np.maximum(measured, 0.0))
+    mass = weak.sum(axis=1)
+    places = np.where(
+        (mass > 0)[:, None],
+        (weak[:, :, None] * middles).sum(axis=1) / np.maximum(mass, 1e-9)[:, None],
+        parents,
+    )
+    goes_on = kept.any(axis=1)
+    rest = totals - np.where(kept, measured, 0.0).sum(axis=1)
+    leaves = (~goes_on | (rest > noise)) & (rest > 0)
+    amount = np.where(goes_on, rest - 0.5 * noise, totals)
+    return [Coreset(places[leaves], amount[leaves])]

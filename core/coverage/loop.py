@@ -1,0 +1,138 @@
+"""Maximum coverage as one measurement: fixed rounds, and records that leave once a pick covers them.
+
+An algorithm hands the probe a `CoverageLoop`: a family of sets and how many rounds each level gets.
+Everything the proof needs is kept here and in the probe, out of the algorithm's reach: the picks so far,
+which records are still in play, and the secret coin of every record. The proof is in `loop.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from core.arrays import Integers
+from core.coverage.coins import Coins
+from core.coverage.families import Family
+from core.data import Chunk
+from core.kernels.sparse_counts import Total
+
+#: Bytes of loop states that one process keeps.
+_STATE_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageLoop:
+    """What a coverage step measures: at each level of the family, that many rounds of picking a set."""
+
+    kind: ClassVar[str] = "coverage"
+    family: Family
+    rounds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.rounds) != self.family.levels or min(self.rounds, default=0) < 1:
+            raise ValueError("every level of the family needs at least one round")
+
+    @property
+    def domain(self) -> str:
+        return self.family.domain
+
+    @cached_property
+    def schedule(self) -> tuple[int, ...]:
+        """The level of each round, in order."""
+        return tuple(level for level, rounds in enumerate(self.rounds) for _ in range(rounds))
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.family.digest};{self.rounds}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A chunk after some picks: the records still in play, and those the last pick took out."""
+
+    picks: tuple[int, ...]
+    alive: Integers
+    leaving: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class LoopRound:
+    """What changes in the tally before a round: at a new level all that is in play, else what just left.
+
+    A pure function of the chunk, the picks and the coins; a cached state saves going through all picks again.
+    """
+
+    cover: CoverageLoop
+    coins: Coins
+    picks: tuple[int, ...]
+
+    @property
+    def level(self) -> int:
+        return self.cover.schedule[len(self.picks)]
+
+    @property
+    def opens_level(self) -> bool:
+        return not self.picks or self.cover.schedule[len(self.picks) - 1] != self.level
+
+    def of(self, chunk: Chunk) -> Total:
+        state = self._state(chunk)
+        records = state.alive if self.opens_level else state.leaving
+        return self.cover.family.parts(chunk, self.level, records)
+
+    def _state(self, chunk: Chunk) -> _State:
+        name = (self.coins.name, self.cover.digest, chunk.key)
+        state = _states.get(name)
+        if state is None or state.picks != self.picks[: len(state.picks)]:
+            everyone = np.flatnonzero(self.coins.kept(chunk.first, len(chunk)))
+            state = _State((), everyone, everyone[:0])
+        for done in range(len(state.picks), len(self.picks)):
+            state = self._after(state, chunk, self.cover.schedule[done], self.picks[done])
+        _states.put(name, state)
+        return state
+
+    def _after(self, state: _State, chunk: Chunk, level: int, pick: int) -> _State:
+        covered = self.cover.family.holds(chunk, level, pick, state.alive)
+        return _State((*state.picks, pick), state.alive[~covered], state.alive[covered])
+
+
+class _States:
+    """The latest state of each chunk in each loop; forgets the loops that were used least recently."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Hashable, _State] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, name: Hashable) -> _State | None:
+        with self._lock:
+            return self._held.get(name)
+
+    def put(self, name: Hashable, state: _State) -> None:
+        with self._lock:
+            self._drop(name)
+            size = _size(state)
+            if size > _STATE_BYTES:
+                return
+            while self._bytes + size > _STATE_BYTES:
+                self._drop(next(iter(self._held)))
+            self._held[name] = state
+            self._bytes += size
+
+    def _drop(self, name: Hashable) -> None:
+        state = self._held.pop(name, None)
+        if state is not None:
+            self._bytes -= _size(state)
+
+
+def _size(state: _State) -> int:
+    return state.alive.nbytes + state.leaving.nbytes + 16 * len(state.picks)
+
+
+_states = _States()

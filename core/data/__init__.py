@@ -1,0 +1,27 @@
+"""Public facts about a dataset, the encoding of its rows, and sources of chunks."""
+
+from core.data.base import MAX_RECORDS
+from core.data.dense import Dense
+from core.data.domain import Domain, domain_from_json
+from core.data.ids import Ids
+from core.data.sites import Sites, read_sites
+from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource
+from core.data.sparse import Sparse
+from core.kernels.rows import UNITS
+
+__all__ = [
+    "MAX_RECORDS",
+    "UNITS",
+    "ArraySource",
+    "Chunk",
+    "ChunkLoader",
+    "DataSource",
+    "Dense",
+    "Domain",
+    "Ids",
+    "Sites",
+    "Sparse",
+    "SparseSource",
+    "domain_from_json",
+    "read_sites",
+]

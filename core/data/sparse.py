@@ -1,0 +1,74 @@
+"""Rows of a CSR matrix inside a ball about the origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from core.arrays import Floats
+from core.data.base import LARGEST_DIMENSION, PublicFacts, numbers, whole
+from core.errors import InvalidData, InvalidDomain
+from core.kernels.clipping import WEIGHT_ONE, clip_weights
+from core.kernels.rows import UNITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparse(PublicFacts):
+    """Rows of a CSR matrix inside a ball about the origin."""
+
+    kind: ClassVar[str] = "sparse"
+    dimension: int
+    radius: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self.dimension, "dimension", 1, LARGEST_DIMENSION)
+        (radius,) = numbers([self.radius], 1, "radius")
+        if not radius > 0:
+            raise InvalidDomain("radius must be greater than zero", parameter="radius")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"x{i}" for i in range(self.dimension))
+
+    def encode(self, rows: Any) -> sp.csr_array:
+        """A CSR matrix clipped to the ball, as int16 units truncated towards zero."""
+        matrix = sp.csr_array(rows, dtype=np.float64, copy=True)
+        if matrix.shape[1] != self.dimension:
+            raise InvalidData(f"rows must have {self.dimension} columns")
+        matrix.sum_duplicates()
+        if not np.isfinite(matrix.data).all():
+            raise InvalidData("rows hold missing or infinite values: remove or fill them first")
+        counts = np.diff(matrix.indptr)
+        values = np.clip(matrix.data, -1e150, 1e150)
+        owner = np.repeat(np.arange(matrix.shape[0]), counts)
+        for _ in range(2):  # a first pass by the largest entry keeps the squares finite
+            largest = np.zeros(matrix.shape[0])
+            np.maximum.at(largest, owner, np.abs(values))
+            shrink = self.radius / np.maximum(largest, self.radius)
+            values = values * shrink[owner]
+            norms = np.sqrt(np.bincount(owner, values * values, minlength=matrix.shape[0]))
+            values *= (self.radius / np.maximum(norms, self.radius))[owner]
+        values = np.trunc(values * (UNITS / self.radius))
+        squared = np.bincount(owner, values * values, minlength=matrix.shape[0]).astype(np.int64)
+        weights = clip_weights(squared, UNITS)
+        values = np.trunc(values * weights[owner] / WEIGHT_ONE)
+        encoded = sp.csr_array((values.astype(np.int16), matrix.indices, matrix.indptr), shape=matrix.shape)
+        encoded.eliminate_zeros()
+        return encoded
+
+    def decode(self, units: npt.ArrayLike) -> Floats:
+        points = np.asarray(units, dtype=np.float64) * (self.radius / UNITS)
+        norms = np.linalg.norm(points, axis=-1, keepdims=True)
+        inside: Floats = points * (self.radius / np.maximum(norms, self.radius))
+        return inside
+
+    def unit_lengths(self) -> Floats:
+        return np.full(self.dimension, self.radius / UNITS)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "dimension": self.dimension, "radius": self.radius}

@@ -1,0 +1,1 @@
+"""Exact integer arithmetic over blocks of rows."""

@@ -1,0 +1,75 @@
+"""Counts of labels, distances and codes that were derived from rows: passes without products, in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from core.arrays import Integers, Labels
+from core.kernels.rows import row_blocks
+from core.kernels.threads import share_blocks
+
+#: Records in a block: few enough for the processor's cache, many enough for numpy.
+_BLOCK = 1 << 15
+#: Up to so many bins, comparing values with every limit is faster than searching for the right one.
+_FEW_BINS = 64
+#: Codes of up to so many bits are looked up in a table.
+_TABLE_BITS = 20
+
+
+def bin_counts(labels: Labels, values: Labels, limits: Integers, groups: int) -> Integers:
+    """For each group how many of its values each bin holds: bin b ends at limits[b], the last one nowhere."""
+    bins = len(limits)
+    # No value exceeds the largest number of its own type.
+    ends = np.minimum(limits[:-1], np.iinfo(values.dtype).max).astype(values.dtype)
+
+    def places(part: slice) -> Labels:
+        cells = labels[part].astype(np.int64)
+        cells *= bins
+        if bins <= _FEW_BINS:
+            above = np.zeros(len(cells), dtype=np.uint8)
+            for end in ends:
+                above += (values[part] > end).view(np.uint8)
+            cells += above
+        else:
+            cells += np.searchsorted(ends, values[part], side="left")
+        return cells
+
+    return _counts(places, len(labels), groups * bins).reshape(groups, bins)
+
+
+def value_counts(values: Labels, shift: int, listed: Integers, bits: int) -> Integers:
+    """How many values, shifted to the right, equal each of some increasing numbers below 2^bits."""
+    other = len(listed)  # what is not listed falls into one place more, which is thrown away
+    if bits <= _TABLE_BITS:
+        table = np.full(1 << bits, other, dtype=np.int32)
+        table[listed] = np.arange(other, dtype=np.int32)
+
+        def places(part: slice) -> Labels:
+            found: Labels = table[values[part] >> shift]
+            return found
+
+    else:
+
+        def places(part: slice) -> Labels:
+            found = values[part] >> shift
+            near = np.searchsorted(listed, found)
+            return np.where(listed[np.minimum(near, other - 1)] == found, near, other)
+
+    return _counts(places, len(values), other + 1)[:-1]
+
+
+def _counts(places: Callable[[slice], Labels], records: int, cells: int) -> Integers:
+    """How many records fall into each cell; `places` tells the cells of some of them."""
+
+    def work(parts: Iterator[slice]) -> Integers:
+        total = np.zeros(cells, dtype=np.int64)
+        for part in parts:
+            total += np.bincount(places(part), minlength=cells)
+        return total
+
+    counts = np.zeros(cells, dtype=np.int64)
+    for each in share_blocks(work, row_blocks(records, 1, 8 * _BLOCK)):
+        counts += each
+    return counts

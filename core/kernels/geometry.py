@@ -1,0 +1,157 @@
+"""Exact norms, projections and distances of integer rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from core.arrays import Floats, Integers, Rows
+from core.kernels.clipping import WEIGHT_ONE, clipped_block
+from core.kernels.rows import FloatBlocks, as_floats, row_blocks, widest
+from core.kernels.threads import share_blocks
+
+#: Centres to which distances are computed at once.
+_MOST_CENTRES = 1 << 12
+
+
+def squared_norms(rows: Rows) -> Integers:
+    """Exact squared norms; the caller's rows have norms below 2^26."""
+    out = np.empty(rows.shape[0], dtype=np.int64)
+
+    def work(parts: Iterator[slice]) -> None:
+        for part, block in FloatBlocks(rows, parts):
+            out[part] = block_norms(block)
+
+    share_blocks(work, row_blocks(rows.shape[0], widest(rows, 1)))
+    return out
+
+
+def block_norms(block: Floats | sp.csr_array) -> Integers:
+    if isinstance(block, sp.csr_array):
+        return np.asarray(block.power(2).sum(axis=1)).ravel().astype(np.int64)
+    squared: Integers = np.einsum("ij,ij->i", block, block).astype(np.int64)
+    return squared
+
+
+def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) -> Rows:
+    """(rows - centre) @ matrix / WEIGHT_ONE, truncated towards zero and clipped to the radius.
+
+    |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33, and a division by a power
+    of two is exact. The result is int16 where the radius allows it: such views are kept for many passes.
+    """
+    width, columns = matrix.shape
+    right = np.zeros((width + 1, columns))
+    right[:width] = matrix
+    if centre is not None:
+        right[width] = -(centre.astype(np.float64) @ right[:width])
+    right *= 1.0 / WEIGHT_ONE
+    out = np.empty((rows.shape[0], columns), dtype=np.int16 if radius < 1 << 15 else np.int32)
+
+    def work(parts: Iterator[slice]) -> None:
+        for part, block in FloatBlocks(rows, parts, one=True):
+            if isinstance(block, sp.csr_array):
+                product = np.asarray(block @ right[:width]) + right[width]
+            else:
+                product = block @ right
+            np.trunc(product, out=product)
+            out[part] = clipped_block(product, block_norms(product), radius)
+
+    share_blocks(work, row_blocks(rows.shape[0], widest(rows, columns)))
+    return out
+
+
+class _Scoring:
+    """Finds the nearest of some centres: scores |c|^2 - 2 x.c, with the centre's number below them.
+
+    The least `score * unit + number` tells both at once; among equal scores, which are real ties, the lowest
+    number wins.
+    """
+
+    def __init__(self, centres: Integers) -> None:
+        count, width = centres.shape
+        self._unit = float(1 << (count - 1).bit_length())
+        self._left = np.empty((count, width + 1))
+        self._left[:, :width] = centres * (-2.0 * self._unit)
+        self._left[:, width] = np.einsum("ij,ij->i", centres, centres) * self._unit + np.arange(count)
+
+    def best(self, block: Floats | sp.csr_array) -> tuple[Floats, Floats]:
+        """For each row of a block (dense ones end in a one) the least score, and whose it is."""
+        if isinstance(block, sp.csr_array):
+            found = (np.asarray(block @ self._left[:, :-1].T) + self._left[:, -1]).min(axis=1)
+        else:  # centres by rows: the least along the first axis is found for many rows at once
+            found = np.asarray(self._left @ block.T).min(axis=0)
+        scores = np.floor(found * (1.0 / self._unit))
+        return scores, found - scores * self._unit
+
+
+def _centres_at_once(centres: Integers, reach: int) -> int:
+    """How many centres can be numbered below their scores for rows of norm at most `reach`: a power of two.
+
+    |score| <= |c|^2 + 2 |x| |c| and all partial sums; with the number below it stays below 2^53.
+    """
+    longest = int(np.einsum("ij,ij->i", centres, centres).max())
+    bound = longest + 2 * reach * (math.isqrt(longest) + 1) + 1
+    return min(_MOST_CENTRES, 1 << max(0, ((1 << 53) // bound).bit_length() - 1))
+
+
+def nearest(rows: Rows, centres: Integers, reach: int) -> tuple[npt.NDArray[np.int32], Integers]:
+    """The index of the nearest centre (ties to the lowest) and the exact squared distance to it.
+
+    Norms of rows are at most `reach`, and they and those of the centres below 2^25: distances are exact.
+    """
+    labels = np.empty(rows.shape[0], dtype=np.int32)
+    squared = np.empty(rows.shape[0], dtype=np.int64)
+    step = _centres_at_once(centres, reach)
+    groups = [(first, _Scoring(centres[first : first + step])) for first in range(0, len(centres), step)]
+
+    def work(parts: Iterator[slice]) -> None:
+        for part, block in FloatBlocks(rows, parts, one=True):
+            score, label = groups[0][1].best(block)
+            for first, group in groups[1:]:
+                other, number = group.best(block)
+                label = np.where(other < score, first + number, label)
+                score = np.minimum(score, other)
+            labels[part] = label
+            score += block_norms(block if isinstance(block, sp.csr_array) else block[:, :-1])
+            squared[part] = score
+
+    share_blocks(work, row_blocks(rows.shape[0], widest(rows, min(len(centres), step))))
+    return labels, squared
+
+
+def integer_sqrt(squared: Integers) -> Integers:
+    """The largest integers whose squares do not exceed `squared` (below 2^52)."""
+    roots = np.sqrt(squared.astype(np.float64)).astype(np.int64)
+    roots -= roots * roots > squared
+    roots += (roots + 1) * (roots + 1) <= squared
+    return roots
+
+
+def squared_distances(rows: Rows, points: Floats) -> Floats:
+    """Exact squared distances of integer rows to integer points, below 2^36."""
+    block = as_floats(rows)
+    squared: Floats = np.asarray(block @ (points.T * -2.0))
+    squared += np.einsum("ij,ij->i", points, points)
+    squared += float_norms(block)[:, None]
+    return squared
+
+
+def float_norms(block: Floats | sp.csr_array) -> Floats:
+    if isinstance(block, sp.csr_array):
+        return np.asarray(block.power(2).sum(axis=1), dtype=np.float64).ravel()
+    norms: Floats = np.einsum("ij,ij->i", block, block)
+    return norms
+
+
+def squared_chords(rows: npt.NDArray[Any], points: Integers) -> Integers:
+    """Exact squared distances of rows to points: below 2^52 for norms below 2^25."""
+    block, right = rows.astype(np.float64), points.astype(np.float64)
+    squared: Floats = block @ (right.T * -2.0)
+    squared += np.einsum("ij,ij->i", right, right)
+    squared += np.einsum("ij,ij->i", block, block)[:, None]
+    return squared.astype(np.int64)

@@ -1,0 +1,54 @@
+"""Counts of the occupied cells of a family of cells that is too large to list.
+
+They add up with `+` as arrays do, so the probe sums chunks without knowing which of the two it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.arrays import Integers
+
+#: Cells are numbered by int64.
+LARGEST_FAMILY = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCounts:
+    """Counts of the occupied ones among `family` cells numbered from zero; every other cell counts zero.
+
+    `cells` is increasing and `counts` positive. The family is public or released; which of its cells are
+    occupied is not, so a mechanism treats an empty cell like any other.
+    """
+
+    family: int
+    cells: Integers
+    counts: Integers
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.family <= LARGEST_FAMILY:
+            raise ValueError("a family has at least one cell and at most 2^62")
+
+    @classmethod
+    def none(cls, family: int) -> SparseCounts:
+        """No records at all."""
+        return cls(family, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def of(cls, family: int, cells: Integers) -> SparseCounts:
+        """One record in each of these cells; cells may repeat and come in any order."""
+        found, counts = np.unique(cells, return_counts=True)
+        return cls(family, found.astype(np.int64), counts.astype(np.int64))
+
+    def __add__(self, other: SparseCounts) -> SparseCounts:
+        if self.family != other.family:
+            raise ValueError("only counts over the same family add up")
+        cells, places = np.unique(np.concatenate([self.cells, other.cells]), return_inverse=True)
+        counts = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
+        return SparseCounts(self.family, cells, counts)
+
+
+Total = Integers | SparseCounts

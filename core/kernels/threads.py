@@ -1,0 +1,70 @@
+"""Shares blocks of rows among as many threads as BLAS may use, each of them with single-threaded BLAS.
+
+Kernels here alternate products with element-wise passes. Threads inside BLAS speed up the products alone and
+wait for each other at every small block; threads over blocks speed up everything and meet once. How many
+there are is BLAS's own limit, so that one setting (`OPENBLAS_NUM_THREADS`, or a worker's limit) governs both.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Result = TypeVar("Result")
+
+#: Held while BLAS's threads are lent. Whoever finds it taken is one of several threads already.
+_lent = threading.Lock()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def _borrowed_threads() -> Iterator[int]:
+    """How many threads to use; BLAS is down to one in each of them meanwhile."""
+    if not _lent.acquire(blocking=False):
+        yield 1
+        return
+    try:
+        most = max((library.num_threads for library in _blas().lib_controllers), default=1)
+        with _blas().limit(limits=1):
+            yield most
+    finally:
+        _lent.release()
+
+
+class _Shared(Iterator[slice]):
+    """An iterator that several threads may draw from."""
+
+    def __init__(self, blocks: Sequence[slice]) -> None:
+        self._blocks = iter(blocks)
+        self._lock = threading.Lock()
+
+    def __next__(self) -> slice:
+        with self._lock:
+            return next(self._blocks)
+
+
+def share_blocks(work: Callable[[Iterator[slice]], Result], blocks: Sequence[slice]) -> list[Result]:
+    """Calls `work` once per thread with an iterator over blocks; each block goes to one of them.
+
+    The results come in no particular order and divide the blocks in no particular way: they must be summed
+    exactly, or written to places of their own.
+    """
+    if len(blocks) <= 1:
+        return [work(iter(blocks))]
+    with _borrowed_threads() as most:
+        threads = min(most, len(blocks))
+        if threads == 1:
+            return [work(iter(blocks))]
+        shared = _Shared(blocks)
+        with ThreadPoolExecutor(threads) as pool:
+            return [future.result() for future in [pool.submit(work, shared) for _ in range(threads)]]

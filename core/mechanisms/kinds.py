@@ -1,0 +1,27 @@
+"""Mechanisms as JSON: the kinds that a plan may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from core.mechanisms.base import Mechanism
+from core.mechanisms.choice import Choice, TopChoice
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.noise import GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms.threshold import Threshold
+
+_KINDS: dict[str, type[Any]] = {
+    m.kind: m for m in (GaussianNoise, LaplaceNoise, L2Noise, Choice, TopChoice, Threshold, CoverageChoice)
+}
+
+
+def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
+    return {"kind": mechanism.kind, **asdict(mechanism)}  # type: ignore[call-overload]  # all are dataclasses
+
+
+def mechanism_from_json(data: Mapping[str, Any]) -> Mechanism:
+    parameters = {name: value for name, value in data.items() if name != "kind"}
+    mechanism: Mechanism = _KINDS[data["kind"]](**parameters)
+    return mechanism

@@ -1,0 +1,1 @@
+"""Arithmetic on released values: free, because it never sees rows."""

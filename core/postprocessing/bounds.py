@@ -1,0 +1,68 @@
+"""Points inside the public bounds: clipped into them, or spread over them without looking at rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.arrays import Floats, Integers
+from core.data import UNITS, Dense, Domain
+from core.kernels.clipping import clipped_block
+
+_CANDIDATES_PER_CENTRE = 20
+
+
+def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
+    """k points well inside the bounds and far from each other: the centres of balls that touch neither.
+
+    Each point is the farthest from those before among random ones. All are then moved towards the middle
+    until balls of half their least distance just fit inside the bounds, but at most half of the way.
+    """
+    candidates = _inside(domain, max(50, _CANDIDATES_PER_CENTRE * k), draw)
+    chosen = [candidates[0]]
+    distance = ((candidates - chosen[0]) ** 2).sum(axis=1)
+    gap = np.inf
+    for _ in range(k - 1):
+        farthest = int(distance.argmax())
+        gap = float(np.sqrt(distance[farthest]))
+        chosen.append(candidates[farthest])
+        np.minimum(distance, ((candidates - chosen[-1]) ** 2).sum(axis=1), out=distance)
+    inner = _inner_radius(domain)
+    shrink = 0.5 if k == 1 else max(0.5, 2 * inner / (gap + 2 * inner))
+    return np.array(chosen) * shrink
+
+
+def _inner_radius(domain: Domain) -> float:
+    """The radius of the largest ball inside the bounds, which are centred at zero."""
+    if isinstance(domain, Dense) and domain.bounds_units is not None:
+        return float(domain.bounds_units[1].min())
+    return float(UNITS)
+
+
+def _inside(domain: Domain, count: int, draw: np.random.Generator) -> Floats:
+    """Random points, uniform in the box or in the ball."""
+    if isinstance(domain, Dense) and domain.bounds_units is not None:
+        low, high = domain.bounds_units
+        return draw.uniform(low, high, size=(count, domain.dimension))
+    points = draw.normal(size=(count, domain.dimension))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points * (UNITS * draw.uniform(size=(count, 1)) ** (1 / domain.dimension))
+
+
+def clip_into(domain: Domain, points: Floats) -> Floats:
+    """Points in encoded units moved into the domain's box and ball."""
+    if isinstance(domain, Dense) and domain.bounds_units is not None:
+        points = np.clip(points, *domain.bounds_units)
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    inside: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
+    return inside
+
+
+def inside_ball(points: Integers) -> Integers:
+    """Integer points scaled down and truncated until their exact norm is at most UNITS."""
+    block = points.astype(np.float64)
+    squared = (points * points).sum(axis=1)
+    # Clipping is exact below norms of 2^17; the corners of the root may lie farther out.
+    far = squared >= 1 << 33
+    block[far] = np.trunc(block[far] * (UNITS / np.sqrt(squared[far].astype(np.float64)))[:, None])
+    squared = (block * block).sum(axis=1).astype(np.int64)
+    return clipped_block(block, squared, UNITS).astype(np.int64)

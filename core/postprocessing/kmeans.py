@@ -1,0 +1,92 @@
+"""Weighted k-means on released points: free, because it never sees rows."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
+
+from core.arrays import Floats
+
+#: Weights of at least this keep every point in play; released counts may be zero or negative.
+_LEAST_WEIGHT = 1e-9
+#: Up to so many points are also merged pair by pair, the best of all starts where clusters lie apart.
+_MOST_MERGED = 800
+
+
+def weighted_kmeans(
+    points: Floats, weights: Floats, k: int, draw: np.random.Generator, restarts: int = 10
+) -> Floats:
+    """k centres of weighted points, or the points themselves where there are no more than k.
+
+    The best of some restarts and, where points are few enough, of a start by merging pairs.
+    One thread: the sums of several threads depend on their order, and a release must not.
+    """
+    seed = int(draw.integers(1 << 31))
+    distinct, owner = np.unique(points, axis=0, return_inverse=True)
+    if len(distinct) <= k:
+        return distinct
+    mass: Floats = np.bincount(owner.reshape(-1), np.maximum(weights, _LEAST_WEIGHT)).astype(np.float64)
+    solvers = [KMeans(k, n_init=restarts, random_state=seed)]
+    if len(distinct) <= _MOST_MERGED:
+        solvers.append(KMeans(k, init=agglomerated(distinct, mass, k), n_init=1))
+    with warnings.catch_warnings(), _libraries().limit(limits=1):
+        # Points so close that two centres coincide are odd data, not an error.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = min((solver.fit(distinct, sample_weight=mass) for solver in solvers), key=_inertia)
+    found: Floats = best.cluster_centers_
+    return found
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Whatever starts threads, scikit-learn's OpenMP included; looking for it takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _inertia(solver: KMeans) -> float:
+    return float(solver.inertia_)
+
+
+def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
+    """k means of weighted points, merged pair by pair, always where that adds least to the loss (Ward)."""
+    squares = (points * points).sum(axis=1)
+    apart = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
+    cost = apart * (weights[:, None] * weights[None, :] / (weights[:, None] + weights[None, :]))
+    np.fill_diagonal(cost, np.inf)
+    partner, least = cost.argmin(axis=1), cost.min(axis=1)
+    mass, owner = weights.copy(), np.arange(len(points))
+    for _ in range(len(points) - k):
+        one = int(least.argmin())
+        other = int(partner[one])
+        # What a union costs to merge with a third follows from what its two parts would have cost (Lance
+        # and Williams); parts that are gone stay infinitely dear.
+        both = mass[one] + mass[other]
+        fresh = (mass[one] + mass) * cost[one] + (mass[other] + mass) * cost[other] - mass * least[one]
+        fresh /= both + mass
+        cost[other, :] = cost[:, other] = np.inf
+        fresh[[one, other]] = np.inf
+        cost[one, :] = cost[:, one] = fresh
+        mass[one], least[other] = both, np.inf
+        owner[owner == other] = one
+        # A merge never brings a third point closer than both parts were (Ward's costs only grow), so only
+        # those whose partner is gone or has changed look for a new one.
+        stale = np.flatnonzero((partner == one) | (partner == other))
+        stale = stale[least[stale] < np.inf]
+        partner[stale], least[stale] = cost[stale].argmin(axis=1), cost[stale].min(axis=1)
+        partner[one], least[one] = cost[one].argmin(), cost[one].min()
+    members = np.equal.outer(np.unique(owner), owner) * weights
+    means: Floats = members @ points / members.sum(axis=1, keepdims=True)
+    return means
+
+
+def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:
+    """For each released point the index of its nearest centre."""
+    scores = (centres * centres).sum(axis=1) - 2.0 * points @ centres.T
+    nearest: npt.NDArray[np.int64] = scores.argmin(axis=1)
+    return nearest

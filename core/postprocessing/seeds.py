@@ -1,0 +1,98 @@
+"""Seeds between a coreset and k centres: enough of them, none of them idle, and in the end as many as asked.
+
+Everything here is arithmetic on released values. Points live in a view whose ball has the domain's radius.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.arrays import Floats
+from core.data import UNITS
+from core.postprocessing.kmeans import nearest_points, weighted_kmeans
+
+#: Weight of a point that stands for no record: it is there so that enough points are.
+_NO_WEIGHT = 1e-3
+#: Halves of a split cluster start this far from its middle, in root mean squared distances of its records.
+_SPLIT = 0.5
+
+
+def inside(points: Floats) -> Floats:
+    """Points moved into the ball."""
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    moved: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
+    return moved
+
+
+def padded(coreset: Coreset, least: int, deviations: Floats, draw: np.random.Generator) -> Coreset:
+    """The coreset with random points of hardly any weight where it has too few of its own."""
+    missing = max(0, least - len(coreset.points))
+    extra = inside(draw.normal(size=(missing, len(deviations))) * np.maximum(0.7 * deviations, 1.0))
+    return Coreset(
+        np.concatenate([coreset.points, extra]),
+        np.concatenate([coreset.weights, np.full(missing, _NO_WEIGHT)]),
+    )
+
+
+def reseeded(
+    centres: Floats,
+    weights: Floats,
+    spreads: Floats,
+    coreset: Coreset,
+    deviations: Floats,
+    draw: np.random.Generator,
+) -> Floats:
+    """Centres of which those without weight have moved to where splitting a wide cluster saves most."""
+    centres, weights = centres.copy(), weights.copy()
+    cost = weights * spreads
+    owner = nearest_points(coreset.points, centres)
+    for idle in np.flatnonzero(weights == 0):
+        wide = int(cost.argmax())
+        if cost[wide] <= 0:
+            break
+        own = np.flatnonzero((owner == wide) & (coreset.weights > 0))
+        apart = _longest_way(coreset.points[own], coreset.weights[own], deviations, draw)
+        apart = apart * (_SPLIT * math.sqrt(spreads[wide]))
+        centres[idle], centres[wide] = centres[wide] + apart, centres[wide] - apart
+        cost[wide] /= 4
+        weights[idle] = weights[wide] = weights[wide] / 2
+    return inside(centres)
+
+
+def _longest_way(points: Floats, weights: Floats, deviations: Floats, draw: np.random.Generator) -> Floats:
+    """The direction (of length one) in which these points part best; a likely one where they do not tell."""
+    apart = np.zeros(len(deviations))
+    if len(points) >= 2:
+        pair = weighted_kmeans(points, weights, 2, draw, restarts=3)
+        apart = pair[0] - pair[-1]
+    if not apart.any():
+        apart = draw.normal(size=len(deviations)) * np.maximum(deviations, 1.0)
+    way: Floats = apart / np.linalg.norm(apart)
+    return way
+
+
+def merged(centres: Floats, weights: Floats, k: int, draw: np.random.Generator) -> Floats:
+    """At most k centres that stand for all those with weight."""
+    if len(centres) <= k:
+        return centres
+    alive = np.flatnonzero(weights > 0)
+    if len(alive) > k:
+        return weighted_kmeans(centres[alive], weights[alive], k, draw, restarts=20)
+    return centres[np.argsort(-weights, kind="stable")[:k]]
+
+
+def exactly(centres: Floats, k: int) -> Floats:
+    """k centres: where fewer were found, the first ones again (a tie, which the first of them wins)."""
+    copies = centres[np.arange(k - len(centres)) % len(centres)]
+    return np.concatenate([centres, copies])
+
+
+@dataclass(frozen=True, eq=False)
+class Coreset:
+    """Released points with released weights."""
+
+    points: Floats
+    weights: Floats

@@ -1,0 +1,136 @@
+"""Distributions of distances, estimated from noisy histograms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from core.arrays import Floats, Integers
+
+#: How alike the distances in different clusters are taken to be: the share of a bin varies between clusters
+#: as if each had been seen this many times before. Bins that are rare everywhere are believed less.
+_LIKENESS = 3.0
+#: A bin that noise would fill like this less often than so is taken as real, whatever other clusters suggest.
+_SURPRISE_CHANCE = 0.006
+#: How often noise alone may make a histogram reach further than its records, and the runs of bins looked at.
+_TAIL_CHANCE = 0.05
+_RUNS = (1, 2, 3, 4, 6, 8)
+#: Clipping is never tighter than this quantile of a cluster's distances.
+_LEAST_QUANTILE = 0.5
+#: How far a mean moves when its largest residuals are clipped, as a share of the mean overshoot.
+_BIAS_PER_OVERSHOOT = 0.25
+
+
+def geometric_edges(largest: int, factor: float, bins: int) -> Integers:
+    """Increasing integers up to `largest`, each about `factor` times the one before."""
+    edges = np.rint(largest * factor ** -np.arange(bins - 1.0, -1.0, -1.0))
+    return np.unique(np.maximum(edges, 1)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceShape:
+    """For each cluster how its distances are distributed, as far as noisy histograms tell."""
+
+    edges: Integers
+    middles: Floats
+    #: Shares of the bins; every row adds up to one.
+    shares: Floats
+    sizes: Floats
+
+    @classmethod
+    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise) -> DistanceShape:
+        middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
+        overall = trimmed_shares(histogram.sum(axis=0), noise, len(histogram))
+        expected = sizes[:, None] * overall
+        variance = sizes[:, None] ** 2 * overall / (1 + _LIKENESS)
+        surprise = histogram - expected
+        # What the noise cannot explain is believed whatever other clusters look like.
+        certain = 1 - noise.beyond(_SURPRISE_CHANCE) ** 2 / np.maximum(surprise**2, 1e-12)
+        trust = np.maximum(variance / (variance + noise.deviation**2), certain)
+        believed = np.maximum(expected + surprise * trust, 0.0)
+        totals = believed.sum(axis=1, keepdims=True)
+        shares = np.where(totals > 0, believed / np.maximum(totals, 1e-12), overall)
+        return cls(edges, middles, shares, sizes)
+
+    @property
+    def spreads(self) -> Floats:
+        """Mean squared distance to the centre."""
+        spreads: Floats = self.shares @ self.middles**2
+        return spreads
+
+    def quantiles(self, level: float) -> Integers:
+        """For each cluster the first bin at which this share of its records is reached."""
+        reached = self.shares.cumsum(axis=1) >= level
+        return np.where(reached.any(axis=1), reached.argmax(axis=1), len(self.edges) - 1)
+
+    def best_clip(self, noise: float) -> Integers:
+        """For each cluster the bin whose edge, as a radius, costs least: variance of the noise plus bias.
+
+        `noise` is the squared noise of a whole move for radius one and size one.
+        """
+        variance = noise * (self.edges[None, :] / self.sizes[:, None]) ** 2
+        overshoot = self.shares @ np.maximum(self.middles[:, None] - self.edges[None, :], 0.0)
+        cost = variance + (_BIAS_PER_OVERSHOOT * overshoot) ** 2
+        least = self.quantiles(_LEAST_QUANTILE)
+        cost[np.arange(len(self.edges))[None, :] < least[:, None]] = np.inf
+        best: Integers = cost.argmin(axis=1)
+        return best
+
+    def weiszfeld_weights(self, radii: Integers) -> Floats:
+        """For each cluster the mean of min(1, radius / distance) over its records."""
+        weights = np.minimum(1.0, radii[:, None] / self.middles[None, :])
+        mean: Floats = (self.shares * weights).sum(axis=1)
+        return mean
+
+
+def trimmed_shares(pooled: Floats, noise: CountNoise, histograms: int = 1) -> Floats:
+    """Shares of the bins of a sum of noisy histograms, without the noise before and after its records."""
+    support = _support(pooled, noise, histograms)
+    inside = np.zeros(len(pooled))
+    inside[support] = np.maximum(pooled[support], 0.0)
+    return inside / inside.sum() if inside.any() else np.full(len(pooled), 1 / len(pooled))
+
+
+def _support(pooled: Floats, noise: CountNoise, histograms: int) -> slice:
+    """The bins between the first and the last records that noise alone would hardly make up.
+
+    Bins are looked at one at a time, then in runs of two, of three and so on: many weak bins tell together
+    what none tells alone. A run counts only if it lies outside what shorter ones have found.
+    """
+    sums = np.concatenate([[0.0], pooled.cumsum()])
+    chance = _TAIL_CHANCE / (len(pooled) * len(_RUNS))
+    first, last = len(pooled), 0
+    for length in _RUNS:
+        starts = np.arange(len(pooled) - length + 1)
+        limit = noise.beyond(chance, histograms * length) * np.sqrt(histograms * length)
+        told = starts[sums[starts + length] - sums[starts] > limit]
+        if last == 0 and len(told):
+            first, last = int(told[0]), int(told[-1]) + length
+        before, after = told[told + length <= first], told[told >= last]
+        first = int(before.min(initial=first))
+        last = int((after + length).max(initial=last))
+    return slice(first, last) if last else slice(0, len(pooled))
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """The law of the noise in one count: what may well be noise, and what hardly can be."""
+
+    deviation: float
+    #: Laplace noise has the longer tails: the same chance lies more standard deviations out.
+    long_tails: bool
+
+    def beyond(self, chance: float, terms: float = 1.0) -> float:
+        """What the sum of so many noises exceeds with (about) this chance, over the root of `terms`.
+
+        Exact for one term and for Gaussian noise. A sum of Laplace noises approaches the normal law with one
+        over the root of its terms, which is how far its quantile is taken to be on the way here.
+        """
+        normal = -float(ndtri(chance))
+        if not self.long_tails:
+            return self.deviation * normal
+        alone = math.log(0.5 / chance) / math.sqrt(2.0)
+        return self.deviation * (normal + (alone - normal) / math.sqrt(terms))

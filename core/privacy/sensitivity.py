@@ -1,0 +1,32 @@
+"""The declaration of a statistic how far one record can move it.
+
+The norms are relative to `scales`, positive numbers that broadcast to the statistic's shape: adding or
+removing one record changes `value / scales` by at most `l1` and `l2` in those norms, and by at most `linf`
+in any entry. A scale may be a released radius, so a plan can fix losses before the radius is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from core.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """How far one record can move a statistic, relative to `scales`."""
+
+    scales: Floats = field(default_factory=lambda: np.ones(1))
+    l1: float = 1.0
+    l2: float = 1.0
+    linf: float = 1.0
+    #: One record touches at most one row of the statistic (its first axis).
+    one_block: bool = True
+    #: Adding a record moves every entry the same way (an exponential mechanism then pays half).
+    monotone: bool = False
+    #: Entries are multiples of 1/grid of what they stand for; noise may be rounded to the grid.
+    grid: int = 1
+    #: How many entries one record can change at most; None where only the norms are known.
+    touched: int | None = None

@@ -1,0 +1,42 @@
+"""Additive functions of records that declare how far one record can move them."""
+
+from core.statistics.base import SparseStatistic, Statistic
+from core.statistics.counts import (
+    BucketCounts,
+    ClusterCounts,
+    Count,
+    CubeCounts,
+    GridCounts,
+    NormHistogram,
+    PrefixCounts,
+    SiteCounts,
+)
+from core.statistics.entries import EntrySums, PickedSums
+from core.statistics.moments import SecondMoments
+from core.statistics.scores import NetLosses, SetLosses, SwapLosses
+from core.statistics.sums import BucketSums, GroupResidualSums, GroupSums, ResidualSums, Sums, bucket_means
+
+__all__ = [
+    "BucketCounts",
+    "BucketSums",
+    "ClusterCounts",
+    "Count",
+    "CubeCounts",
+    "EntrySums",
+    "GridCounts",
+    "GroupResidualSums",
+    "GroupSums",
+    "NetLosses",
+    "NormHistogram",
+    "PickedSums",
+    "PrefixCounts",
+    "ResidualSums",
+    "SecondMoments",
+    "SetLosses",
+    "SiteCounts",
+    "SparseStatistic",
+    "Statistic",
+    "Sums",
+    "SwapLosses",
+    "bucket_means",
+]

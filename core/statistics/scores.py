@@ -1,0 +1,169 @@
+"""Scores of sets of centres: minus the loss of every swap, of whole sets, or of points of a net.
+
+All of them are released by a choice, which prefers large scores. Losses are sums of squared distances
+(`means`) or of distances rounded down (`medians`), exact integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from core.arrays import Floats, Integers
+from core.data import Chunk
+from core.kernels.geometry import integer_sqrt, squared_distances
+from core.kernels.rows import row_blocks
+from core.kernels.threads import share_blocks
+from core.privacy import Sensitivity
+from core.views import Assigned, Distances
+
+
+@dataclass(frozen=True, eq=False)
+class SwapLosses:
+    """Minus the loss after each swap: entry (i, y) is for the current set with its i-th centre replaced by y.
+
+    With the nearest and second nearest current centre of every record, one pass over the records' distances
+    to all candidates gives all k * |C| losses: a record pays min(d(x, y), d1), or min(d(x, y), d2) where its
+    nearest centre is the one that leaves.
+    """
+
+    kind: ClassVar[str] = "swap-losses"
+    source: Distances
+    current: Integers
+
+    def __post_init__(self) -> None:
+        if self.current.ndim != 1 or not len(self.current) or self.current.max() >= self.source.count:
+            raise ValueError("the current centres are numbers of candidates")
+
+    @property
+    def domain(self) -> str:
+        return self.source.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.current), self.source.count)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return _monotone(self.source)
+
+    def of(self, chunk: Chunk) -> Integers:
+        def work(parts: Iterator[slice]) -> Integers:
+            total = np.zeros(self.shape, dtype=np.int64)
+            for part in parts:
+                total -= self._block(*self.source.payments(chunk, part))
+            return total
+
+        return _sum(share_blocks(work, self.source.parts(chunk)), self.shape)
+
+    def _block(self, payments: Floats, weights: Integers) -> Integers:
+        """Fewer than 2^18 records pay less than 2^35 each: sums stay below 2^53."""
+        held = payments[:, self.current]
+        nearest = held.argmin(axis=1)
+        lines = np.arange(len(held))
+        first = held[lines, nearest]
+        held[lines, nearest] = float(self.source.reach)
+        second = held.min(axis=1)
+        stays = np.minimum(payments, first[:, None])
+        np.minimum(payments, second[:, None], out=payments)
+        payments -= stays
+        pointers = np.arange(len(lines) + 1, dtype=np.int64)
+        left_by = sp.csc_array(
+            (weights.astype(np.float64), nearest, pointers), shape=(self.shape[0], len(lines))
+        )
+        losses: Integers = (left_by @ payments + weights.astype(np.float64) @ stays).astype(np.int64)
+        return losses
+
+
+@dataclass(frozen=True, eq=False)
+class SetLosses:
+    """Minus the loss of each of some sets of candidates."""
+
+    kind: ClassVar[str] = "set-losses"
+    source: Distances
+    sets: Integers
+
+    def __post_init__(self) -> None:
+        if self.sets.ndim != 2 or not self.sets.size or self.sets.max() >= self.source.count:
+            raise ValueError("sets are rows of numbers of candidates")
+
+    @property
+    def domain(self) -> str:
+        return self.source.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.sets),)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return _monotone(self.source)
+
+    def of(self, chunk: Chunk) -> Integers:
+        def work(parts: Iterator[slice]) -> Integers:
+            total = np.zeros(self.shape, dtype=np.int64)
+            for part in parts:
+                payments, weights = self.source.payments(chunk, part)
+                for place, members in enumerate(self.sets):
+                    total[place] -= int(payments[:, members].min(axis=1).astype(np.int64) @ weights)
+            return total
+
+        return _sum(share_blocks(work, self.source.parts(chunk)), self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class NetLosses:
+    """For each centre minus the sum of distances of its records to each point of a net of its own."""
+
+    kind: ClassVar[str] = "net-losses"
+    view: Assigned
+    #: One net for each centre: (centres, points, width), inside the ball of the rows.
+    nets: Integers
+
+    def __post_init__(self) -> None:
+        if (
+            self.nets.ndim != 3
+            or self.nets.shape[::2] != self.view.centres.shape
+            or self.nets.dtype.kind != "i"
+        ):
+            raise ValueError("one net of integer rows for each centre")
+        if int((self.nets.astype(np.int64) ** 2).sum(axis=2).max()) > self.view.base.radius**2:
+            raise ValueError("nets lie in the ball of the rows: clip them first")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.nets.shape[0], self.nets.shape[1])
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(l1=math.inf, l2=math.inf, linf=2.0 * self.view.base.radius, monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        total = np.zeros(self.shape, dtype=np.int64)
+        labels, rows = self.view.assignment(chunk).labels, self.view.base.rows(chunk)
+        for centre, net in enumerate(self.nets):
+            own = rows[np.flatnonzero(labels == centre)]
+            if own.shape[0] == 0:
+                continue
+            for part in row_blocks(own.shape[0], own.shape[1]):
+                squared = squared_distances(own[part], net.astype(np.float64))
+                total[centre] -= integer_sqrt(squared.astype(np.int64)).sum(axis=0)
+        return total
+
+
+def _sum(parts: list[Integers], shape: tuple[int, ...]) -> Integers:
+    return sum(parts, start=np.zeros(shape, dtype=np.int64))
+
+
+def _monotone(source: Distances) -> Sensitivity:
+    """A record lowers every score by at most `reach`; for choices only, so no other norm is bounded."""
+    return Sensitivity(l1=math.inf, l2=math.inf, linf=float(source.reach), one_block=False, monotone=True)

@@ -1,0 +1,28 @@
+"""Rows derived from single records by pure functions of released parameters."""
+
+from core.views.assigned import Assigned
+from core.views.base import RowView, View
+from core.views.buckets import Buckets
+from core.views.cache import clear_cache, limit_cache
+from core.views.cells import Cubes, GridCells
+from core.views.distances import CandidateDistances, Distances, SiteDistances
+from core.views.paths import PathCodes
+from core.views.rows import Encoded, Projected, TopEntries
+
+__all__ = [
+    "Assigned",
+    "Buckets",
+    "CandidateDistances",
+    "Cubes",
+    "Distances",
+    "Encoded",
+    "GridCells",
+    "PathCodes",
+    "Projected",
+    "RowView",
+    "SiteDistances",
+    "TopEntries",
+    "View",
+    "clear_cache",
+    "limit_cache",
+]

@@ -1,0 +1,58 @@
+"""Rows with the nearest of some released centres."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.arrays import Integers, Labels
+from core.data import Chunk
+from core.kernels.geometry import nearest
+from core.views.base import RowView, View
+from core.views.cache import CACHE
+from core.views.rows import checked_points
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """For each row of a chunk the index of its nearest centre and the squared distance to it.
+
+    In the narrowest types that hold them whatever the rows are: assignments are kept for several passes.
+    """
+
+    labels: Labels
+    squared: Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Assigned(View):
+    """Rows with the nearest of some released centres; ties go to the lowest index."""
+
+    base: RowView
+    centres: Integers
+
+    def __post_init__(self) -> None:
+        centres = checked_points(self.centres, self.base.width, "centres")
+        if centres.ndim != 2 or len(centres) == 0:
+            raise ValueError("centres are a matrix with at least one row")
+        object.__setattr__(self, "centres", centres)
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]  # derived from the root
+        return self.base.domain
+
+    def assignment(self, chunk: Chunk) -> Assignment:
+        def make() -> Assignment:
+            labels, squared = nearest(self.base.rows(chunk), self.centres, self.base.radius)
+            reach = self.base.radius + math.isqrt(int((self.centres**2).sum(axis=1).max())) + 1
+            return Assignment(
+                labels.astype(np.int16) if len(self.centres) <= 1 << 15 else labels,
+                squared.astype(np.uint32) if reach < 1 << 16 else squared,
+            )
+
+        found: Assignment = CACHE.get(
+            self.digest, chunk.key, make, lambda a: a.labels.nbytes + a.squared.nbytes
+        )
+        return found

@@ -1,0 +1,188 @@
+"""Distances of records to public or released points: to candidates, or to sites."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from core.arrays import Floats, Integers
+from core.data import UNITS, Chunk, Dense, Domain, Ids, Sites
+from core.kernels.geometry import integer_sqrt, squared_chords, squared_distances
+from core.kernels.rows import row_blocks
+from core.kernels.sphere import ARC_EDGES, EARTH_RADIUS_KM, angle_tables, arc_steps, unit_vectors
+from core.views.base import RowView, View
+
+
+class Distances(Protocol):
+    """What each record pays for each of some public or released candidates: integers from 0 to `reach`."""
+
+    @property
+    def domain(self) -> str:
+        """Fingerprint of the domain it is for."""
+
+    @property
+    def count(self) -> int:
+        """How many candidates there are."""
+
+    @property
+    def reach(self) -> int:
+        """The most that one record can pay."""
+
+    def parts(self, chunk: Chunk) -> list[slice]:
+        """The chunk cut into parts of a size that fits the processor's cache."""
+
+    def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
+        """What the records of a part pay, and how many records each row stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateDistances:
+    """Squared distances, or distances rounded down, of a view's rows to candidates inside its ball."""
+
+    view: RowView
+    candidates: Integers
+    objective: str
+
+    def __post_init__(self) -> None:
+        points = self.candidates
+        if (
+            points.ndim != 2
+            or points.shape[1] != self.view.width
+            or points.dtype.kind != "i"
+            or not len(points)
+        ):
+            raise ValueError("candidates are integer rows as wide as the view")
+        if int((points.astype(np.int64) ** 2).sum(axis=1).max()) > self.view.radius**2:
+            raise ValueError("candidates lie in the ball of the rows: clip them first")
+        if self.objective not in ("means", "medians"):
+            raise ValueError("losses are of means or of medians")
+
+    @property
+    def domain(self) -> str:
+        return self.view.domain
+
+    @property
+    def count(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def reach(self) -> int:
+        return 4 * self.view.radius**2 if self.objective == "means" else 2 * self.view.radius
+
+    def parts(self, chunk: Chunk) -> list[slice]:
+        return row_blocks(len(chunk), self.count + (0 if sp.issparse(chunk.rows) else self.view.width))
+
+    def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
+        right = self.candidates.astype(np.float64)
+        squared = squared_distances(self.view.rows(chunk)[part], right)
+        if self.objective == "medians":
+            squared = integer_sqrt(squared.astype(np.int64)).astype(np.float64)
+        return squared, np.ones(len(squared), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class SiteDistances(View):
+    """The distance of each record to every site, as an integer of at most `reach`.
+
+    One step is `unit` of the sites' own measure: encoded units of the domain for `euclidean`, kilometres for
+    `great-circle`, the matrix's unit for `distances`.
+    """
+
+    domain: str
+    sites: Integers
+    metric: str
+    reach: int
+    unit: float
+    #: For great-circle distances: each column's cosine and sine for every encoded value.
+    tables: Integers | None = None
+
+    @classmethod
+    def of(cls, domain: Domain, sites: Sites) -> SiteDistances:
+        if isinstance(domain, Ids):
+            unit = float(sites.numbers.max()) / UNITS
+            steps = np.minimum(np.floor(sites.numbers / unit), UNITS).astype(np.int64)
+            return cls(domain.fingerprint, steps, "matrix", UNITS, unit)
+        assert isinstance(domain, Dense)
+        if sites.metric == "great-circle":
+            steps = np.arange(-UNITS, UNITS + 1)
+            tables = angle_tables(domain.decode(np.stack([steps, steps], axis=1)))
+            points = unit_vectors(*angle_tables(sites.numbers))
+            unit = EARTH_RADIUS_KM * math.pi / UNITS
+            return cls(domain.fingerprint, points, "great-circle", UNITS, unit, tables)
+        points = domain.encode_points(sites.numbers)
+        return cls(domain.fingerprint, points, "euclidean", _farthest(domain, points), 1.0)
+
+    @property
+    def count(self) -> int:
+        return len(self.sites)
+
+    def distances(self, rows: npt.NDArray[Any]) -> Integers:
+        """One row of distances for each of these encoded records (a chunk's rows, or a slice of them)."""
+        if self.metric == "matrix":
+            found: Integers = self.sites[rows]
+            return found
+        if self.metric == "great-circle":
+            return arc_steps(squared_chords(self._vectors(rows), self.sites))
+        return np.minimum(integer_sqrt(squared_chords(rows, self.sites)), self.reach)
+
+    def between(self, some: Integers) -> Integers:
+        """Distances of some of the sites to every site, in steps."""
+        if self.metric == "matrix":
+            found: Integers = self.sites[some]
+            return found
+        squared = squared_chords(self.sites[some], self.sites)
+        return arc_steps(squared) if self.metric == "great-circle" else integer_sqrt(squared)
+
+    def positions(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Integer vectors of encoded records, in the space of `sites`; not for a matrix."""
+        return self._vectors(rows) if self.metric == "great-circle" else rows
+
+    def squared_limit(self, steps: int) -> int:
+        """The largest squared length, in that space, of a distance of at most this many steps."""
+        if steps >= self.reach:
+            return 1 << 52  # beyond every squared length there is
+        if self.metric == "great-circle":
+            return int(ARC_EDGES[steps + 1]) - 1
+        return (steps + 1) ** 2 - 1
+
+    def weighted(self, chunk: Chunk) -> tuple[npt.NDArray[Any], Integers]:
+        """Encoded records to ask distances of, and how many records of the chunk each stands for."""
+        rows = np.asarray(chunk.rows)
+        if self.metric == "matrix":
+            return np.arange(self.count), np.bincount(rows, minlength=self.count).astype(np.int64)
+        return rows, np.ones(len(rows), dtype=np.int64)
+
+    def parts(self, chunk: Chunk) -> list[slice]:
+        """Slices of what `weighted` gives, for `payments`."""
+        return row_blocks(len(self.weighted(chunk)[0]), self.count)
+
+    def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
+        """Distances of a part, with how many records each row of it stands for."""
+        rows, weights = self.weighted(chunk)
+        return self.distances(rows[part]).astype(np.float64), weights[part]
+
+    def _vectors(self, rows: npt.NDArray[Any]) -> Integers:
+        assert self.tables is not None
+        latitude, longitude = (np.clip(rows[:, j].astype(np.int64) + UNITS, 0, 2 * UNITS) for j in range(2))
+        return unit_vectors(
+            self.tables[0][latitude],
+            self.tables[1][latitude],
+            self.tables[2][longitude],
+            self.tables[3][longitude],
+        )
+
+
+def _farthest(domain: Dense, points: Integers) -> int:
+    """How far a record inside the bounds can lie from a site, in whole encoded units."""
+    if domain.bounds_units is None:
+        longest = float(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1)).max()) + UNITS
+    else:
+        low, high = domain.bounds_units
+        away = np.maximum(np.abs(points - low), np.abs(points - high))
+        longest = float(np.sqrt((away**2).sum(axis=1)).max())
+    return math.ceil(min(longest, 2.0 * UNITS + 2 * math.sqrt(domain.dimension)))

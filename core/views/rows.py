@@ -1,0 +1,111 @@
+"""Views of rows: encoded, projected, or cut to their largest entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import Integers, Rows
+from core.data import UNITS, Chunk, Dense, Domain, Sparse
+from core.kernels.clipping import top_entries
+from core.kernels.geometry import project
+from core.views.base import RowView
+from core.views.cache import CACHE
+
+#: Parameters beyond this would leave the range in which the kernels are exact.
+LARGEST_COORDINATE = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded(RowView):
+    """The root of every view: the encoded rows themselves."""
+
+    domain: str
+    width: int
+    sparse: bool = False
+    radius: int = UNITS
+
+    @classmethod
+    def of(cls, domain: Domain) -> Encoded:
+        if not isinstance(domain, (Dense, Sparse)):
+            raise ValueError("only dense and sparse domains have rows of numbers")
+        return cls(domain.fingerprint, domain.dimension, isinstance(domain, Sparse))
+
+    def rows(self, chunk: Chunk) -> Rows:
+        return chunk.rows
+
+
+def checked_points(values: npt.ArrayLike, width: int, what: str) -> Integers:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be integers: round released values first")
+    if array.shape[-1] != width:
+        raise ValueError(f"{what} must be {width} wide")
+    if array.size and np.abs(array).max() > LARGEST_COORDINATE:
+        raise ValueError(f"{what} lie too far outside the domain: clip them first")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Projected(RowView):
+    """(rows - centre) @ matrix / 2^15, truncated towards zero and clipped to `radius`."""
+
+    base: RowView
+    matrix: Integers
+    radius: int
+    centre: Integers | None = None
+
+    def __post_init__(self) -> None:
+        if self.matrix.shape[0] != self.base.width or self.matrix.dtype.kind != "i":
+            raise ValueError("a projection is an integer matrix with one row per column of its base")
+        if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > 2.0**31:
+            raise ValueError("the columns of a projection are too long to stay exact")
+        if not 1 <= self.radius <= 2 * UNITS:
+            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        if self.centre is not None:
+            object.__setattr__(self, "centre", checked_points(self.centre, self.base.width, "centre"))
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]  # a field where it is the root, derived elsewhere
+        return self.base.domain
+
+    @property
+    def width(self) -> int:  # type: ignore[override]  # as above
+        return int(self.matrix.shape[1])
+
+    def rows(self, chunk: Chunk) -> Rows:
+        def make() -> Rows:
+            return project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
+
+        derived: Rows = CACHE.get(self.digest, chunk.key, make, lambda rows: rows.nbytes)
+        return derived
+
+
+@dataclass(frozen=True, eq=False)
+class TopEntries(RowView):
+    """Sparse rows cut to their `entries` largest magnitudes (ties to the left), each clipped to `largest`."""
+
+    base: RowView
+    entries: int
+    largest: int
+
+    def __post_init__(self) -> None:
+        if self.entries < 1 or not 1 <= self.largest <= UNITS:
+            raise ValueError("at least one entry is kept, clipped to between 1 and the radius of the domain")
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]  # derived from the root
+        return self.base.domain
+
+    @property
+    def width(self) -> int:  # type: ignore[override]  # as above
+        return self.base.width
+
+    @property
+    def radius(self) -> int:  # type: ignore[override]  # as above
+        return self.base.radius
+
+    def rows(self, chunk: Chunk) -> Rows:
+        return top_entries(self.base.rows(chunk), self.entries, self.largest)

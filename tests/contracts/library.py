@@ -1,0 +1,82 @@
+"""The names of the library that pinned cases use, found wherever a tree keeps them.
+
+When a module moves, put its new path in front of its old one here; no other file of the pins changes.
+Old paths stay, so that `tests.contracts.transcripts --against` can run commits from before the move.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+__all__ = [
+    "ArraySource",
+    "Budget",
+    "Dense",
+    "Ids",
+    "Request",
+    "Sparse",
+    "SparseSource",
+    "drawing_bytes_from",
+    "make_plan",
+    "registry",
+    "run",
+    "with_mechanisms",
+]
+
+
+def _find(name: str, *modules: str) -> Any:
+    """The first of these modules' attribute of that name."""
+    for module in modules:
+        try:
+            return getattr(import_module(module), name)
+        except (ModuleNotFoundError, AttributeError):
+            continue
+    raise ImportError(f"{name} is in none of {', '.join(modules)}: add its new module to {__name__}")
+
+
+Dense = _find("Dense", "core.domain")
+Sparse = _find("Sparse", "core.domain")
+Ids = _find("Ids", "core.domain")
+ArraySource = _find("ArraySource", "core.source")
+SparseSource = _find("SparseSource", "core.source")
+Budget = _find("Budget", "core.privacy")
+Request = _find("Request", "core.plan")
+Probe = _find("Probe", "core.probe")
+mechanism_from_json = _find("mechanism_from_json", "core.mechanisms")
+registry = import_module("core.algorithms.registry")
+
+
+def make_plan(domain: Any, request: Any) -> Any:
+    return registry.plan(domain, request)
+
+
+def run(plan: Any, source: Any) -> tuple[Any, list[tuple[str, Any]]]:
+    """Carry a plan out; the clustering, and each released value with the name of its step."""
+    probe = Probe(plan, source)
+    found = registry.get(plan.algorithm).run(plan, probe)
+    return found, [(release.step, release.values) for release in probe.transcript]
+
+
+def with_mechanisms(plan: Any, mechanisms: list[dict[str, Any]]) -> Any:
+    """The plan with the mechanisms of another plan of the same steps."""
+    steps = zip(plan.steps, mechanisms, strict=True)
+    return replace(plan, steps=tuple(replace(step, mechanism=mechanism_from_json(m)) for step, m in steps))
+
+
+@contextmanager
+def drawing_bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
+    """Replace the operating system's entropy in every module of the library that asks for it, for a while."""
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("core.")]
+    before = [(m, m.random_bytes) for m in modules if hasattr(m, "random_bytes")]
+    try:
+        for module, _ in before:
+            module.random_bytes = source  # type: ignore[attr-defined]
+        yield
+    finally:
+        for module, entropy in before:
+            module.random_bytes = entropy  # type: ignore[attr-defined]

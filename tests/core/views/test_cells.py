@@ -1,0 +1,56 @@
+"""Every record lies in exactly one cell, whatever the shift, and cells of a level split those above."""
+
+import numpy as np
+import pytest
+
+from core.data import UNITS, Chunk, Dense
+from core.statistics import CubeCounts, GridCounts
+from core.views import Cubes, Encoded, GridCells
+
+SPACE = Dense.ball(1.0, dimension=3, size=100)
+ROWS = Encoded.of(SPACE)
+
+
+def chunk() -> Chunk:
+    rows = SPACE.encode(np.random.default_rng(6).normal(size=(200, 3)))
+    edges = np.array([[UNITS, 0, 0], [-UNITS, 0, 0], [0, 0, 0]], dtype=np.int16)
+    return Chunk(np.concatenate([rows, edges]), 0, "cubes")
+
+
+@pytest.mark.parametrize("shift", [[0, 0, 0], [UNITS, UNITS, UNITS], [-UNITS, 5, UNITS]])
+def test_the_root_holds_every_record_whatever_the_shift(shift: list[int]) -> None:
+    counts = CubeCounts(Cubes(ROWS, np.array(shift))).of(chunk())
+    assert counts.family == 8
+    assert counts.counts.sum() == 203
+
+
+def test_children_of_active_cubes_count_their_records_and_no_others() -> None:
+    part, shift = chunk(), np.array([100, -7, 3])
+    root = Cubes(ROWS, shift)
+    first = CubeCounts(root).of(part)
+    active = first.cells[first.counts > 20]
+    below = CubeCounts(Cubes(ROWS, shift, root, active)).of(part)
+    assert below.family == 8 * len(active)
+    for place, cell in enumerate(active):
+        inside = below.counts[below.cells >> 3 == place].sum()
+        assert inside == first.counts[first.cells == cell][0]
+
+
+def test_the_smallest_cubes_hold_one_point_of_the_integer_grid() -> None:
+    line = Dense.ball(1.0, dimension=1, size=10)
+    rows = np.array([[4], [5], [5], [-9]], dtype=np.int16)
+    level = Cubes(Encoded.of(line), np.array([0]))
+    part = Chunk(rows, 0, "line")
+    for _ in range(Cubes.DEPTH - 1):
+        level = Cubes(Encoded.of(line), np.array([0]), level, CubeCounts(level).of(part).cells)
+    assert sorted(CubeCounts(level).of(part).counts.tolist()) == [1, 1, 2]
+
+
+def test_a_grid_counts_every_record_once_and_keeps_empty_cells() -> None:
+    view = GridCells(ROWS, np.full(3, -UNITS), np.full(3, 2 * UNITS + 1), 4)
+    counts = GridCounts(view).of(chunk())
+    assert counts.shape == (64,)
+    assert counts.sum() == 203
+    assert (counts == 0).any()
+    corner = GridCounts(view).of(Chunk(np.array([[UNITS, -UNITS, -UNITS]], dtype=np.int16), 0, "corner"))
+    assert corner.argmax() == 3
