@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.settings import Settings
+from service.operations.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -29,8 +29,8 @@ app = typer.Typer(
 def application() -> FastAPI:
     """The web application with settings from the environment, for uvicorn."""
     from service import console
-    from service.api.app import create_app
-    from service.logs import configure
+    from service.app import create_app
+    from service.operations.logs import configure
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
@@ -58,8 +58,8 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     """Run the API in this process until it is told to stop, with workers beside it."""
     import uvicorn
 
-    from service.api.protocol import PatientProtocol
-    from service.logs import configure
+    from service.http.protocol import PatientProtocol
+    from service.operations.logs import configure
 
     configure(settings.log_format, settings.log_level)
     beside = None
@@ -113,8 +113,8 @@ def worker(
     ] = False,
 ) -> None:
     """Start worker processes, which run jobs; stop them with SIGTERM."""
-    from service.logs import configure
-    from service.supervisor import supervise
+    from service.operations.logs import configure
+    from service.operations.supervisor import supervise
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
@@ -125,7 +125,7 @@ def worker(
 def migrate() -> None:
     """Make the database's tables, or bring them up to date."""
     import migrations
-    from service.db import Database
+    from service.operations.database import Database
 
     database = Database(Settings().database_address())
     migrations.upgrade(database.engine)
@@ -165,17 +165,17 @@ def _first_key(
     settings: Settings, *, name: str = "curator", given: str | None = None, announce: bool = False
 ) -> str | None:
     """Make the first curator of an unused database; returns the key, or None when there are principals."""
-    from service import auth
-    from service.clock import SystemClock
-    from service.db import Database
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+    from service.people import keys, principals
 
     database = Database(settings.database_address())
     now = SystemClock().now()
     with database.write() as session:
-        if auth.has_principals(session):
+        if principals.exist(session):
             return None
-        principal = auth.create_principal(session, name, "curator", by=None, at=now)
-        key = auth.issue_key(session, principal, by=name, at=now, label="bootstrap", text=given).text
+        principal = principals.create(session, name, "curator", by=None, at=now)
+        key = keys.issue(session, principal, by=name, at=now, label="bootstrap", text=given).text
     database.dispose()
     if announce:
         typer.echo(f"First start: the key of the curator `{name}`, shown this once:\n\n    {key}\n", err=True)

@@ -16,7 +16,7 @@ from core.algorithms import registry
 from core.data import ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget
-from service.db import Database
+from service.operations.database import Database
 from tests.support.databases import KINDS
 from tests.support.postgres import Server
 from tests.support.processes import RunningService, server

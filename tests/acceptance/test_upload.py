@@ -15,8 +15,8 @@ import psutil
 import pytest
 from sqlalchemy import func, select
 
-from service.db import Database
-from service.tables import Dataset, DatasetChunk
+from service.operations.database import Database
+from service.operations.tables import Dataset, DatasetChunk
 from tests.support.databases import KINDS
 from tests.support.postgres import Server
 from tests.support.processes import RemotePerson, RunningService, server

@@ -17,11 +17,14 @@ from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service import auth, datasets, errors, grants, queue
-from service.clock import SystemClock
-from service.db import Database
-from service.queue import Claim
-from service.tables import Dataset, Job
+from service import errors
+from service.datasets import grants, lifecycle
+from service.jobs import queue
+from service.jobs.queue import Claim
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.tables import Dataset, Job
+from service.people import principals
 from tests.chaos.scene import Scene
 from tests.chaos.stage import SetCounts, Stage, drain, fork, reap
 
@@ -45,7 +48,7 @@ class Given:
         return session.scalars(select(Dataset).where(Dataset.name == self.dataset)).one()
 
     def analyst(self, session: Session) -> Any:
-        return auth.principal_named(session, self.scene.ada.name)
+        return principals.find(session, self.scene.ada.name)
 
 
 Act = Callable[[Session, Given], object]
@@ -94,7 +97,7 @@ def _give_back(session: Session, given: Given) -> None:
 
 
 def _grant(session: Session, given: Given) -> None:
-    ben = auth.principal_named(session, given.scene.ben.name)
+    ben = principals.find(session, given.scene.ben.name)
     grants.grant(session, given.row(session), ben, Budget.of("1", "0.01"), actor="c", at=SystemClock().now())
 
 
@@ -112,11 +115,11 @@ def _revoke(session: Session, given: Given) -> None:
 
 def _raise(session: Session, given: Given) -> None:
     budget = Budget.of("2", "0.02")
-    datasets.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
+    lifecycle.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
 
 
 def _retire(session: Session, given: Given) -> None:
-    datasets.retire(session, given.row(session), actor="c", at=SystemClock().now())
+    lifecycle.retire(session, given.row(session), actor="c", at=SystemClock().now())
 
 
 def _upload(session: Session, given: Given) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from service.db import Database
-from service.tables import Job, LedgerEntry, Result
+from service.operations.database import Database
+from service.operations.tables import Job, LedgerEntry, Result
 from tests.chaos.invariants import faults
 from tests.chaos.scene import DELTA, Scene
 from tests.support.databases import KINDS

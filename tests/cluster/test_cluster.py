@@ -22,11 +22,11 @@ from core.algorithms.base import Clustering
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service import executors, worker
-from service.db import Database
-from service.executors import ClusterExecutor, make_executor
-from service.rows import ChunkCache, DatabaseSource
-from service.settings import Settings
+from service.jobs import executors, worker
+from service.jobs.executors import ClusterExecutor, make_executor
+from service.jobs.rows import ChunkCache, DatabaseSource
+from service.operations.database import Database
+from service.operations.settings import Settings
 from tests.support.bits import inject_bytes
 from tests.support.postgres import Server
 from tests.support.service import House

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 import migrations
 from core.algorithms import registry
-from service.db import Database
+from service.operations.database import Database
 from tests.fuzz import bodies, files
 from tests.fuzz.judge import Judge
 from tests.fuzz.stage import TOKEN, Stage

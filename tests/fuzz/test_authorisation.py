@@ -18,7 +18,7 @@ import pytest
 from httpx import Response
 
 from service import console
-from service.api.app import create_app
+from service.app import create_app
 from tests.fuzz.stage import MISSING_JOB, TOKEN, Stage
 from tests.support.databases import KINDS
 from tests.support.postgres import Server

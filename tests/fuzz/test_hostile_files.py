@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from core.data import Dense
-from service.uploads.arrow_sizes import unpacked_sizes
-from service.uploads.batch import Wanted
-from service.uploads.columns import match_columns
-from service.uploads.encode import Upload, encode_upload
-from service.uploads.spool import Spool
+from service.datasets.ingest.arrow_sizes import unpacked_sizes
+from service.datasets.ingest.batch import Wanted
+from service.datasets.ingest.columns import match_columns
+from service.datasets.ingest.encode import Upload, encode_upload
+from service.datasets.ingest.spool import Spool
 from tests.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged
 from tests.support.service import House
 

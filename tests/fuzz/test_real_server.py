@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from service.logs import redact
+from service.operations.logs import redact
 from tests.fuzz.judge import HEADERS, KEY
 from tests.support.processes import RemotePerson, RunningService, server
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import migrations
-from service.db import Database
+from service.operations.database import Database
 from tests.support.postgres import Server
 
 KINDS = ("sqlite", "postgresql")
