@@ -39,11 +39,11 @@ def _find(name: str, *modules: str) -> Any:
     raise ImportError(f"{name} is in none of {', '.join(modules)}: add its new module to {__name__}")
 
 
-Dense = _find("Dense", "core.domain")
-Sparse = _find("Sparse", "core.domain")
-Ids = _find("Ids", "core.domain")
-ArraySource = _find("ArraySource", "core.source")
-SparseSource = _find("SparseSource", "core.source")
+Dense = _find("Dense", "core.data", "core.domain")
+Sparse = _find("Sparse", "core.data", "core.domain")
+Ids = _find("Ids", "core.data", "core.domain")
+ArraySource = _find("ArraySource", "core.data", "core.source")
+SparseSource = _find("SparseSource", "core.data", "core.source")
 Budget = _find("Budget", "core.privacy")
 Request = _find("Request", "core.plan")
 Probe = _find("Probe", "core.probe")
