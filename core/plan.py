@@ -17,7 +17,17 @@ from typing import Any
 from core.data import Domain, domain_from_json
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms import CoverageChoice, Mechanism, mechanism_from_json, mechanism_to_json
-from core.privacy import DELTA_UNIT, RHO_UNIT, Budget, Composition, Loss, compose, units_text, units_up
+from core.privacy import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    Budget,
+    Composition,
+    Loss,
+    Shares,
+    compose,
+    units_text,
+    units_up,
+)
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
@@ -158,6 +168,10 @@ class Plan:
     def measurements(self) -> int:
         """How many measurements are planned in all: the length of a progress bar."""
         return sum(step.repeats for step in self.steps)
+
+    def shares(self, with_choices: bool = False) -> Shares:
+        """The budget, to be split between steps."""
+        return Shares(self.budget, self.domain.rows_per_person, with_choices)
 
     def step(self, name: str) -> Step:
         for step in self.steps:

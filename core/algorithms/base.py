@@ -1,23 +1,26 @@
-"""What every algorithm is: a plan made from public numbers, and a run that sees rows through a probe."""
+"""The base of all algorithms: plans made from public numbers, and runs that see rows through a probe."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from core.algorithms.options import Option, read_options
 from core.arrays import Floats
-from core.data import Domain
-from core.errors import InvalidRequest
-from core.plan import Plan, Request
+from core.blocks.base import Block, Clusters
+from core.blocks.noise import Noise, forecast_of, noise_of
+from core.data import Dense, Domain, Ids, Sites, read_sites
+from core.plan import Plan, Request, Step, Work
 from core.probe import Probe
 
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """What a run releases: centres in the data's units, noisy sizes where they were released, the plan."""
+    """The release of a run: centres in the data's units, noisy sizes where they were released, the plan."""
 
     centres: Floats
     sizes: Floats | None
@@ -26,10 +29,12 @@ class Clustering:
     draws: Mapping[str, str] = field(default_factory=dict)
     #: Further released numbers worth showing (JSON), such as a clipping radius or a number of axes.
     details: Mapping[str, Any] = field(default_factory=dict)
+    #: The size of the noise in sizes and centres.
+    noise: Noise = field(default_factory=Noise)
 
 
 class Algorithm(ABC):
-    """An entry of the registry."""
+    """An entry of the registry: its parameters, its blocks, and the line between them."""
 
     name: str
     summary: str
@@ -41,108 +46,77 @@ class Algorithm(ABC):
     domains: tuple[str, ...]
     options: tuple[Option, ...]
 
+    @abstractmethod
+    def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The public numbers (JSON) that a run needs beside the request; refuses what could not run."""
+
+    @abstractmethod
+    def blocks(self, plan: Plan) -> tuple[Block, ...]:
+        """The blocks in the order of their steps; of a plan whose steps may not be listed yet."""
+
+    @abstractmethod
+    def work(self, plan: Plan) -> Work:
+        """The expected work of a run."""
+
+    @abstractmethod
+    def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        """Run the blocks; k centres for any data."""
+
     def example_options(self, domain: Domain) -> dict[str, Any]:
         """Options for a small example on this domain; for those that cannot do without any."""
         return {}
 
-    @abstractmethod
+    def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
+        """The noise to expect, from public numbers alone."""
+        return forecast_of(steps, plan.domain, plan.k, self.blocks(plan)[-1].clip)
+
+    def decode(self, plan: Plan, centres: Floats) -> Floats:
+        """Centres in the data's units."""
+        return plan.domain.decode(centres)
+
     def plan(self, domain: Domain, request: Request) -> Plan:
-        """A pure function of public numbers."""
+        """Make a plan: a pure function of public numbers."""
+        parameters = self.parameters(domain, request, read_options(self.options, request.options))
+        draft = Plan(self.name, request.objective, request.k, domain, request.budget, (), parameters)
+        steps = tuple(step for block in self.blocks(draft) for step in block.steps())
+        return replace(draft, steps=steps, forecast=self.forecast(draft, steps), work=self.work(draft))
 
-    @abstractmethod
     def run(self, plan: Plan, probe: Probe) -> Clustering:
-        """Carries the plan out; k centres for any data."""
+        """Carry a plan out."""
+        found = self.cluster(plan, probe)
+        noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
+        centres = self.decode(plan, found.centres)
+        return Clustering(centres, found.sizes, plan, dict(probe.draws), found.details, noise)
 
 
-_NOUNS = {int: "a whole number", float: "a number", str: "a string", dict: "an object"}
+class SiteAlgorithm(Algorithm):
+    """An algorithm that chooses k of some public sites; its centres are numbers of sites until decoded."""
 
+    guarantee = "either"
+    domains = ("dense", "ids")
+    SITES = Option("sites", dict, None, "public sites: coordinates with a metric, or a matrix of distances")
 
-@dataclass(frozen=True)
-class Option:
-    """One option of an algorithm: a number within limits, a boolean, one of some words or an object.
+    def example_options(self, domain: Domain) -> dict[str, Any]:
+        if isinstance(domain, Ids):
+            places = np.arange(domain.count, dtype=float)
+            return {"sites": {"kind": "distances", "matrix": np.abs(places[:, None] - places).tolist()}}
+        assert isinstance(domain, Dense)
+        middle, step = domain.decode(np.zeros((1, domain.dimension)))[0], domain.unit_lengths() * 1000
+        return {
+            "sites": {"kind": "coordinates", "points": [(middle + i * step).tolist() for i in range(-4, 5)]}
+        }
 
-    A default of None means that the algorithm derives it from public numbers; an object (`dict`) is read
-    further by whoever takes it.
-    """
+    def sites(self, plan: Plan) -> Sites:
+        return read_sites(plan.domain, plan.parameters["sites"], plan.k)
 
-    name: str
-    kind: type
-    default: Any
-    description: str
-    least: float | None = None
-    most: float | None = None
-    choices: tuple[str, ...] | None = None
+    def count(self, plan: Plan) -> int:
+        """How many sites there are."""
+        given = plan.parameters["sites"]
+        return len(given["matrix" if given["kind"] == "distances" else "points"])
 
-    def read(self, value: Any) -> Any:
-        """The value, if it is one this option takes."""
-        wrong = InvalidRequest(
-            f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}"
-        )
-        if self.kind is bool:
-            if not isinstance(value, bool):
-                raise wrong
-            return value
-        if self.kind is str:
-            if not isinstance(value, str) or (self.choices is not None and value not in self.choices):
-                raise wrong
-            return value
-        if self.kind is dict:
-            if not isinstance(value, Mapping):
-                raise wrong
-            return dict(value)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise wrong
-        if self.kind is int and not isinstance(value, int):
-            raise wrong
-        if not math.isfinite(value) or (self.least is not None and value < self.least):
-            raise wrong
-        if self.most is not None and value > self.most:
-            raise wrong
-        return self.kind(value)
+    def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
+        """Nothing: sites are chosen, and how good the choice is depends on the records."""
+        return {}
 
-    def _wanted(self) -> str:
-        if self.kind is bool:
-            return "true or false"
-        if self.choices is not None:
-            return "one of " + ", ".join(self.choices)
-        noun = _NOUNS[self.kind]
-        if self.least is not None and self.most is not None:
-            return f"{noun} between {self.least:g} and {self.most:g}"
-        return noun if self.least is None else f"{noun} of at least {self.least:g}"
-
-    def schema(self) -> dict[str, Any]:
-        names = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object"}
-        schema: dict[str, Any] = {"type": names[self.kind], "description": self.description}
-        if self.default is not None:
-            schema["default"] = self.default
-        if self.least is not None:
-            schema["minimum"] = self.least
-        if self.most is not None:
-            schema["maximum"] = self.most
-        if self.choices is not None:
-            schema["enum"] = list(self.choices)
-        return schema
-
-
-def options_schema(options: tuple[Option, ...]) -> dict[str, Any]:
-    """JSON Schema of an algorithm's options."""
-    return {
-        "type": "object",
-        "properties": {option.name: option.schema() for option in options},
-        "additionalProperties": False,
-    }
-
-
-def read_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option with its given or default value; refuses unknown names and wrong values."""
-    known = {option.name: option for option in options}
-    for name in given:
-        if name not in known:
-            offered = ", ".join(known) or "none"
-            raise InvalidRequest(
-                f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}"
-            )
-    return {
-        name: option.read(given[name]) if given.get(name) is not None else option.default
-        for name, option in known.items()
-    }
+    def decode(self, plan: Plan, centres: Floats) -> Floats:
+        return self.sites(plan).centres(centres.astype(np.int64))

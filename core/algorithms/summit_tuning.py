@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from core.blocks.adaptive_tree import level_bits
-from core.blocks.forecast import widest_unit
-from core.data import UNITS, Domain
+from core.data import Domain
 from core.errors import EpsilonTooSmall
-from core.mechanisms import vector_noise
+from core.mechanisms import additive_noise
 from core.plan import Request
 from core.privacy import Shares
 
@@ -31,8 +30,7 @@ TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
 #: Second moments get between `LEAST_SUBSPACE` and `MOST_SUBSPACE`: more, the more the noise of many columns
 #: blurs the principal axes. At `SUBSPACE_SIGNAL * N` the edge of the noise's spectrum should lie.
 LEAST_SUBSPACE, MOST_SUBSPACE, SUBSPACE_SIGNAL = 0.15, 0.4, 0.015
-#: Within a round: the histogram of distances, then sums against sizes in few and in all coordinates.
-ROUND_SPREAD = 0.07
+#: Within a round: sums against sizes in few and in all coordinates.
 EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
 #: Each refining round gets this many times the budget of the one before: the last one is what is seen.
 REFINE_GROWTH = 1.5
@@ -183,34 +181,7 @@ def _require_enough(size: int, shares: Shares) -> None:
 
 def _count_deviation(shares: Shares, fraction: float) -> float:
     """Standard deviation of a noisy count that spends this fraction of the budget."""
-    loss = shares.of(fraction)
-    return math.sqrt(2) / loss.epsilon if hasattr(loss, "epsilon") else 1 / loss.mu
-
-
-def forecast_for(schedule: Schedule, domain: Domain, request: Request) -> dict[str, float]:
-    """What to expect, from public numbers alone.
-
-    `noise_per_radius`: the standard deviation of the noise in each coordinate of a centre, as a fraction of
-    the radius its cluster is clipped to, for a cluster of the average share 1/k; it falls with the share.
-    (For medians: at most this fraction of the mean distance to the centre.)
-    `noise_at_bounds`: the same in the units of the widest column for a cluster that fills the bounds, the
-    worst case. `smallest_cluster`: about how many records a group far from all others needs to be found.
-    """
-    shares = Shares(request.budget, domain.rows_per_person)
-    last = vector_noise(shares.of(schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * REFINE_SUMS))
-    noise = last.deviation(domain.dimension) * request.k / domain.size
-    sizes = schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * (1 - REFINE_SUMS)
-    cell = _count_deviation(shares, schedule.tree_share / schedule.tree_levels)
-    seed = _count_deviation(
-        shares, schedule.explore_share / schedule.explore_rounds * (1 - ROUND_SPREAD) * (1 - EXPLORE_SUMS)
-    )
-    return {
-        "cluster_share": 1 / request.k,
-        "noise_per_radius": noise,
-        "noise_at_bounds": noise * UNITS * widest_unit(domain),
-        "size_noise": _count_deviation(shares, sizes),
-        "smallest_cluster": FOUND * max(KEEP * cell, SEED_NOISES * seed),
-    }
+    return additive_noise(shares.noise(fraction)).deviation()
 
 
 def first_bits(size: float, noise: float, depth: int) -> int:

@@ -12,7 +12,6 @@ from core.privacy.budget import (
 )
 from core.privacy.composition import Composition, compose, gaussian_epsilon
 from core.privacy.conversions import (
-    MARGIN,
     gaussian_delta,
     gaussian_mu,
     rho_to_delta,
@@ -21,12 +20,11 @@ from core.privacy.conversions import (
 )
 from core.privacy.losses import ZCDP, Approximate, Gaussian, Loss, Pure
 from core.privacy.sensitivity import Sensitivity
-from core.privacy.shares import Shares, Split
+from core.privacy.shares import Shares
 
 __all__ = [
     "DELTA_UNIT",
     "EPSILON_UNIT",
-    "MARGIN",
     "RHO_UNIT",
     "ZCDP",
     "Approximate",
@@ -37,7 +35,6 @@ __all__ = [
     "Pure",
     "Sensitivity",
     "Shares",
-    "Split",
     "compose",
     "default_delta",
     "gaussian_delta",

@@ -11,12 +11,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from threadpoolctl import threadpool_limits
 
 from core.data import UNITS, ArraySource, Chunk, Dense, Domain, Sparse, SparseSource, read_sites
-from core.kernels.accumulate import second_moments
-from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
 from core.kernels.geometry import integer_sqrt
 from core.probe import evaluate
 from core.statistics import (
@@ -54,7 +51,9 @@ from core.views import (
 )
 
 DENSE = Dense.ball(float(UNITS), dimension=3, size=100)  # encoded units are the data's own
+
 SPARSE = Sparse(dimension=3, radius=float(UNITS), size=100)
+
 DRAW = np.random.default_rng(11)
 
 
@@ -128,7 +127,9 @@ def known_kinds() -> set[str]:
 
 
 SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]}, 1)
+
 BY_SITE = SiteCounts(SiteDistances.of(DENSE, SITES), np.array([0, 2]))
+
 STATISTICS = [
     *statistics(DENSE),
     *dense_statistics(),
@@ -149,6 +150,7 @@ def chunk_of(rows: np.ndarray, sparse: bool) -> Chunk:
 
 # Rows on the edge of the ball, on the axes, near the centre, zero, with extreme integers.
 edge = st.sampled_from([UNITS, -UNITS, UNITS - 1, 1, -1, 0, 18918, -18918, 18917, 23169, -23170])
+
 coordinate = st.one_of(edge, st.integers(-UNITS, UNITS))
 
 
@@ -158,6 +160,7 @@ def inside(row: list[int]) -> np.ndarray:
 
 
 records = st.lists(coordinate, min_size=3, max_size=3).map(inside)
+
 datasets = st.lists(records, max_size=4)
 
 
@@ -184,43 +187,10 @@ def test_one_record_changes_a_statistic_by_at_most_what_it_declares(
             assert (np.abs(change).sum(axis=1) > 0).sum() <= 1
 
 
-def test_a_residual_clipped_by_a_rounded_factor_would_break_its_declaration() -> None:
-    """The wrong version: weights rounded to nearest instead of down exceed the radius."""
-    squared = np.arange(2, 200_000, dtype=np.int64)
-    radius = 9
-    nearest = np.minimum(WEIGHT_ONE, np.rint(WEIGHT_ONE * radius / np.sqrt(squared))).astype(np.int64)
-    assert (nearest**2 * squared > (WEIGHT_ONE * radius) ** 2).any()
-    weights = clip_weights(squared, radius)
-    assert (weights**2 * squared <= (WEIGHT_ONE * radius) ** 2).all()
-    larger = np.minimum(weights + 1, WEIGHT_ONE)
-    assert ((larger**2 * squared > (WEIGHT_ONE * radius) ** 2) | (weights == WEIGHT_ONE)).all()
-
-
-@given(
-    hnp.arrays(np.int64, 20, elements=st.integers(0, 4 * UNITS**2)),
-    hnp.arrays(np.int64, 20, elements=st.integers(1, 2 * UNITS)),
-)
-def test_clipping_weights_never_let_a_norm_exceed_its_radius(squared: np.ndarray, radii: np.ndarray) -> None:
-    for weight, square, radius in zip(clip_weights(squared, radii), squared, radii, strict=True):
-        assert 0 <= weight <= WEIGHT_ONE
-        assert int(weight) ** 2 * int(square) <= WEIGHT_ONE**2 * int(radius) ** 2
-
-
-@given(hnp.arrays(np.int64, (5, 4), elements=st.integers(-2 * UNITS, 2 * UNITS)), st.integers(1, 2 * UNITS))
-def test_clipped_rows_are_integers_inside_the_radius(rows: np.ndarray, radius: int) -> None:
-    floats = rows.astype(np.float64)
-    clipped = clipped_block(floats, (rows**2).sum(axis=1), radius)
-    assert (clipped == np.trunc(clipped)).all()
-    assert ((clipped.astype(np.int64) ** 2).sum(axis=1) <= radius**2).all()
-
-
 @given(st.integers(0, 2**52 - 1))
 def test_integer_square_roots_are_exact(square: int) -> None:
     root = int(integer_sqrt(np.array([square]))[0])
     assert root**2 <= square < (root + 1) ** 2
-
-
-# --- the same integers, however they are computed ---------------------------------------------
 
 
 def sources(chunk_rows: int, order: np.ndarray | None = None) -> dict[str, Any]:
@@ -281,75 +251,6 @@ def test_a_full_cache_changes_no_bit(monkeypatch: pytest.MonkeyPatch, reference:
     monkeypatch.setattr(cache.CACHE, "most_bytes", 20_000)
     assert all(np.array_equal(a, b) for a, b in zip(totals(100), reference, strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(totals(100), reference, strict=True))
-
-
-# --- plain meaning, on rows one can check by hand ---------------------------------------------
-
-
-def test_assignment_breaks_ties_to_the_lowest_index() -> None:
-    assigned = Assigned(Encoded.of(DENSE), np.array([[5, 0, 0], [-5, 0, 0], [5, 0, 0]]))
-    chunk = chunk_of(np.array([[0, 0, 0], [9, 0, 0], [-9, 0, 0]]), sparse=False)
-    assert ClusterCounts(assigned).of(chunk).tolist() == [2, 1, 0]
-    assert assigned.assignment(chunk).squared.tolist() == [25, 16, 16]
-
-
-def test_residual_sums_are_taken_about_the_centre_and_clipped_to_its_radius() -> None:
-    assigned = Assigned(Encoded.of(DENSE), np.array([[100, 0, 0]]))
-    chunk = chunk_of(np.array([[103, 4, 0], [100, 0, 10]]), sparse=False)
-    sums = ResidualSums(assigned, np.array([5])).of(chunk)
-    assert (sums / WEIGHT_ONE).tolist() == [[3.0, 4.0, 5.0]]
-
-
-def test_second_moments_are_the_packed_upper_triangle() -> None:
-    chunk = chunk_of(np.array([[1, 2, 3], [4, 5, 6]]), sparse=False)
-    moments = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 100).of(chunk)
-    assert moments.tolist() == [[17, 22, 27, 29, 36, 45]]
-
-
-def test_second_moments_of_coarse_rows_count_the_nearest_steps() -> None:
-    chunk = chunk_of(np.array([[7, -7, 9], [-9, 15, 16]]), sparse=False)
-    moments = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 100, shift=3).of(chunk)
-    assert moments.tolist() == [[2, -3, -1, 5, 3, 1 + 4]]
-
-
-def test_coarse_rows_that_are_not_clipped_again_would_break_their_declaration() -> None:
-    """The wrong version: this row is inside its radius, but not any more once it is rounded."""
-    row = np.array([[106, 74, 58]])
-    declared = SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 143, shift=4)
-    right = declared.of(chunk_of(row, sparse=False)) / declared.sensitivity.scales
-    assert np.sqrt((right**2).sum()) <= 1
-    steps = np.rint(row[0] / 16)
-    rounded = np.outer(steps, steps)[np.triu_indices(3)] / declared.sensitivity.scales
-    assert np.sqrt((rounded**2).sum()) > 1
-
-
-@pytest.mark.parametrize("column", [0, 1, 30_000], ids=["spread", "a column", "a long column"])
-def test_products_in_single_precision_are_exact_or_done_again_in_doubles(column: int) -> None:
-    """Squares of one column add up to 2^35 where rows are long in it: singles would round."""
-    draw = np.random.default_rng(3)
-    rows = draw.integers(-300, 300, size=(5000, 20)).astype(np.int16)
-    rows[:, 7] += np.int16(column)
-    exact = rows.astype(np.int64)
-    norms = np.sqrt((exact**2).sum(axis=1))
-    weights = (
-        np.floor(np.minimum(1.0, 2000 / norms) * WEIGHT_ONE) if column > 1 else np.full(5000, WEIGHT_ONE)
-    )
-    clipped = np.trunc(exact * weights[:, None] / WEIGHT_ONE).astype(np.int64)
-    expected = (clipped.T @ clipped)[np.triu_indices(20)]
-    assert np.array_equal(second_moments(rows, np.zeros(20, dtype=np.int64), 2000), expected)
-
-
-def test_a_norm_on_an_edge_belongs_to_the_bin_below() -> None:
-    assigned = Assigned(Encoded.of(DENSE), np.zeros((1, 3), dtype=np.int64))
-    chunk = chunk_of(np.array([[5, 0, 0], [6, 0, 0], [500, 0, 0], [0, 0, 0]]), sparse=False)
-    assert NormHistogram(assigned, np.array([0, 5, 10])).of(chunk).tolist() == [[1, 1, 2]]
-
-
-def test_paths_name_the_cells_of_a_halving_tree() -> None:
-    codes = PathCodes(Encoded.of(DENSE), np.array([-8, -8, -8]), np.array([16, 16, 16]), (0, 1, 0))
-    chunk = chunk_of(np.array([[-8, -8, 0], [7, 7, 0], [0, -1, 0], [999, -999, 0], [3, 0, 0]]), sparse=False)
-    assert codes.codes(chunk).tolist() == [0b000, 0b111, 0b100, 0b101, 0b110]
-    assert PrefixCounts(codes, 1, np.array([0b00, 0b10, 0b11])).of(chunk).tolist() == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
