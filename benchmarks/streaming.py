@@ -97,7 +97,7 @@ class Library:
                 session,
                 dataset.id,
                 chunks.chunks(),
-                lambda: {"format": "npy"},
+                {"format": "npy"},
                 actor=self._owner.name,
                 at=now,
             )

@@ -9,6 +9,7 @@ import fcntl
 import socket
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -21,9 +22,7 @@ from sqlalchemy.orm import Session
 import migrations
 from core.privacy import Budget
 from service.datasets import access, grants, lifecycle
-from service.datasets.ingest.batch import Wanted
-from service.datasets.ingest.encode import Upload
-from service.datasets.ingest.pipeline import Pipeline
+from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import Spool
 from service.datasets.wire import Bounds, Box, DatasetBody
 from service.http.wire import BudgetBody
@@ -123,16 +122,13 @@ def _facts() -> DatasetBody:
 
 
 def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller, now: datetime) -> None:
-    """Take the rows the way an upload goes."""
-    spool = Spool(settings.spool_directory, settings.max_upload_bytes)
-    spool.write(_csv())
-    spool.finish()
-    wanted = Wanted(access.domain_of(dataset))
-    upload = Upload(spool, "text/csv", wanted, False, settings.chunk_bytes, None, settings.max_upload_bytes)
-    pipeline = Pipeline(upload).start()
-    report = pipeline.result().report(spool, access.warnings(dataset, wanted.domain))
-    lifecycle.seal(session, dataset.id, pipeline.chunks(), lambda: report, actor=owner.name, at=now)
-    pipeline.close()
+    """Ingest the rows as an upload would."""
+    with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
+        spool.write(_csv())
+        upload = Upload.of(dataset, spool, settings, content_type="text/csv")
+        with closing(encode(upload)) as encoded:
+            report = encoded.report(access.warnings(dataset, upload.expected.domain))
+            lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=owner.name, at=now)
 
 
 def _csv() -> bytes:

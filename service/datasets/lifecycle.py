@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -121,28 +121,25 @@ def seal(
     session: Session,
     dataset_id: int,
     chunks: Iterable[StoredChunk],
-    report: Callable[[], dict[str, Any]],
+    report: dict[str, Any],
     *,
     actor: str,
     at: datetime,
-) -> dict[str, Any]:
-    """Store an upload's chunks and close the dataset to change, in the caller's one transaction.
+) -> None:
+    """Store an upload's chunks and seal the dataset, in the caller's one transaction.
 
-    Chunks may still be in the making; `report` is asked for after the last one. Uploads to one dataset
-    wait for each other; everybody else waits for the moment of sealing alone. Returns the report.
+    Uploads to one dataset wait for each other; everybody else waits for the moment of sealing alone.
     """
     store.wait_for_other_uploads(session, dataset_id)
     require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
     store.store(session, dataset_id, chunks)
-    said = report()
     ledger.lock(session, dataset_id)
     dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
     require_draft(dataset)
-    dataset.state, dataset.sealed_at, dataset.upload = DatasetState.SEALED, at, said
-    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=said["format"])
+    dataset.state, dataset.sealed_at, dataset.upload = DatasetState.SEALED, at, report
+    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
     session.flush()
     faults.reach("upload.sealed")
-    return said
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -16,10 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from service.datasets import access, lifecycle
-from service.datasets.ingest.batch import Wanted
-from service.datasets.ingest.chunks import BegunAgain
-from service.datasets.ingest.encode import Upload
-from service.datasets.ingest.pipeline import Pipeline
+from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import FORMATS, Spool
 from service.datasets.wire import DatasetBody, DatasetFacts, DatasetPage, Retirement, UploadReport
 from service.errors import InvalidRequest
@@ -40,8 +36,6 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictR
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a dataset")]
 
 _WRITE_AT = 1 << 20
-#: From so many bytes on it is known how fast a body arrives.
-_ENOUGH_TO_TELL = 8 << 20
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD_DOCUMENTATION: dict[str, Any] = {
     "requestBody": {
@@ -125,33 +119,19 @@ async def upload_data(
     dataset, earlier = await run_in_threadpool(_find_draft, context, name, caller, announced)
     if earlier is not None:
         return UploadReport.model_validate(earlier)
-    spool = Spool(context.settings.spool_directory, context.settings.max_upload_bytes)
-    upload = Upload(
-        spool,
-        request.headers.get("content-type", ""),
-        Wanted(access.domain_of(dataset), dataset.id_column),
-        on_bad_row == "drop",
-        context.settings.chunk_bytes,
-        context.settings.spool_directory,
-        context.settings.max_upload_bytes,
-    )
-    pipeline = Pipeline(upload).start()
-    storing: asyncio.Task[dict[str, Any]] | None = None
-
-    def begin_to_store() -> None:
-        nonlocal storing
-        store = partial(_store, context, dataset, pipeline, upload, caller, request)
-        storing = asyncio.create_task(to_thread.run_sync(store, limiter=context.storing))
-
-    try:
-        await _receive(request, spool, Pace(context.settings), announced, begin_to_store)
-        assert storing is not None
-        report = await storing
-    finally:
-        spool.abandon()
-        if storing is not None:
-            await asyncio.gather(storing, return_exceptions=True)
-        await run_in_threadpool(pipeline.close)
+    settings = context.settings
+    with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
+        await _receive(request, spool, Pace(settings))
+        spool.check(announced)
+        upload = Upload.of(
+            dataset,
+            spool,
+            settings,
+            content_type=request.headers.get("content-type", ""),
+            drop_bad_rows=on_bad_row == "drop",
+        )
+        store = partial(_store, context, dataset, upload, caller, request)
+        report = await to_thread.run_sync(store, limiter=context.uploads)
     return UploadReport.model_validate(report)
 
 
@@ -166,74 +146,36 @@ def _find_draft(
     return dataset, None
 
 
-async def _receive(
-    request: Request, spool: Spool, pace: Pace, announced: str | None, nearly_there: Callable[[], None]
-) -> None:
-    """Spool the body to disk in large pieces, off the event loop; each is written while the next arrives.
-
-    Calls `nearly_there` once, when the rest should arrive within a moment or has arrived.
-    """
+async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
+    """Spool the body to disk in large pieces, off the event loop."""
     pending: list[bytes] = []
-    held = received = 0
-    size = int(request.headers.get("content-length", "0"))
-    more, told = True, False
-    writing: asyncio.Task[None] | None = None
-    try:
-        while more:
-            message = await pace.next(request.receive)
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            pending.append(message.get("body", b""))
-            held += len(pending[-1])
-            received += len(pending[-1])
-            spool.admit(received)
-            more = message.get("more_body", False)
-            soon = _ENOUGH_TO_TELL <= received < size and pace.seconds(size - received) < 1
-            if not told and (soon or not more):
-                nearly_there()
-                told = True
-            if held >= _WRITE_AT or not more:
-                if writing is not None:
-                    await writing
-                writing = asyncio.create_task(run_in_threadpool(spool.write, *pending))
-                pending, held = [], 0
-    finally:
-        if writing is not None:  # the file must not be closed under it
-            await writing
+    more = True
+    while more:
+        message = await pace.next(request.receive)
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pending.append(message.get("body", b""))
+        more = message.get("more_body", False)
+        if sum(map(len, pending)) >= _WRITE_AT or not more:
+            await run_in_threadpool(spool.write, *pending)
+            pending = []
     faults.reach("upload.received")
-    spool.check(announced)
-    spool.finish()
 
 
 def _store(
-    context: Context, dataset: Dataset, pipeline: Pipeline, upload: Upload, caller: Caller, request: Request
+    context: Context, dataset: Dataset, upload: Upload, caller: Caller, request: Request
 ) -> dict[str, Any]:
-    """Store chunks as they become ready and seal the dataset, in one transaction that begins here.
-
-    It begins when the body is all but whole, so that a slow sender holds no connection to the database.
-    SQLite has one writer at a time: there it begins only when every chunk is ready.
-    """
-    if context.database.is_sqlite:
-        pipeline.result()
-
-    def report() -> dict[str, Any]:
-        encoded = pipeline.result()
+    """Encode an upload, then store it and seal the dataset in one transaction."""
+    with closing(encode(upload)) as encoded:
         faults.reach("upload.encoded")
         if from_thread.run(request.is_disconnected):
             raise ClientDisconnect
-        return encoded.report(upload.spool, access.warnings(dataset, upload.wanted.domain))
-
-    while True:
-        try:
-            with context.database.write() as session:
-                now = context.clock.now()
-                said = lifecycle.seal(
-                    session, dataset.id, pipeline.chunks(), report, actor=caller.name, at=now
-                )
-        except BegunAgain:
-            continue
-        faults.reach("upload.committed")
-        return said
+        report = encoded.report(access.warnings(dataset, upload.expected.domain))
+        with context.database.write() as session:
+            now = context.clock.now()
+            lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=caller.name, at=now)
+    faults.reach("upload.committed")
+    return report
 
 
 def _digest(header: str | None) -> str | None:

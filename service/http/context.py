@@ -19,8 +19,8 @@ from service.operations.settings import Settings
 __all__ = ["Context", "PlanLimiter", "Services"]
 
 _MINUTE = timedelta(minutes=1)
-#: Each holds a connection to the database.
-_STORED_AT_ONCE = 4
+#: Each may use a core and a connection to the database.
+_UPLOADS_AT_ONCE = 4
 
 
 class PlanLimiter:
@@ -54,8 +54,8 @@ class Context:
     settings: Settings
     database: Database
     clock: Clock = field(default_factory=SystemClock)
-    #: Uploads that are being stored have threads of their own: they wait for bodies, which need the others.
-    storing: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_STORED_AT_ONCE))
+    #: Threads that encode and store uploads, apart from those that serve requests.
+    uploads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_UPLOADS_AT_ONCE))
     plans: PlanLimiter = field(init=False)
 
     def __post_init__(self) -> None:

@@ -67,10 +67,6 @@ class Pace:
         self._received += len(message.get("body", b""))
         return message
 
-    def seconds(self, size: int) -> float:
-        """How long so many more bytes will take at the speed of those that have arrived."""
-        return (time.monotonic() - self._started) * size / max(1, self._received)
-
 
 def _head_bytes(scope: Scope) -> int:
     named = sum(len(name) + len(value) + 4 for name, value in scope["headers"])

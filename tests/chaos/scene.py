@@ -126,7 +126,7 @@ class Scene:
             "sha256": "0" * 64,
             "warnings": [],
         }
-        lifecycle.seal(session, dataset.id, stored, lambda: report, actor="carla", at=at)
+        lifecycle.seal(session, dataset.id, stored, report, actor="carla", at=at)
 
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any

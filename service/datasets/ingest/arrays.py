@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from service.datasets.ingest.batch import BadRowList, Batch, Wanted
+from service.datasets.ingest.batch import BadRowList, Batch, Expected
 from service.datasets.ingest.tables import split_bad
 from service.errors import BadFormat, TooLarge
 
@@ -52,12 +52,12 @@ _DAMAGED_ARCHIVE = (
 _MEMBERS = ("data.npy", "indices.npy", "indptr.npy", "shape.npy")
 
 
-def read_npy(file: IO[bytes], wanted: Wanted, bad: BadRowList) -> Iterator[Batch]:
+def read_npy(file: IO[bytes], expected: Expected, bad: BadRowList) -> Iterator[Batch]:
     """Batches of a two-dimensional array of numbers."""
-    if wanted.id_column:
+    if expected.id_column:
         raise BadFormat("an NPY file has no id column; upload CSV, Parquet or Arrow for this dataset")
     array = _map(file)
-    width = len(wanted.columns)
+    width = len(expected.columns)
     if array.ndim == 1 and width == 1:
         array = array.reshape(-1, 1)
     if array.ndim != 2 or array.shape[1] != width:
@@ -73,16 +73,16 @@ def _slices(array: Any, width: int, bad: BadRowList) -> Iterator[Batch]:
 
 
 def read_npz(
-    file: IO[bytes], wanted: Wanted, bad: BadRowList, *, directory: Path | None, most_bytes: int
+    file: IO[bytes], expected: Expected, bad: BadRowList, *, directory: Path | None, most_bytes: int
 ) -> Iterator[Batch]:
     """Batches of a CSR matrix; its members are unpacked to disk, not to memory."""
-    if wanted.domain.kind != "sparse":
+    if expected.domain.kind != "sparse":
         raise BadFormat("an NPZ file holds a sparse matrix, but the dataset is not sparse; upload NPY or CSV")
-    if wanted.id_column:
+    if expected.id_column:
         raise BadFormat("an NPZ file has no id column; this dataset cannot take one")
     with tempfile.TemporaryDirectory(dir=directory, prefix="cairn-npz-") as folder:
         parts = {name: _map_path(path) for name, path in _unpack(file, Path(folder), most_bytes).items()}
-        yield from _csr_slices(parts, wanted, bad)
+        yield from _csr_slices(parts, expected, bad)
 
 
 def _unpack(file: IO[bytes], folder: Path, most_bytes: int) -> dict[str, Path]:
@@ -110,11 +110,11 @@ def _unpack(file: IO[bytes], folder: Path, most_bytes: int) -> dict[str, Path]:
     return paths
 
 
-def _csr_slices(parts: dict[str, Any], wanted: Wanted, bad: BadRowList) -> Iterator[Batch]:
+def _csr_slices(parts: dict[str, Any], expected: Expected, bad: BadRowList) -> Iterator[Batch]:
     shape, indptr = np.array(parts["shape.npy"]), parts["indptr.npy"]
     indices, data = parts["indices.npy"], parts["data.npy"]
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape[1]) != len(wanted.columns):
-        raise BadFormat(f"the matrix must have {len(wanted.columns)} columns")
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape[1]) != len(expected.columns):
+        raise BadFormat(f"the matrix must have {len(expected.columns)} columns")
     rows = int(shape[0])
     whole = all(part.ndim == 1 for part in (indptr, indices, data)) and indptr.dtype.kind in "iu"
     if not whole or len(indptr) != rows + 1 or len(indices) != len(data) or indices.dtype.kind not in "iu":

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from core.data import Domain
 from service.errors import BadRows
 
-__all__ = ["BadRowList", "Batch", "Wanted"]
+__all__ = ["BadRowList", "Batch", "Expected"]
 
 _REPORTED = 100
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Expected:
     """What a dataset takes from a file."""
 
     domain: Domain

@@ -1,7 +1,7 @@
 """Rows of CSV files: a fast reader for files without fault, and a careful one that finds bad lines.
 
-The fast reader (pyarrow) goes through the file in blocks. At the first thing it cannot take it gives
-up and the careful reader goes through the whole file from the start, so that both agree on every row.
+The fast reader (pyarrow) goes through the file in blocks. It gives up at the first thing it cannot read, and
+the careful reader goes through the whole file from the start, so that both agree on every row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -17,17 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from service.datasets.ingest.ahead import ahead
-from service.datasets.ingest.batch import BadRowList, Batch, Wanted
+from service.datasets.ingest.batch import BadRowList, Batch, Expected
 from service.datasets.ingest.columns import Matched, match_columns
 from service.errors import BadFormat
 
-__all__ = ["Quoted", "Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
+__all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
 
 _BLOCK = 1 << 20
-_BLOCKS_AHEAD = 4
-_SLAB = 4 << 20
-_BOM = b"\xef\xbb\xbf"
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
 _ROWS_PER_BATCH = 8192
@@ -36,12 +31,8 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 csv.field_size_limit(_LONGEST_RECORD)
 
 
-class Quoted(Exception):
-    """A file that was read as if it held no quotes holds one."""
-
-
 class Unclean(Exception):
-    """The fast reader met something that only the careful one can judge."""
+    """The fast reader met something that it cannot read as a good row."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +44,8 @@ class Header:
     matched: Matched
 
 
-def read_header(file: IO[bytes], wanted: Wanted) -> Header:
-    """Read and match the header; a file of numbers alone has none and is taken in the dataset's order."""
-    file.seek(0)
+def read_header(file: IO[bytes], expected: Expected) -> Header:
+    """Read and match the header; a file of numbers alone has none and is in the dataset's order."""
     reader = csv.reader(_Lines(file, _HEADER_BLOCK))
     try:
         first = next(reader, None)
@@ -64,84 +54,37 @@ def read_header(file: IO[bytes], wanted: Wanted) -> Header:
     if first is None or not any(first):
         raise BadFormat("the first line is empty; put the names of the columns there, separated by commas")
     names = tuple(name.strip() for name in first)
-    if wanted.positional and wanted.id_column is None and all(_NUMBER.fullmatch(name) for name in names):
+    if expected.positional and expected.id_column is None and all(_NUMBER.fullmatch(name) for name in names):
         generic = (
-            tuple(wanted.columns)
-            if len(names) == len(wanted.columns)
+            tuple(expected.columns)
+            if len(names) == len(expected.columns)
             else tuple(f"column {i}" for i in names)
         )
-        return Header(generic, 0, match_columns(generic, wanted))
-    return Header(names, reader.line_num, match_columns(names, wanted))
+        return Header(generic, 0, match_columns(generic, expected))
+    return Header(names, reader.line_num, match_columns(names, expected))
 
 
-def read_csv_fast(file: IO[bytes], header: Header, *, quoted: bool) -> Iterator[Batch]:
-    """Batches of a file in which every row is good; Unclean at the first doubt.
+def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
+    """Return batches of a file in which every row is good; Unclean at the first doubt.
 
-    Unless it is `quoted`, every line end of the file ends a row, so that many rows can be parsed at once; and
-    Quoted is raised where it holds a quote after all. The file must be this reader's alone: given up, it may
-    still read ahead for a while.
+    The file must be this reader's alone: dropped, it may still read ahead for a while.
     """
-    file.seek(0)
     keys = [str(place) for place in range(len(header.names))]
     matched = header.matched
     values = [keys[place] for place in matched.positions]
     person = [] if matched.person is None else [keys[matched.person]]
     types: dict[str, pa.DataType] = dict.fromkeys(values, pa.float64()) | dict.fromkeys(person, pa.string())
-    convert = arrow_csv.ConvertOptions(column_types=types, include_columns=values + person)
-    read = _read_quoted if quoted else _read_plain
     try:
-        # Parsed by one thread while another makes rows of what was parsed before.
-        with closing(ahead(read(file, keys, header.lines, convert), _BLOCKS_AHEAD)) as blocks:
-            for block in blocks:
-                yield _clean(block, len(values), bool(person))
+        blocks = arrow_csv.open_csv(
+            pa.PythonFile(file, mode="r"),
+            read_options=arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=header.lines),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=values + person),
+        )
+        for block in blocks:
+            yield _clean(block, len(values), bool(person))
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unclean from error
-
-
-def _read_quoted(file: IO[bytes], keys: list[str], skip: int, convert: Any) -> Iterator[Any]:
-    yield from arrow_csv.open_csv(
-        pa.PythonFile(file, mode="r"),
-        read_options=arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=skip),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-        convert_options=convert,
-    )
-
-
-def _read_plain(file: IO[bytes], keys: list[str], skip: int, convert: Any) -> Iterator[Any]:
-    """Blocks of whole lines, each parsed with all cores."""
-    rest = b""
-    parse = arrow_csv.ParseOptions(quote_char=False)
-    while True:
-        piece = file.read(_SLAB)
-        if piece.find(b'"', _end_of_lines(piece, skip)) >= 0:
-            raise Quoted
-        cut = piece.rfind(b"\n") + 1 if piece else 0
-        if piece and not cut and len(rest) + len(piece) > 2 * _SLAB:
-            raise Unclean  # lines without end; the careful reader says where
-        whole = rest + piece[:cut] if cut or not piece else b""
-        rest = piece[cut:] if cut else rest + piece
-        if whole.strip(b"\r\n"):
-            if not skip and whole.startswith(_BOM):
-                raise Unclean  # in the middle of a file it is a fault, which the parser would pass over
-            options = arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=skip)
-            table = arrow_csv.read_csv(
-                pa.BufferReader(whole), read_options=options, parse_options=parse, convert_options=convert
-            )
-            yield from table.to_batches()
-            skip = 0
-        if not piece:
-            return
-
-
-def _end_of_lines(piece: bytes, lines: int) -> int:
-    """Where so many lines end that were read already, and may hold quotes; 0 where it is not clear."""
-    end = 0
-    for _ in range(lines):
-        end = piece.find(b"\n", end) + 1
-        if end == 0:
-            return 0
-    passed = piece[:end]
-    return end if passed.count(b"\r") == passed.count(b"\r\n") else 0
 
 
 def _clean(block: Any, width: int, has_person: bool) -> Batch:
@@ -164,8 +107,7 @@ def _clean(block: Any, width: int, has_person: bool) -> Batch:
 
 
 def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iterator[Batch]:
-    """Batches of the good rows, the bad ones noted with the line they begin on."""
-    file.seek(0)
+    """Return batches of the good rows, the bad ones noted with the line they begin on."""
     lines = _Lines(file)
     reader = csv.reader(lines)
     rows: list[list[float]] = []

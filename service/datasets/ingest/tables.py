@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
 from service.datasets.ingest.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.batch import BadRowList, Batch, Wanted
+from service.datasets.ingest.batch import BadRowList, Batch, Expected
 from service.datasets.ingest.columns import Matched, match_columns
 from service.errors import BadFormat
 
@@ -32,13 +32,13 @@ _ARROW_FILE = b"ARROW1"
 _DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError)
 
 
-def read_parquet(file: IO[bytes], wanted: Wanted, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
+def read_parquet(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
     """The columns of a Parquet file and its batches, some rows of a row group at a time."""
     try:
         opened = parquet.ParquetFile(file, pre_buffer=False)
         schema = opened.schema_arrow
         names, types = schema.names, schema.types
-        matched = match_columns(names, wanted)
+        matched = match_columns(names, expected)
         _require_kinds(names, types, matched)
         if matched.person is not None and _has_lengths(types[matched.person]):
             # A name that repeats is then held once, not once per row.
@@ -59,7 +59,7 @@ def _parquet_batches(opened: Any, names: list[str], matched: Matched, bad: BadRo
         first += block.num_rows
 
 
-def read_arrow(file: IO[bytes], wanted: Wanted, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
+def read_arrow(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
     """The columns of an Arrow file or stream and its batches; a file is read as the stream it holds."""
     try:
         # Mapped, not read: a batch that is not compressed takes no memory, whatever its size.
@@ -72,7 +72,7 @@ def read_arrow(file: IO[bytes], wanted: Wanted, bad: BadRowList) -> tuple[Matche
         names, types = schema.names, schema.types
     except _DAMAGE as error:
         raise BadFormat("the file cannot be read as Arrow; is it whole?") from error
-    matched = match_columns(names, wanted)
+    matched = match_columns(names, expected)
     _require_kinds(names, types, matched)
     return matched, _arrow_batches(buffer, _chosen(names, matched), matched, bad)
 
