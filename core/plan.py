@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from core.data import Domain, domain_from_json
+from core.data import Domain, SiteFacts, Sites
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms import CoverageChoice, Mechanism, mechanism_from_json, mechanism_to_json
 from core.privacy import (
@@ -31,7 +31,7 @@ from core.privacy import (
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,8 @@ class Plan:
     forecast: Mapping[str, Any] = field(default_factory=dict)
     work: Work = Work(0.0, 0.0)
     reason: str = ""
+    #: Public sites, for algorithms that choose among them; their facts are enough for a plan, not for a run.
+    sites: Sites | SiteFacts | None = None
 
     def __post_init__(self) -> None:
         if len({step.name for step in self.steps}) != len(self.steps):
@@ -179,8 +181,16 @@ class Plan:
                 return step
         raise PlanViolation(f"the plan has no step named {name!r}")
 
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The public inputs, named by their digests: the domain, and sites where the algorithm takes some."""
+        named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
+        if self.sites is not None:
+            named["sites"] = self.sites.facts(self.domain).to_json()
+        return named
+
     def to_json(self) -> dict[str, Any]:
-        """The receipt: everything that was promised, and nothing about rows."""
+        """Everything that is promised, and nothing about rows; public inputs stand in it by their digests."""
         rows = self.domain.rows_per_person
         return {
             "format": FORMAT,
@@ -188,7 +198,7 @@ class Plan:
             "objective": self.objective,
             "k": self.k,
             "reason": self.reason,
-            "domain": self.domain.to_json(),
+            "inputs": self.inputs,
             "privacy": {
                 "epsilon": self.budget.epsilon_text,
                 "delta": self.budget.delta_text,
@@ -205,22 +215,32 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+    def from_json(cls, data: Mapping[str, Any], domain: Domain, sites: Sites | None = None) -> Plan:
+        """Read a plan with the public inputs that it names; PlanViolation if they are others.
+
+        Without its sites a plan can be read but not run.
+        """
         if data["format"] != FORMAT:
             raise PlanViolation(f"this version reads plans of format {FORMAT} only")
+        named = data["inputs"].get("sites")
+        facts = SiteFacts(**named) if named else None
         privacy, work = data["privacy"], data["work"]
-        return cls(
+        plan = cls(
             algorithm=data["algorithm"],
             objective=data["objective"],
             k=data["k"],
-            domain=domain_from_json(data["domain"]),
+            domain=domain,
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
             forecast=data["forecast"],
             work=Work(work["operations"], work["memory_bytes"]),
             reason=data["reason"],
+            sites=facts if sites is None else sites,
         )
+        if plan.inputs != data["inputs"]:
+            raise PlanViolation("these are not the public inputs that the plan was made for")
+        return plan
 
     @cached_property
     def digest(self) -> str:

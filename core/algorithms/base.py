@@ -13,7 +13,8 @@ from core.algorithms.options import Option, read_options
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
-from core.data import Dense, Domain, Ids, Sites, read_sites
+from core.data import Dense, Domain, Ids, Sites, choose_sites
+from core.errors import PlanViolation
 from core.plan import Plan, Request, Step, Work
 from core.probe import Probe
 
@@ -76,8 +77,19 @@ class Algorithm(ABC):
 
     def plan(self, domain: Domain, request: Request) -> Plan:
         """Make a plan: a pure function of public numbers."""
-        parameters = self.parameters(domain, request, read_options(self.options, request.options))
-        draft = Plan(self.name, request.objective, request.k, domain, request.budget, (), parameters)
+        options = read_options(self.options, request.options)
+        if "sites" in options:
+            options["sites"] = choose_sites(domain, options["sites"], request.k)
+        draft = Plan(
+            self.name,
+            request.objective,
+            request.k,
+            domain,
+            request.budget,
+            steps=(),
+            parameters=self.parameters(domain, request, options),
+            sites=options.get("sites"),
+        )
         steps = tuple(step for block in self.blocks(draft) for step in block.steps())
         return replace(draft, steps=steps, forecast=self.forecast(draft, steps), work=self.work(draft))
 
@@ -107,12 +119,15 @@ class SiteAlgorithm(Algorithm):
         }
 
     def sites(self, plan: Plan) -> Sites:
-        return read_sites(plan.domain, plan.parameters["sites"], plan.k)
+        """The sites themselves, for a run."""
+        if not isinstance(plan.sites, Sites):
+            raise PlanViolation("this plan was read without its sites and cannot be run")
+        return plan.sites
 
     def count(self, plan: Plan) -> int:
         """How many sites there are."""
-        given = plan.parameters["sites"]
-        return len(given["matrix" if given["kind"] == "distances" else "points"])
+        assert plan.sites is not None  # `plan` puts them in
+        return len(plan.sites)
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
         """Nothing: sites are chosen, and how good the choice is depends on the records."""

@@ -12,7 +12,7 @@ from core.algorithms.options import Option
 from core.blocks.base import Clusters
 from core.blocks.local_search import LocalSearch
 from core.blocks.selection import LIMIT
-from core.data import Domain, Ids, read_sites
+from core.data import Domain, Ids
 from core.plan import Plan, Request, Work
 from core.probe import Probe
 from core.views import SiteDistances
@@ -30,10 +30,9 @@ class Gupta(SiteAlgorithm):
     )
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        sites = read_sites(domain, options["sites"], request.k)
         swaps = options["swaps"] if options["swaps"] is not None else 2 * request.k
-        _work(domain, request.k, len(sites), swaps).require_within(LIMIT)
-        return {"swaps": swaps, "sites": sites.to_json(), "sites_digest": sites.digest}
+        _work(domain, request.k, len(options["sites"]), swaps).require_within(LIMIT)
+        return {"swaps": swaps}
 
     def blocks(self, plan: Plan) -> tuple[LocalSearch]:
         return (LocalSearch(plan.shares(with_choices=True), 1.0, plan.parameters["swaps"], noun="site"),)

@@ -12,7 +12,7 @@ from core.algorithms.options import Option, coverage_options
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.coverage import SiteBalls
-from core.data import Domain, read_sites
+from core.data import Domain
 from core.errors import InvalidRequest
 from core.plan import Plan, Request, Work
 from core.postprocessing.medoids import weighted_medoids
@@ -47,15 +47,13 @@ class Jones(SiteAlgorithm):
     )
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        sites = read_sites(domain, options["sites"], request.k)
         if options["accounting"] != "pure" and request.budget.is_pure:
             raise InvalidRequest(
                 f"accounting {options['accounting']} needs a delta above zero", parameter="options.accounting"
             )
-        radii = growing_radii(SiteDistances.of(domain, sites).reach, SPAN, options["growth"])
+        radii = growing_radii(options["sites"].facts(domain).reach, SPAN, options["growth"])
         public = {
-            **options,
-            "sites": sites.to_json(),
+            **{name: value for name, value in options.items() if name != "sites"},
             "power": options["power"] or (1 if request.objective == "medians" else 2),
             "rounds": options["rounds"] or min(2 * request.k, MOST_ROUNDS),
             "radii": list(radii),

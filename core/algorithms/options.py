@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.data import SiteFacts, Sites
 from core.errors import InvalidRequest
 
 _NOUNS = {int: "a whole number", float: "a number", str: "a string", dict: "an object"}
@@ -42,9 +43,9 @@ class Option:
                 raise wrong
             return value
         if self.kind is dict:
-            if not isinstance(value, Mapping):
+            if not isinstance(value, Mapping | Sites | SiteFacts):
                 raise wrong
-            return dict(value)
+            return value
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise wrong
         if self.kind is int and not isinstance(value, int):

@@ -115,7 +115,7 @@ class SiteDistances(View):
             unit = EARTH_RADIUS_KM * math.pi / UNITS
             return cls(domain.fingerprint, points, "great-circle", UNITS, unit, tables)
         points = domain.encode_points(sites.numbers)
-        return cls(domain.fingerprint, points, "euclidean", _farthest(domain, points), 1.0)
+        return cls(domain.fingerprint, points, "euclidean", sites.reach(domain), 1.0)
 
     @property
     def count(self) -> int:
@@ -175,14 +175,3 @@ class SiteDistances(View):
             self.tables[2][longitude],
             self.tables[3][longitude],
         )
-
-
-def _farthest(domain: Dense, points: Integers) -> int:
-    """How far a record inside the bounds can lie from a site, in whole encoded units."""
-    if domain.bounds_units is None:
-        longest = float(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1)).max()) + UNITS
-    else:
-        low, high = domain.bounds_units
-        away = np.maximum(np.abs(points - low), np.abs(points - high))
-        longest = float(np.sqrt((away**2).sum(axis=1)).max())
-    return math.ceil(min(longest, 2.0 * UNITS + 2 * math.sqrt(domain.dimension)))

@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from core.algorithms import registry
 from core.algorithms.base import Clustering
-from core.data import DataSource
+from core.data import DataSource, domain_from_json
 from core.plan import Plan
+from service.datasets import sites
 from service.jobs.executors import make_executor
 from service.jobs.queue import Claim
 from service.jobs.receipts import make_receipt
@@ -28,10 +29,10 @@ __all__ = ["can_run", "chunks_read", "execute"]
 Listener = Callable[[str, int, int], None]
 
 
-def can_run(stored: dict[str, Any]) -> bool:
+def can_run(stored: dict[str, Any], domain: dict[str, Any]) -> bool:
     """True when this version of the software still understands a stored plan, to the last digit."""
     try:
-        plan = Plan.from_json(stored)
+        plan = Plan.from_json(stored, domain_from_json(domain))
         registry.get(plan.algorithm)
     except Exception:  # whatever it is, it is known before the charge and before a row is read
         return False
@@ -42,7 +43,7 @@ def execute(
     held: Claim, database: Database, settings: Settings, listener: Listener
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Carry a job's plan out; returns what it released, and the receipt."""
-    plan = Plan.from_json(held.plan)
+    plan = _plan(held, database)
     faults.reach("execute.begun")
     with make_executor(settings) as executor:
         clustering = registry.run(plan, _source(held, plan, database, settings), executor, listener)
@@ -50,6 +51,13 @@ def execute(
     job, dataset, analyst = database.patiently(lambda session: _public_facts(session, held))
     receipt = make_receipt(job, dataset, plan, analyst)
     return _body(job, dataset, clustering, receipt), receipt
+
+
+def _plan(held: Claim, database: Database) -> Plan:
+    """Read a job's plan with its public inputs."""
+    named = held.plan["inputs"].get("sites")
+    public_sites = named and database.patiently(lambda session: sites.load(session, held.dataset_id, named))
+    return Plan.from_json(held.plan, domain_from_json(held.domain), public_sites)
 
 
 def _public_facts(session: Session, held: Claim) -> tuple[Job, Dataset, str]:

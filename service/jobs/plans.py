@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.data import Domain
+from core.data import Domain, SiteFacts
+from core.errors import WorkLimitExceeded
 from core.plan import Plan, Request, Work
 from core.privacy import Budget, default_delta
 from service import ledger
@@ -24,13 +25,16 @@ __all__ = ["make_plan", "options_of", "quote"]
 
 #: Longest text of a request whose plan is cached; longer ones name many sites and are rarely repeated.
 _LONGEST_CACHED = 4096
+#: Longest text of a plan that is stored with a job; its public inputs stand in it by digest.
+_LONGEST_PLAN = 64 << 10
 
 
 def options_of(session: Session, dataset: Dataset, body: PlanBody) -> dict[str, Any]:
-    """Return a request's options, with the site set that it names filled in."""
+    """Return a request's options, with the facts of the site set that it names filled in."""
     if body.sites is None:
+        sites.require_short(body.options.get("sites"))
         return dict(body.options)
-    return {**body.options, "sites": sites.as_option(sites.find(session, dataset, body.sites))}
+    return {**body.options, "sites": sites.facts_of(dataset, sites.find(session, dataset, body.sites))}
 
 
 def make_plan(dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str, Any], work: Work) -> Plan:
@@ -38,17 +42,24 @@ def make_plan(dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str,
     lifecycle.require_sealed(dataset)
     domain = access.domain_of(dataset)
     budget = _budget(dataset, grant, body, domain.size)
-    request = {"k": body.k, "objective": body.objective, "algorithm": body.algorithm, "options": options}
+    named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
+    rest = {name: value for name, value in options.items() if value is not named}
+    request = {"k": body.k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
     text = json.dumps(request, sort_keys=True)
-    plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, budget)
+    plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
     plan.work.require_within(work)
+    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
+        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
     return plan
 
 
 @lru_cache(maxsize=1024)
-def _plan(domain: Domain, request: str, budget: Budget) -> Plan:
+def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
-    return registry.plan(domain, Request(budget=budget, **json.loads(request)))
+    asked = json.loads(request)
+    if sites is not None:
+        asked["options"]["sites"] = sites
+    return registry.plan(domain, Request(budget=budget, **asked))
 
 
 def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int) -> Budget:
@@ -84,7 +95,7 @@ def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[
         if fits
     }
     return {
-        "plan": plan.to_json(),
+        "plan": {**plan.to_json(), "domain": plan.domain.to_json()},
         "digest": plan.digest,
         "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
         "fits": fits,

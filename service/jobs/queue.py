@@ -48,6 +48,7 @@ class Claim:
     claimed_at: datetime
     release_ticks: bool
     plan: dict[str, Any]
+    domain: dict[str, Any]
     request: dict[str, Any]
 
 
@@ -57,7 +58,7 @@ def claim(
     worker: str,
     now: datetime,
     lease: timedelta,
-    can_run: Callable[[dict[str, Any]], bool],
+    can_run: Callable[[dict[str, Any], dict[str, Any]], bool],
 ) -> Claim | None:
     """Take the oldest job that may run, and charge it in the same transaction; None when there is none.
 
@@ -101,6 +102,7 @@ def claim(
         job.claimed_at,
         dataset.release_ticks,
         job.plan,
+        dataset.domain,
         job.request,
     )
 
@@ -112,14 +114,15 @@ def _charge(
     *,
     worker: str,
     now: datetime,
-    can_run: Callable[[dict[str, Any]], bool],
+    can_run: Callable[[dict[str, Any], dict[str, Any]], bool],
 ) -> bool:
     """Charge a queued job, or end it with its reservation void when it may not run."""
+    understood = can_run(job.plan, dataset.domain)  # before the accounts are locked
     accounts = None if job.rehearsal else ledger.lock(session, job.dataset_id, job.grant_id)
     session.refresh(dataset)
     grant = session.get_one(Grant, job.grant_id, populate_existing=True)
     allowed = dataset.state == DatasetState.SEALED and grant.revoked_at is None
-    if allowed and can_run(job.plan):
+    if allowed and understood:
         if accounts is not None:
             ledger.charge(session, accounts, job.id, actor=worker, at=now)
         return True

@@ -16,9 +16,10 @@ from typing import Any
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from core.data import Sites
 from core.plan import Plan, Work
 from service import ledger
-from service.datasets import access, lifecycle
+from service.datasets import access, lifecycle, sites
 from service.errors import (
     BudgetExhausted,
     CapExhausted,
@@ -114,6 +115,10 @@ def reserve_and_enqueue(
         return Submission(earlier, dataset, replayed=True)
     lifecycle.require_sealed(dataset)
     _require_quota(session, caller, body, limits, now)
+    request = body.model_dump(mode="json", exclude_none=True)
+    if isinstance(plan.sites, Sites):  # sent with the request: stored once, named by digest everywhere else
+        sites.store_unnamed(session, dataset, plan.sites, at=now)
+        request["options"]["sites"] = plan.inputs["sites"]
     cost = NOTHING if body.rehearsal else accountants.cost_of(dataset.accountant, plan)
     job = Job(
         id=str(uuid.uuid4()),
@@ -121,7 +126,7 @@ def reserve_and_enqueue(
         principal_id=caller.id,
         grant_id=grant.id,
         rehearsal=body.rehearsal,
-        request=body.model_dump(mode="json", exclude_none=True),
+        request=request,
         plan=plan.to_json(),
         plan_digest=plan.digest,
         loss_units=cost.loss,

@@ -174,22 +174,28 @@ class DatasetChunk(Base):
 
 
 class SiteSet(Base):
-    """Public sites of a facility-location problem: coordinates, latitudes and longitudes, or distances."""
+    """Public sites of a facility-location problem: coordinates, latitudes and longitudes, or distances.
+
+    Plans name a set by its digest. A set without a name was sent with a job and is stored once.
+    """
 
     __tablename__ = "site_sets"
 
     id: Mapped[int] = mapped_column(Key, primary_key=True)
     dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"))
-    name: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str | None] = mapped_column(String(64))
     kind: Mapped[str] = mapped_column(String(16))
     count: Mapped[int] = mapped_column(Integer)
     width: Mapped[int] = mapped_column(Integer)
     digest: Mapped[str] = mapped_column(String(64))
-    payload: Mapped[bytes]
+    #: How far a record can lie from a site; unknown for sets that were stored before revision 0004.
+    reach: Mapped[int | None] = mapped_column(Integer)
+    payload: Mapped[bytes] = mapped_column(deferred=True)
     created_at: Mapped[datetime]
 
     __table_args__ = (
         UniqueConstraint("dataset_id", "name"),
+        Index("ix_site_sets_digest", "dataset_id", "digest"),
         CheckConstraint("kind IN ('coordinates', 'great-circle', 'distances')", name="kind"),
     )
 

@@ -64,16 +64,16 @@ def _cancel(session: Session, given: Given) -> None:
 
 
 def _claim(session: Session, given: Given) -> None:
-    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: True)
+    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda *_: True)
 
 
 def _refuse_to_run(session: Session, given: Given) -> None:
-    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: False)
+    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda *_: False)
 
 
 def _take_over(session: Session, given: Given) -> None:
     later = SystemClock().now() + 2 * LEASE
-    queue.claim(session, worker="w2", now=later, lease=LEASE, can_run=lambda _plan: True)
+    queue.claim(session, worker="w2", now=later, lease=LEASE, can_run=lambda *_: True)
 
 
 def _beat(session: Session, given: Given) -> None:
@@ -186,7 +186,7 @@ def _prepare(scene: Scene, accountant: str, needs: str) -> Given:
     if needs == "claimed":
         with scene.database.write() as session:
             given.held = queue.claim(
-                session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: True
+                session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda *_: True
             )
     return given
 

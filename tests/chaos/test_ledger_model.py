@@ -264,7 +264,7 @@ class Books(RuleBasedStateMachine):
         held = None
         with self.transaction(crash) as session:
             held = queue.claim(
-                session, worker="w", now=self.now, lease=LEASE, can_run=lambda _plan: understood < 9
+                session, worker="w", now=self.now, lease=LEASE, can_run=lambda *_: understood < 9
             )
         job = next((job for job in self.jobs if self.may_be_claimed(job)), None)
         if crash or job is None:

@@ -75,7 +75,7 @@ def test_a_plan_is_a_pure_function_of_public_numbers(
     )
     assert first.digest == second.digest
     assert first.composition.within(budget)
-    again = Plan.from_json(json.loads(json.dumps(first.to_json(), allow_nan=False)))
+    again = Plan.from_json(json.loads(json.dumps(first.to_json(), allow_nan=False)), domain)
     assert again.digest == first.digest
     assert again.composition == first.composition
 

@@ -14,7 +14,7 @@ from tests.support.postgres import Server
 from tests.support.service import House
 
 #: False once the format of plans has been raised: queued jobs of the old format then end void.
-OLD_PLANS_RUN = True
+OLD_PLANS_RUN = False
 
 
 @pytest.fixture(params=product(folders(), KINDS), ids="-".join)

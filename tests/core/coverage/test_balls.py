@@ -23,14 +23,14 @@ def source(chunk_rows: int | None = None) -> ArraySource:
 
 def matrix() -> SiteBalls:
     between = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}, 1))
+    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}))
     return SiteBalls(sites, (0, UNITS // 8, 3 * UNITS // 8))
 
 
 def on_the_map(metric: str) -> SiteBalls:
     points = np.random.default_rng(9).uniform(-0.9, 0.9, size=(30, 2))
     given = {"kind": "coordinates", "metric": metric, "points": points.tolist()}
-    sites = SiteDistances.of(DOMAIN, read_sites(DOMAIN, given, 1))
+    sites = SiteDistances.of(DOMAIN, read_sites(DOMAIN, given))
     return SiteBalls(sites, (60, 120, 400) if metric == "great-circle" else (2000, 4000, 50000))
 
 

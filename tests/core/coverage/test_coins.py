@@ -37,7 +37,7 @@ def balls() -> Balls:
 
 def matrix() -> SiteBalls:
     between = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}, 1))
+    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}))
     return SiteBalls(sites, (0, UNITS // 8, 3 * UNITS // 8))
 
 

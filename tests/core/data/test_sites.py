@@ -1,12 +1,16 @@
 """Public sites are checked before use."""
 
+import json
 import math
 from typing import Any
 
 import pytest
 
-from core.data import Dense, Ids, Sparse, read_sites
-from core.errors import InvalidRequest
+from core.algorithms import registry
+from core.data import ArraySource, Dense, Ids, Sparse, choose_sites, read_sites
+from core.errors import InvalidRequest, PlanViolation
+from core.plan import Plan, Request
+from core.privacy import Budget
 
 PLANE = Dense.box([0, 0], [10, 10], size=100)
 
@@ -47,12 +51,49 @@ REFUSED = [
 @pytest.mark.parametrize(("domain", "given", "k", "words"), REFUSED, ids=[case[3] for case in REFUSED])
 def test_wrong_sites_are_refused_by_name(domain: Any, given: Any, k: int, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as refusal:
-        read_sites(domain, given, k)
+        choose_sites(domain, given, k)
     assert refusal.value.parameter == "options.sites"
 
 
-def test_sites_survive_their_json_and_have_a_digest_of_their_own() -> None:
-    sites = read_sites(PLANE, coordinates([1, 1], [2, 3]), 2)
-    again = read_sites(PLANE, sites.to_json(), 2)
-    assert again.digest == sites.digest
-    assert read_sites(PLANE, coordinates([1, 1], [2, 4]), 2).digest != sites.digest
+def test_a_digest_names_every_number_of_a_set() -> None:
+    sites = read_sites(PLANE, coordinates([1, 1], [2, 3]))
+    assert read_sites(PLANE, coordinates([1, 1], [2, 3])).digest == sites.digest
+    assert read_sites(PLANE, coordinates([1, 1], [2, 4])).digest != sites.digest
+
+
+def test_the_facts_of_a_set_plan_as_the_set_itself_does() -> None:
+    sites = read_sites(PLANE, coordinates([1, 1], [2, 3], [7, 7]))
+    facts = sites.facts(PLANE)
+    assert choose_sites(PLANE, facts, 3) is facts
+    with pytest.raises(InvalidRequest, match="3 sites cannot hold k = 4"):
+        choose_sites(PLANE, facts, 4)
+    for algorithm in ("gupta", "jones"):
+        whole, named = (
+            registry.plan(PLANE, Request(2, Budget.of(1), "medians", algorithm, {"sites": given}))
+            for given in (sites, facts)
+        )
+        assert whole.digest == named.digest
+
+
+def test_checked_sites_of_another_kind_of_data_are_refused() -> None:
+    """Otherwise rows would be looked up in a table that is not theirs, and fail by their contents."""
+    matrix = read_sites(NAMED, {"kind": "distances", "matrix": MATRIX})
+    with pytest.raises(InvalidRequest, match="site numbers"):
+        choose_sites(PLANE, matrix, 1)
+    with pytest.raises(InvalidRequest, match="one row for each of the 4"):
+        choose_sites(Ids(count=4, size=9), matrix, 1)
+
+
+def test_a_plan_takes_only_the_inputs_that_it_names() -> None:
+    sites, others = (read_sites(PLANE, coordinates([1, 1], [2, last])) for last in (3, 4))
+    plan = registry.plan(PLANE, Request(2, Budget.of(1), "medians", "gupta", {"sites": sites}))
+    stored = json.loads(json.dumps(plan.to_json()))
+    assert "points" not in json.dumps(stored)
+    assert Plan.from_json(stored, PLANE, sites).digest == plan.digest
+    with pytest.raises(PlanViolation, match="not the public inputs"):
+        Plan.from_json(stored, PLANE, others)
+    with pytest.raises(PlanViolation, match="not the public inputs"):
+        Plan.from_json(stored, Dense.box(0, 11, dimension=2, size=9), sites)
+    unread = Plan.from_json(stored, PLANE)
+    with pytest.raises(PlanViolation, match="without its sites"):
+        registry.run(unread, ArraySource(PLANE, [[1.0, 1.0]]))

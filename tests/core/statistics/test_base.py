@@ -126,7 +126,7 @@ def known_kinds() -> set[str]:
     return {s.kind for s in kinds if hasattr(s, "shape")}  # not those over families too large to list
 
 
-SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]}, 1)
+SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]})
 
 BY_SITE = SiteCounts(SiteDistances.of(DENSE, SITES), np.array([0, 2]))
 

@@ -24,7 +24,7 @@ def coordinates(*points: list[float], metric: str = "euclidean") -> dict[str, An
 
 
 def test_euclidean_distances_are_integer_square_roots_within_reach() -> None:
-    sites = read_sites(PLANE, coordinates([0, 0], [10, 10], [5, 5]), 1)
+    sites = read_sites(PLANE, coordinates([0, 0], [10, 10], [5, 5]))
     view = SiteDistances.of(PLANE, sites)
     rows = PLANE.encode(np.random.default_rng(1).uniform(0, 10, size=(200, 2)))
     found = view.distances(rows)
@@ -37,7 +37,7 @@ def test_euclidean_distances_are_integer_square_roots_within_reach() -> None:
 
 def test_great_circle_distances_are_arcs_in_kilometres() -> None:
     places = [[51.4779, 0.0], [-33.8688, 151.2093], [90.0, 0.0], [-51.4779, -180.0]]
-    view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric="great-circle"), 1))
+    view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric="great-circle")))
     found = view.distances(GLOBE.encode(np.array([[51.4779, 0.0]])))[0] * view.unit
     expected = [0.0, 17_000.0, EARTH_RADIUS_KM * math.radians(90 - 51.4779), EARTH_RADIUS_KM * math.pi]
     assert found == pytest.approx(expected, abs=30)  # an encoded step of latitude is about a kilometre
@@ -49,14 +49,14 @@ def test_distances_do_not_depend_on_which_records_are_asked_together() -> None:
     places = draw.uniform([-90, -180], [90, 180], size=(30, 2)).tolist()
     rows = GLOBE.encode(draw.uniform([-90, -180], [90, 180], size=(101, 2)))
     for metric in ("great-circle", "euclidean"):
-        view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric=metric), 1))
+        view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric=metric)))
         together = view.distances(rows)
         alone = np.concatenate([view.distances(rows[i : i + 1]) for i in range(len(rows))])
         assert np.array_equal(together, alone)
 
 
 def test_records_that_name_sites_are_counted_and_looked_up() -> None:
-    view = SiteDistances.of(NAMED, read_sites(NAMED, {"kind": "distances", "matrix": MATRIX}, 2))
+    view = SiteDistances.of(NAMED, read_sites(NAMED, {"kind": "distances", "matrix": MATRIX}))
     rows, weights = view.weighted(Chunk(np.array([2, 0, 2, 2], dtype=np.int32), 0, "a"))
     assert weights.tolist() == [1, 0, 3]
     distances = view.distances(rows) * view.unit
