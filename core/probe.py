@@ -1,7 +1,5 @@
 """The only window onto rows: measures what was planned, as often as planned, and nothing else."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -14,11 +12,11 @@ from core.arrays import Integers
 from core.coverage import Coins, CoverageLoop, LoopRound
 from core.data import ChunkLoader, DataSource
 from core.errors import PlanViolation
-from core.kernels.sparse_counts import SparseCounts, Total
+from core.kernels.sparse_counts import Total
 from core.mechanisms import CoverageChoice
 from core.mechanisms.sampler import random_bytes
 from core.plan import Plan
-from core.statistics import SparseStatistic, Statistic
+from core.statistics import Statistic
 
 #: Told after every measurement: the step's name, how many measurements are done, how many were planned.
 Listener = Callable[[str, int, int], None]
@@ -35,7 +33,7 @@ class Release:
     values: Integers
 
 
-def evaluate(statistic: Statistic | SparseStatistic | LoopRound, loader: ChunkLoader) -> Total:
+def evaluate(statistic: Statistic | LoopRound, loader: ChunkLoader) -> Total:
     """A chunk task: pure, and safe to repeat."""
     return statistic.of(loader())
 
@@ -65,7 +63,7 @@ class Probe:
         self._left = {step.name: step.repeats for step in plan.steps}
         self._measured = 0
 
-    def measure(self, step_name: str, statistic: Statistic | SparseStatistic | CoverageLoop) -> Integers:
+    def measure(self, step_name: str, statistic: Statistic | CoverageLoop) -> Integers:
         """The statistic's total over all records, released under the step's mechanism.
 
         A `Cover` is measured whole: the indices that were picked, one for each planned round.
@@ -121,13 +119,13 @@ class Probe:
         self.draws[name] = seed.hex()
         return np.random.default_rng(int.from_bytes(seed, "big"))
 
-    def _total(self, statistic: Statistic | SparseStatistic) -> Total:
-        total: Any = _nothing(statistic)  # both kinds of total add up
+    def _total(self, statistic: Statistic) -> Total:
+        total: Any = statistic.zero  # both kinds of total add up
         for part in self._evaluate(statistic):
             total += part
         return cast(Total, total)
 
-    def _evaluate(self, statistic: Statistic | SparseStatistic | LoopRound) -> Iterator[Total]:
+    def _evaluate(self, statistic: Statistic | LoopRound) -> Iterator[Total]:
         """The statistic of each chunk."""
         if self._executor is None:
             for loader in self._source.loaders():
@@ -140,10 +138,3 @@ class Probe:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-
-
-def _nothing(statistic: Statistic | SparseStatistic) -> Total:
-    """The statistic of no records."""
-    if isinstance(statistic, SparseStatistic):
-        return SparseCounts.none(statistic.family)
-    return np.zeros(statistic.shape, dtype=np.int64)

@@ -1,7 +1,5 @@
 """Which algorithm `auto` stands for: a pure function of public numbers, with its reason in words."""
 
-from __future__ import annotations
-
 from core.data import Domain
 from core.errors import UnknownAlgorithm
 from core.plan import Request

@@ -1,7 +1,5 @@
 """Balcan et al. (2017), section 6.1, for sparse rows: the same selection, then sparse means of clusters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.balcan import SELECTION_OPTIONS, selection_work
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
 from core.blocks.recovery import SparseMeans, affordable_picks
 from core.blocks.selection import Selection, settings_for

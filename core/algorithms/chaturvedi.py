@@ -1,10 +1,8 @@
 """Chaturvedi et al. (2021) for k-means: maximum coverage over a grid in a projection, noisy averages."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from core.algorithms.options import Option
+from core.algorithms.base import Option
 from core.algorithms.projected_coverage import (
     RECOVERY,
     ProjectedCoverage,

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
 from core.data import UNITS, Dense, Domain

@@ -1,7 +1,5 @@
 """The algorithms by name, and the two verbs on them: plan and run."""
 
-from __future__ import annotations
-
 from concurrent.futures import Executor
 from dataclasses import replace
 

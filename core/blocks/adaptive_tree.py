@@ -5,8 +5,6 @@ still active, all of them, and keeps those that stand above the noise; the mass 
 as a leaf. Which cells are asked about follows from released counts alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Maximum coverage over growing radii, and noisy counts of the records near what was picked."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 A cluster is the records nearest to one of some released points, so one record touches one cluster.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

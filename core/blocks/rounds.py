@@ -5,8 +5,6 @@ and measures clipped residual sums and sizes. Everything after the three measure
 released values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

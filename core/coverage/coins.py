@@ -1,7 +1,5 @@
 """Secret coins that decide which records take part in a coverage loop."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -5,8 +5,6 @@ Everything the proof needs is kept here and in the probe, out of the algorithm's
 which records are still in play, and the secret coin of every record. The proof is in `loop.md`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections import OrderedDict

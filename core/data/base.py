@@ -1,7 +1,5 @@
 """Public facts that every kind of domain has, and checks of what a curator declares."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ along the surface of a sphere (`great-circle`: columns are latitude and longitud
 matrix of distances between sites that records name by number. See `sites.md`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -18,8 +16,7 @@ import numpy as np
 
 from core.arrays import Floats, Integers
 from core.data.dense import Dense
-from core.data.domain import Domain
-from core.data.ids import Ids
+from core.data.domain import Domain, Ids
 from core.errors import InvalidRequest
 
 MOST_SITES = 20_000

@@ -1,7 +1,5 @@
 """Where rows come from: a domain and picklable loaders of chunks that know their records' ordinals."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import uuid
@@ -17,9 +15,7 @@ import scipy.sparse as sp
 
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
-from core.data.domain import Domain
-from core.data.ids import Ids
-from core.data.sparse import Sparse
+from core.data.domain import Domain, Ids, Sparse
 from core.errors import InvalidData
 
 #: Bytes of encoded rows in one chunk: a task of about a tenth of a second.

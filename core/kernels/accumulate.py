@@ -1,7 +1,5 @@
 """Exact sums over rows: by column, by group, and of second moments."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Counts of labels, distances and codes that were derived from rows: passes without products, in threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ wait for each other at every small block; threads over blocks speed up everythin
 there are is BLAS's own limit, so that one setting (`OPENBLAS_NUM_THREADS`, or a worker's limit) governs both.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

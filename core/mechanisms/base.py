@@ -5,8 +5,6 @@ the statistic's declared sensitivity, and returns the only thing that is release
 every total, every released scale and every shape.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from core.arrays import Integers

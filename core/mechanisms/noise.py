@@ -1,7 +1,5 @@
 """Mechanisms that add noise: Gaussian, Laplace and L2-norm."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

@@ -6,8 +6,6 @@ define, widened by a bound on the library's error; where both ends round to the 
 the answer. Otherwise more bits are drawn and `mpmath` decides. The argument is in `sampler.md`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Points inside the public bounds: clipped into them, or spread over them without looking at rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from core.arrays import Floats, Integers
@@ -52,6 +50,11 @@ def clip_into(domain: Domain, points: Floats) -> Floats:
     """Points in encoded units moved into the domain's box and ball."""
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         points = np.clip(points, *domain.bounds_units)
+    return into_ball(points)
+
+
+def into_ball(points: Floats) -> Floats:
+    """Points moved into the ball that all rows lie in."""
     norms = np.linalg.norm(points, axis=1, keepdims=True)
     inside: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
     return inside

@@ -1,7 +1,5 @@
 """Weighted k-means on released points: free, because it never sees rows."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Weighted k-medoids (k of some public sites) and k-medians (any k points) on released counts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from core.arrays import Floats, Integers

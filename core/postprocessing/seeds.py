@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
-from core.data import UNITS
+from core.postprocessing.bounds import into_ball
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 
 #: Weight of a point that stands for no record: it is there so that enough points are.
@@ -20,17 +20,10 @@ _NO_WEIGHT = 1e-3
 _SPLIT = 0.5
 
 
-def inside(points: Floats) -> Floats:
-    """Points moved into the ball."""
-    norms = np.linalg.norm(points, axis=1, keepdims=True)
-    moved: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
-    return moved
-
-
 def padded(coreset: Coreset, least: int, deviations: Floats, draw: np.random.Generator) -> Coreset:
     """The coreset with random points of hardly any weight where it has too few of its own."""
     missing = max(0, least - len(coreset.points))
-    extra = inside(draw.normal(size=(missing, len(deviations))) * np.maximum(0.7 * deviations, 1.0))
+    extra = into_ball(draw.normal(size=(missing, len(deviations))) * np.maximum(0.7 * deviations, 1.0))
     return Coreset(
         np.concatenate([coreset.points, extra]),
         np.concatenate([coreset.weights, np.full(missing, _NO_WEIGHT)]),
@@ -59,7 +52,7 @@ def reseeded(
         centres[idle], centres[wide] = centres[wide] + apart, centres[wide] - apart
         cost[wide] /= 4
         weights[idle] = weights[wide] = weights[wide] / 2
-    return inside(centres)
+    return into_ball(centres)
 
 
 def _longest_way(points: Floats, weights: Floats, deviations: Floats, draw: np.random.Generator) -> Floats:

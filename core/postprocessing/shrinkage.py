@@ -1,7 +1,5 @@
 """Shrinkage of noisy moves: empirical Bayes by groups of coordinates, and thresholds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

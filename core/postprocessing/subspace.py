@@ -1,7 +1,5 @@
 """Principal axes from noisy second moments: where rows vary, told apart from where only the noise does."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ removing one record changes `value / scales` by at most `l1` and `l2` in those n
 in any entry. A scale may be a released radius, so a plan can fix losses before the radius is known.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from core.algorithms import registry
-from core.algorithms.options import options_schema
+from core.algorithms.base import options_schema
 from service import datasets, jobs
 from service.api.context import Context
 from service.api.deps import Analyst, AnalystKey, Anyone, Limit, Services, cursor_from, cursor_to

@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from core.algorithms import registry
-from core.algorithms.base import Algorithm
-from core.algorithms.options import options_schema
+from core.algorithms.base import Algorithm, options_schema
 from core.data import ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
 from core.errors import CoreError, InvalidRequest
 from core.plan import Plan, Request

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import chisquare
+from tests.core.test_coverage_law import DOMAIN, System, Table, plain_law, sampled
 
 from core.coverage import CoverageLoop
 from core.data import ArraySource
@@ -10,7 +11,6 @@ from core.mechanisms import CoverageChoice
 from core.plan import Plan, Step
 from core.privacy import Budget
 from core.probe import Probe
-from tests.core.test_coverage_law import DOMAIN, System, Table, plain_law, sampled
 from tests.support.bits import inject_bytes
 
 RUNS = 1_500
