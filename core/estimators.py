@@ -38,7 +38,7 @@ ASSUMED_SIZE = 100_000
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a fit promises to everyone in the data."""
+    """The privacy guarantee of a fit."""
 
     epsilon: float
     delta: float
@@ -47,7 +47,7 @@ class Guarantee:
 
     @property
     def unit(self) -> str:
-        """Whose presence is hidden: one row's, or one person's with all their rows."""
+        """The unit of privacy: one row, or one person with all their rows."""
         return "row" if self.rows_per_person == 1 else "person"
 
     @classmethod
@@ -62,7 +62,7 @@ class Guarantee:
 
 
 class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type information
-    """What both estimators share."""
+    """Base of both estimators."""
 
     _objective: ClassVar[str]
 
@@ -109,7 +109,7 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             rows = self._readable(X, fitting=True)
             domain = self._domain(rows)
         plan = registry.plan(domain, self._request(domain.size))
-        for text in domain.warnings:  # they speak of bounds alone
+        for text in domain.warnings:  # computed from bounds alone
             warnings.warn(text, UserWarning, stacklevel=2)
         found = registry.run(plan, _source(domain, rows), self.executor)
         self.cluster_centers_ = found.centres
@@ -164,7 +164,7 @@ class _PrivateClustering(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             )
 
     def _domain(self, rows: Any) -> Domain:
-        """What is public about the rows; of the rows themselves only the columns count."""
+        """The public facts about the rows; of the rows themselves only the number of columns is used."""
         dimension, size = rows.shape[1], self._size()
         if self.bounds is None and self.radius is None:
             raise InvalidDomain(
@@ -277,5 +277,5 @@ def _dense(rows: Any) -> Any:
 
 
 def _plain(number: Any) -> Any:
-    """A number of numpy's as one of Python's."""
+    """A numpy scalar as a Python number."""
     return number.item() if isinstance(number, np.generic) else number

@@ -1,4 +1,4 @@
-"""The only window onto rows: measures what was planned, as often as planned, and nothing else."""
+"""The only access to rows: measures what was planned, as often as planned, and nothing else."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from core.mechanisms.sampler import random_bytes
 from core.plan import Plan
 from core.statistics import Statistic
 
-#: Told after every measurement: the step's name, how many measurements are done, how many were planned.
+#: Called after every measurement with the step's name, how many measurements are done, how many were planned.
 Listener = Callable[[str, int, int], None]
 
 #: Chunk tasks under way at once on an executor; bounds what waits in memory.
@@ -27,7 +27,7 @@ _IN_FLIGHT = 64
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """One released value: part of what the outside may see."""
+    """One released value and the step that released it."""
 
     step: str
     values: Integers
@@ -41,8 +41,8 @@ def evaluate(statistic: Statistic | LoopRound, loader: ChunkLoader) -> Total:
 class Probe:
     """Holds a source of rows and a plan; `measure` is its only verb on rows.
 
-    Everything is checked, and the repetition taken off, before a row is read: a measurement that fails
-    half-way is spent.
+    Every check, and the count of repetitions, comes before a row is read: a measurement that fails half-way
+    is spent.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Probe:
     def measure(self, step_name: str, statistic: Statistic | CoverageLoop) -> Integers:
         """The statistic's total over all records, released under the step's mechanism.
 
-        A `Cover` is measured whole: the indices that were picked, one for each planned round.
+        A `CoverageLoop` is measured whole: the indices that were picked, one for each planned round.
         """
         step = self.plan.step(step_name)
         if statistic.kind != step.statistic:
@@ -94,10 +94,10 @@ class Probe:
         for level in cover.schedule:
             before = LoopRound(cover, coins, tuple(picks))
             if before.opens_level:
-                tally = cover.family.tally(level)
+                set_counts = cover.family.set_counts(level)
             for parts in self._evaluate(before):
-                tally.change(parts, 1 if before.opens_level else -1)
-            picks.append(mechanism.pick(*tally.held(), cover.family.size(level)))
+                set_counts.change(parts, 1 if before.opens_level else -1)
+            picks.append(mechanism.pick(*set_counts.listed(), cover.family.size(level)))
             self._publish(step_name, np.array(picks[-1:], dtype=np.int64))
         return np.array(picks, dtype=np.int64)
 

@@ -54,7 +54,7 @@ class BalcanSparse(Algorithm):
                 parameter="options.largest",
             )
         settings = settings_for(domain, request.k, {**options, "trials": 1})
-        # Pure noise leaves too little for a second recovery; under a delta it mends many a wrong assignment.
+        # Under pure noise a second recovery costs more than it gains; with a delta it corrects assignments.
         rounds = options["rounds"] or (1 if request.budget.is_pure else 2)
         shares = Shares(request.budget, domain.rows_per_person, with_choices=True)
         width, nonzeros = domain.dimension, options["nonzeros"]
@@ -72,7 +72,7 @@ class BalcanSparse(Algorithm):
 
     def plan(self, domain: Domain, request: Request) -> Plan:
         made = super().plan(domain, request)
-        # The step that picks columns says how many.
+        # The number of columns is part of the step that picks them.
         published = {name: value for name, value in made.parameters.items() if name != "columns"}
         return replace(made, parameters=published)
 

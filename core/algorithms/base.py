@@ -23,8 +23,8 @@ _NOUNS = {int: "a whole number", float: "a number", str: "a string", dict: "an o
 class Option:
     """One option of an algorithm: a number within limits, a boolean, one of some words or an object.
 
-    A default of None means that the algorithm derives it from public numbers; an object (`dict`) is read
-    further by whoever takes it.
+    A default of None means that the algorithm derives it from public numbers; an object (`dict`) is
+    checked by the algorithm.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Option:
     choices: tuple[str, ...] | None = None
 
     def read(self, value: Any) -> Any:
-        """The value, if it is one this option takes."""
+        """The value, or a refusal if this option does not take it."""
         wrong = InvalidRequest(
             f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}"
         )
@@ -155,7 +155,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The public numbers (JSON) that a run needs beside the request; refuses what could not run."""
+        """The public numbers (JSON) that a run needs; refuses requests that could not run."""
 
     @abstractmethod
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
@@ -170,7 +170,7 @@ class Algorithm(ABC):
         """Run the blocks; k centres for any data."""
 
     def example_options(self, domain: Domain) -> dict[str, Any]:
-        """Options for a small example on this domain; for those that cannot do without any."""
+        """Required options for a small example on this domain."""
         return {}
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
@@ -217,12 +217,12 @@ class SiteAlgorithm(Algorithm):
         return read_sites(plan.domain, plan.parameters["sites"], plan.k)
 
     def count(self, plan: Plan) -> int:
-        """How many sites there are."""
+        """Number of sites."""
         given = plan.parameters["sites"]
         return len(given["matrix" if given["kind"] == "distances" else "points"])
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
-        """Nothing: sites are chosen, and how good the choice is depends on the records."""
+        """Empty: how good a choice of sites is depends on the records."""
         return {}
 
     def decode(self, plan: Plan, centres: Floats) -> Floats:

@@ -23,7 +23,7 @@ from core.probe import Probe
 from core.statistics import GridCounts
 from core.views import Encoded, GridCells
 
-#: Cells that are counted and clustered at most.
+#: Largest number of cells that are counted and clustered.
 MOST_CELLS = 1 << 20
 #: Su et al.: cells should hold so many records that noise of scale 1/epsilon does not drown them.
 _RECORDS_PER_NOISE = 10.0

@@ -29,7 +29,7 @@ MOST_DIMENSIONS = 5
 
 
 class ProjectedCoverage(Algorithm):
-    """Base of the Euclidean algorithms by coverage; subclasses say what is covered by what."""
+    """Base of the Euclidean algorithms by coverage; subclasses define the sets that cover records."""
 
     guarantee = "approximate"
     domains = ("dense", "sparse")

@@ -1,4 +1,4 @@
-"""DP-Lloyd (Blum et al. 2005): rounds of noisy averages from starting points that owe nothing to the rows."""
+"""DP-Lloyd (Blum et al. 2005): rounds of noisy averages from data-independent starting points."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -263,7 +263,7 @@ class _Shrinkage:
         return cls(np.zeros((len(columns), 0)), groups)
 
     def of(self, moves: Floats, errors: Floats) -> Floats:
-        """Moves with these standard deviations per coordinate, shrunk as far as the noise asks for."""
+        """Moves, shrunk according to the standard deviations of the noise in each coordinate."""
         inner = moves @ self._axes
         shrunk: Floats = shrink_by_groups(inner, errors, self._along) @ self._axes.T
         if self._outside > 0:

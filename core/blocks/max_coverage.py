@@ -61,7 +61,7 @@ class MaxCoverage(Block):
 
     @property
     def rest(self) -> Shares:
-        """What loop and counts leave of the budget."""
+        """The part of the budget that loop and counts leave."""
         used = self.loop_share + self.count_share
         return self.shares.portion(1 - used, 1.0 if self.accounting == "pure" else 0.5)
 

@@ -18,12 +18,12 @@ from core.views import DerivedView, RowView, SiteDistances, View
 
 
 class SetCounts(Protocol):
-    """How many records each set of one level holds; changes as records join or leave."""
+    """Number of records in each set of one level; changes as records join or leave."""
 
     def change(self, parts: Total, sign: int) -> None:
-        """Add (1) or take away (-1) the parts of some records, as `Family.parts` made them."""
+        """Add (1) or subtract (-1) the parts of some records, as `Family.parts` made them."""
 
-    def held(self) -> tuple[Integers, Integers]:
+    def listed(self) -> tuple[Integers, Integers]:
         """Indices and counts; sets that are not listed, and those listed with zero, hold no record."""
 
 
@@ -42,20 +42,20 @@ class Family(Protocol):
     def levels(self) -> int: ...
 
     def size(self, level: int) -> int:
-        """How many sets there are at this level, whatever the records."""
+        """Number of sets at this level, whatever the records."""
 
     def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
-        """Which of the named records of a chunk the set holds."""
+        """Mask of the named records of a chunk that the set holds."""
 
     def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
-        """What the named records of a chunk contribute to the tally."""
+        """The contribution of the named records of a chunk to the counts."""
 
-    def tally(self, level: int) -> SetCounts:
-        """A tally of no records."""
+    def set_counts(self, level: int) -> SetCounts:
+        """Counts of no records."""
 
 
 class ListedCounts:
-    """A tally with one number for every set."""
+    """Counts with one number for every set."""
 
     def __init__(self, size: int) -> None:
         self._counts = np.zeros(size, dtype=np.int64)
@@ -64,12 +64,12 @@ class ListedCounts:
         assert isinstance(parts, np.ndarray)
         self._counts += sign * parts
 
-    def held(self) -> tuple[Integers, Integers]:
+    def listed(self) -> tuple[Integers, Integers]:
         return np.arange(len(self._counts)), self._counts
 
 
 class _Within(View):
-    """Records within a radius of each of some points; what is left open is where a record is."""
+    """Records within a radius of each of some points; subclasses define the position of a record."""
 
     points: Integers
 
@@ -88,7 +88,7 @@ class _Within(View):
     def size(self, level: int) -> int:
         return len(self.points)
 
-    def tally(self, level: int) -> SetCounts:
+    def set_counts(self, level: int) -> SetCounts:
         return ListedCounts(len(self.points))
 
     def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:

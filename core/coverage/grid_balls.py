@@ -79,7 +79,7 @@ class GridBalls(DerivedView):
         """The cells that hold these records, with their counts."""
         return SparseCounts.of(self.size(level), self.indices(level, self._cells(chunk, level, among)))
 
-    def tally(self, level: int) -> SetCounts:
+    def set_counts(self, level: int) -> SetCounts:
         return _Implicit(self, level)
 
     @cached_property
@@ -109,7 +109,7 @@ class GridBalls(DerivedView):
 
 
 class _Implicit:
-    """A tally that lists only grid points whose sets held a record when the level began."""
+    """Counts that list only grid points whose sets had a record when the level began."""
 
     #: Cells spread to their neighbours at once; bounds the temporaries.
     _BLOCK = 1 << 22
@@ -142,5 +142,5 @@ class _Implicit:
         total[np.searchsorted(known, points)] += sums
         self._points, self._counts = known, total
 
-    def held(self) -> tuple[Integers, Integers]:
+    def listed(self) -> tuple[Integers, Integers]:
         return self._points, self._counts

@@ -46,7 +46,7 @@ class Sites:
 
     @cached_property
     def digest(self) -> str:
-        """Names the set; covers every number in it."""
+        """SHA-256 of the set: covers every number in it."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -129,7 +129,7 @@ def _coordinates(domain: Domain, given: Mapping[str, Any]) -> Sites:
 
 
 def _slack(domain: Dense) -> Floats:
-    """How far a point inside the bounds may move by rounding to encoded units, and a little more."""
+    """Bound on how far rounding to encoded units moves a point inside the bounds."""
     middle = domain.decode(np.zeros((1, domain.dimension)))[0]
     slack: Floats = domain.unit_lengths() * 0.51 + 1e-9 * np.abs(middle)
     return slack

@@ -53,9 +53,9 @@ def project(
 
 
 class _Scoring:
-    """Finds the nearest of some centres: scores |c|^2 - 2 x.c, with the centre's number below them.
+    """Finds the nearest of some centres by scores |c|^2 - 2 x.c, with the centre's number in the low bits.
 
-    The least `score * unit + number` tells both at once; among equal scores, which are real ties, the lowest
+    The least `score * unit + number` gives both at once; among equal scores, which are real ties, the lowest
     number wins.
     """
 
@@ -77,7 +77,7 @@ class _Scoring:
 
 
 def _centres_at_once(centres: Integers, reach: int) -> int:
-    """How many centres can be numbered below their scores for rows of norm at most `reach`: a power of two.
+    """Number of centres whose index fits below their score, for rows of norm at most `reach`: a power of two.
 
     |score| <= |c|^2 + 2 |x| |c| and all partial sums; with the number below it stays below 2^53.
     """

@@ -22,7 +22,7 @@ class Mechanism(Protocol):
 
     @property
     def loss(self) -> Loss:
-        """What one use costs one record."""
+        """The loss of one use to one record."""
 
     def release(self, total: Any, sensitivity: Sensitivity) -> Integers:
-        """What leaves; `total` is an array, or for some mechanisms `SparseCounts`."""
+        """The released values; `total` is an array, or for some mechanisms `SparseCounts`."""

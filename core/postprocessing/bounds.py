@@ -10,7 +10,7 @@ _CANDIDATES_PER_CENTRE = 20
 
 
 def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
-    """k points well inside the bounds and far from each other: the centres of balls that touch neither.
+    """k points well inside the bounds and far from each other: the centres of disjoint balls.
 
     Each point is the farthest from those before among random ones. All are then moved towards the middle
     until balls of half their least distance just fit inside the bounds, but at most half of the way.

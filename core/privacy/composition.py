@@ -98,7 +98,7 @@ def _largest(delta_of: Callable[[float], float], delta: float) -> float:
 
 @dataclass(frozen=True)
 class Composition:
-    """What several losses amount to together."""
+    """The joint loss of several mechanisms."""
 
     mu_squared: float
     pure: Fraction
@@ -156,7 +156,7 @@ class Composition:
         return high
 
     def within(self, budget: Budget) -> bool:
-        """Whether everything together keeps the budget's promise."""
+        """True if the joint loss is at most the budget."""
         epsilon = Fraction(budget.epsilon_units, EPSILON_UNIT)
         return self.delta_at(epsilon) <= budget.delta
 

@@ -58,7 +58,7 @@ class FamilyCounts(Counts):
     @property
     @abstractmethod
     def family(self) -> int:
-        """How many cells there are, occupied or not."""
+        """Number of cells, occupied or not."""
 
     @property
     def shape(self) -> tuple[int, ...]:

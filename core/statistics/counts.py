@@ -35,7 +35,7 @@ class Count(Counts):
 
 @dataclass(frozen=True, eq=False)
 class ClusterCounts(Counts):
-    """How many records have each centre as their nearest."""
+    """Number of records nearest to each centre."""
 
     kind: ClassVar[str] = "cluster-counts"
     view: Assigned
@@ -71,7 +71,7 @@ class NormHistogram(Counts):
 
 @dataclass(frozen=True, eq=False)
 class PrefixCounts(Counts):
-    """How many records' paths begin with each of the listed prefixes (path >> shift), and no others."""
+    """Number of records whose path begins with each listed prefix (path >> shift)."""
 
     kind: ClassVar[str] = "prefix-counts"
     view: PathCodes
@@ -98,7 +98,7 @@ class PrefixCounts(Counts):
 
 @dataclass(frozen=True, eq=False)
 class SiteCounts(Counts):
-    """How many records have each of some public sites as their nearest; ties go to the one listed first."""
+    """Number of records nearest to each of some public sites; ties go to the one listed first."""
 
     kind: ClassVar[str] = "site-counts"
     view: SiteDistances
@@ -120,7 +120,7 @@ class SiteCounts(Counts):
 
 @dataclass(frozen=True, eq=False)
 class CubeCounts(FamilyCounts):
-    """How many records lie in each of the 2^width children of every active cube of a partition tree."""
+    """Number of records in each of the 2^width children of every active cube of a partition tree."""
 
     kind: ClassVar[str] = "cube-counts"
     view: Cubes
@@ -136,7 +136,7 @@ class CubeCounts(FamilyCounts):
 
 @dataclass(frozen=True, eq=False)
 class GridCounts(Counts):
-    """How many records lie in each cell of a uniform grid."""
+    """Number of records in each cell of a uniform grid."""
 
     kind: ClassVar[str] = "grid-counts"
     view: GridCells
@@ -151,7 +151,7 @@ class GridCounts(Counts):
 
 @dataclass(frozen=True, eq=False)
 class BucketCounts(FamilyCounts):
-    """How many records each bucket holds, of all that there are."""
+    """Number of records in each bucket, empty ones included."""
 
     kind: ClassVar[str] = "bucket-counts"
     view: Buckets

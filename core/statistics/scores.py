@@ -71,12 +71,12 @@ class SwapLosses(_Losses):
 
     def block(self, payments: Floats, weights: Integers) -> Integers:
         """Fewer than 2^18 records pay less than 2^35 each: sums stay below 2^53."""
-        held = payments[:, self.current]
-        nearest = held.argmin(axis=1)
-        lines = np.arange(len(held))
-        first = held[lines, nearest]
-        held[lines, nearest] = float(self.view.reach)
-        second = held.min(axis=1)
+        current = payments[:, self.current]
+        nearest = current.argmin(axis=1)
+        lines = np.arange(len(current))
+        first = current[lines, nearest]
+        current[lines, nearest] = float(self.view.reach)
+        second = current.min(axis=1)
         stays = np.minimum(payments, first[:, None])
         np.minimum(payments, second[:, None], out=payments)
         payments -= stays

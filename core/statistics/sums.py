@@ -219,7 +219,7 @@ class SecondMoments(Statistic):
 
     @property
     def steps(self) -> int:
-        """What z is clipped to, in its own steps."""
+        """The radius that z is clipped to, in its own steps."""
         return coarse_radius(self.radius, self.shift, self.view.width)
 
     @property

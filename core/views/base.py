@@ -61,20 +61,20 @@ class _Cache:
                 self._last.pop(other, None)
         self._drop_larger(key, size)
         if self._bytes + size <= self.most_bytes:
-            held = self._views.setdefault(digest, {})
-            if key not in held:
-                held[key] = (value, size)
+            chunks = self._views.setdefault(digest, {})
+            if key not in chunks:
+                chunks[key] = (value, size)
                 self._bytes += size
 
     def _drop_larger(self, key: Hashable, size: int) -> None:
-        """Make room for something derived from this chunk, at the cost of what is larger."""
+        """Make room for a value derived from this chunk by dropping larger ones."""
         if size > self.most_bytes:
             return
-        for held in self._views.values():
+        for chunks in self._views.values():
             # Chunks of a view differ in size only at the end of a dataset, so the first one stands for all.
-            first = next(iter(held.values()), None)
-            while first is not None and first[1] > size and held and self._bytes + size > self.most_bytes:
-                self._bytes -= held.popitem()[1][1]
+            first = next(iter(chunks.values()), None)
+            while first is not None and first[1] > size and chunks and self._bytes + size > self.most_bytes:
+                self._bytes -= chunks.popitem()[1][1]
 
     def clear(self) -> None:
         with self._lock:

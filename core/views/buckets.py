@@ -38,7 +38,7 @@ class Buckets(DerivedView):
 
     @property
     def family(self) -> int:
-        """How many buckets there are."""
+        """Number of buckets."""
         return int((2 * self.half + 1) ** self.base.width)
 
     def numbers(self, chunk: Chunk) -> Integers:
@@ -53,5 +53,5 @@ class Buckets(DerivedView):
 
     @property
     def radius(self) -> int:
-        """No row of a bucket lies farther from its middle."""
+        """Bound on the distance of a bucket's rows from its middle."""
         return max(1, math.ceil(math.sqrt(self.base.width) * (self.width // 2 + 1)))

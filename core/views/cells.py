@@ -15,7 +15,7 @@ from core.views.base import DerivedView, RowView
 
 @dataclass(frozen=True, eq=False)
 class Cubes(DerivedView):
-    """Which of the active cubes of a partition tree each row lies in, and in which of its 2^width children.
+    """The active cube of a partition tree that each row lies in, and which of its 2^width children.
 
     The root spans [shift - 2^16, shift + 2^16) on every axis and holds every row. A level below, `active`
     lists the released numbers of the children of `above` that are split further. Cells are half open.
@@ -47,7 +47,7 @@ class Cubes(DerivedView):
 
     @property
     def count(self) -> int:
-        """How many cubes this level splits."""
+        """Number of cubes that this level splits."""
         return 1 if self.active is None else len(self.active)
 
     def children(self, chunk: Chunk) -> Integers:

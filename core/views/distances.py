@@ -19,7 +19,7 @@ from core.views.base import RowView, View
 
 
 class Distances(Protocol):
-    """What each record pays for each of some public or released candidates: integers from 0 to `reach`."""
+    """The payment of each record for each public or released candidate: integers from 0 to `reach`."""
 
     @property
     def domain(self) -> str:
@@ -27,17 +27,17 @@ class Distances(Protocol):
 
     @property
     def count(self) -> int:
-        """How many candidates there are."""
+        """Number of candidates."""
 
     @property
     def reach(self) -> int:
-        """The most that one record can pay."""
+        """Largest payment of one record."""
 
     def parts(self, chunk: Chunk) -> list[slice]:
         """The chunk cut into parts of a size that fits the processor's cache."""
 
     def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
-        """What the records of a part pay, and how many records each row stands for."""
+        """The payments of the records of a part, and how many records each row stands for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +148,13 @@ class SiteDistances(View):
     def squared_limit(self, steps: int) -> int:
         """The largest squared length, in that space, of a distance of at most this many steps."""
         if steps >= self.reach:
-            return 1 << 52  # beyond every squared length there is
+            return 1 << 52  # larger than any squared length
         if self.metric == "great-circle":
             return int(ARC_EDGES[steps + 1]) - 1
         return (steps + 1) ** 2 - 1
 
     def weighted(self, chunk: Chunk) -> tuple[npt.NDArray[Any], Integers]:
-        """Encoded records to ask distances of, and how many records of the chunk each stands for."""
+        """Encoded records to compute distances of, and how many records of the chunk each stands for."""
         rows = np.asarray(chunk.rows)
         if self.metric == "matrix":
             return np.arange(self.count), np.bincount(rows, minlength=self.count).astype(np.int64)
@@ -181,7 +181,7 @@ class SiteDistances(View):
 
 
 def _farthest(domain: Dense, points: Integers) -> int:
-    """How far a record inside the bounds can lie from a site, in whole encoded units."""
+    """Bound on the distance of a record inside the bounds to a site, in whole encoded units."""
     if domain.bounds_units is None:
         longest = float(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1)).max()) + UNITS
     else:
