@@ -1,4 +1,4 @@
-"""What will be measured, how often and at what loss: written before a row is read, charged whole.
+"""Plans: the measurements of a job, how often and at what loss, fixed before a row is read.
 
 A plan is a pure function of public numbers. It refuses to exist when its steps compose to more than the
 budget it was made for, serialises to JSON as a receipt, and re-computes to the same loss from it.
@@ -36,7 +36,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Request:
-    """What an analyst asks for; everything in it is public."""
+    """The request of an analyst; everything in it is public."""
 
     k: int
     budget: Budget
@@ -71,7 +71,7 @@ class Step:
 
     @property
     def uses(self) -> int:
-        """How often the mechanism's loss is incurred: once where it covers all repeats together."""
+        """Number of times the mechanism's loss is incurred: once where it covers all repeats together."""
         return 1 if getattr(self.mechanism, "covers_all_repeats", False) else self.repeats
 
     def to_json(self) -> dict[str, Any]:
@@ -89,13 +89,13 @@ class Step:
         return cls(data["name"], mechanism, data["statistic"], data["repeats"], data["purpose"])
 
 
-#: The most that a process keeps of rows derived from chunks; beyond that they are derived anew in each pass.
+#: Limit on the derived rows that a process caches; beyond it they are derived again in each pass.
 KEPT_BYTES = 5e8
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a run is expected to take, from public numbers: multiply-adds and bytes beside the rows."""
+    """The expected work of a run, from public numbers: multiply-adds, and bytes beside the rows."""
 
     operations: float
     memory_bytes: float
@@ -116,7 +116,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps whose composed loss keeps the budget, with what an algorithm needs to carry them out."""
+    """Steps whose composed loss keeps the budget, and the public numbers that a run needs."""
 
     algorithm: str
     objective: str
@@ -168,7 +168,7 @@ class Plan:
 
     @property
     def measurements(self) -> int:
-        """How many measurements are planned in all: the length of a progress bar."""
+        """Number of measurements planned in all: the length of a progress bar."""
         return sum(step.repeats for step in self.steps)
 
     def shares(self, with_choices: bool = False) -> Shares:
@@ -244,6 +244,6 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Names the plan; covers every number in it."""
+        """SHA-256 of the plan: covers every number in it."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

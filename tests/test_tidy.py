@@ -20,8 +20,8 @@ ARGUED = (
     "core/statistics",
     "core/views",
 )
-#: Protocols, caches and lists of names: nothing in them touches a record.
-SCAFFOLDING = {"base", "cache", "families", "kinds", "registry"}
+# Protocols, caches and lists of names: nothing in them touches a record.
+SCAFFOLDING = {"base", "kinds", "registry"}
 
 SEED_NAMES = {"seed", "seeds", "random_seed", "random_state", "rng", "generator", "entropy"}
 ROW_NAMES = {

@@ -1,13 +1,10 @@
 """Balcan et al. (2017) for k-means: candidates in a projection, swaps, noisy averages, Lloyd's rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
 from core.blocks.lloyd import LloydRounds, sum_share
 from core.blocks.recovery import GroupMeans, NetMedians

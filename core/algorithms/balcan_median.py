@@ -1,9 +1,7 @@
 """Balcan et al. (2017), section 6.2, for k-medians: the same selection, then private medians of clusters."""
 
-from __future__ import annotations
-
 from core.algorithms.balcan import SELECTION_OPTIONS, Balcan, LastStage
-from core.algorithms.options import Option
+from core.algorithms.base import Option
 from core.blocks.lloyd import sum_share
 from core.blocks.recovery import NetMedians
 from core.blocks.rounds import ClippedRounds, Refinement, median_moves

@@ -1,7 +1,5 @@
 """Balcan et al. (2017), section 6.1, for sparse rows: the same selection, then sparse means of clusters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.balcan import SELECTION_OPTIONS, selection_work
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
 from core.blocks.recovery import SparseMeans, affordable_picks
 from core.blocks.selection import Selection, settings_for
@@ -57,7 +54,7 @@ class BalcanSparse(Algorithm):
                 parameter="options.largest",
             )
         settings = settings_for(domain, request.k, {**options, "trials": 1})
-        # Pure noise leaves too little for a second recovery; under a delta it mends many a wrong assignment.
+        # Under pure noise a second recovery costs more than it gains; with a delta it corrects assignments.
         rounds = options["rounds"] or (1 if request.budget.is_pure else 2)
         shares = Shares(request.budget, domain.rows_per_person, with_choices=True)
         width, nonzeros = domain.dimension, options["nonzeros"]
@@ -75,7 +72,7 @@ class BalcanSparse(Algorithm):
 
     def plan(self, domain: Domain, request: Request) -> Plan:
         made = super().plan(domain, request)
-        # The step that picks columns says how many.
+        # The number of columns is part of the step that picks them.
         published = {name: value for name, value in made.parameters.items() if name != "columns"}
         return replace(made, parameters=published)
 

@@ -1,7 +1,6 @@
 """The base of all algorithms: plans made from public numbers, and runs that see rows through a probe."""
 
-from __future__ import annotations
-
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,14 +8,121 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.options import Option, read_options
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
-from core.data import Dense, Domain, Ids, Sites, choose_sites
-from core.errors import PlanViolation
+from core.data import Dense, Domain, Ids, SiteFacts, Sites, choose_sites
+from core.errors import InvalidRequest, PlanViolation
 from core.plan import Plan, Request, Step, Work
 from core.probe import Probe
+
+_NOUNS = {int: "a whole number", float: "a number", str: "a string", dict: "an object"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of an algorithm: a number within limits, a boolean, one of some words or an object.
+
+    A default of None means that the algorithm derives it from public numbers; an object (`dict`) is
+    checked by the algorithm.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    description: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] | None = None
+
+    def read(self, value: Any) -> Any:
+        """The value, or a refusal if this option does not take it."""
+        wrong = InvalidRequest(
+            f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}"
+        )
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise wrong
+            return value
+        if self.kind is str:
+            if not isinstance(value, str) or (self.choices is not None and value not in self.choices):
+                raise wrong
+            return value
+        if self.kind is dict:
+            if not isinstance(value, Mapping | Sites | SiteFacts):
+                raise wrong
+            return value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise wrong
+        if self.kind is int and not isinstance(value, int):
+            raise wrong
+        if not math.isfinite(value) or (self.least is not None and value < self.least):
+            raise wrong
+        if self.most is not None and value > self.most:
+            raise wrong
+        return self.kind(value)
+
+    def _wanted(self) -> str:
+        if self.kind is bool:
+            return "true or false"
+        if self.choices is not None:
+            return "one of " + ", ".join(self.choices)
+        noun = _NOUNS[self.kind]
+        if self.least is not None and self.most is not None:
+            return f"{noun} between {self.least:g} and {self.most:g}"
+        return noun if self.least is None else f"{noun} of at least {self.least:g}"
+
+    def schema(self) -> dict[str, Any]:
+        names = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object"}
+        schema: dict[str, Any] = {"type": names[self.kind], "description": self.description}
+        if self.default is not None:
+            schema["default"] = self.default
+        if self.least is not None:
+            schema["minimum"] = self.least
+        if self.most is not None:
+            schema["maximum"] = self.most
+        if self.choices is not None:
+            schema["enum"] = list(self.choices)
+        return schema
+
+
+def options_schema(options: tuple[Option, ...]) -> dict[str, Any]:
+    """JSON Schema of an algorithm's options."""
+    return {
+        "type": "object",
+        "properties": {option.name: option.schema() for option in options},
+        "additionalProperties": False,
+    }
+
+
+def read_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option with its given or default value; refuses unknown names and wrong values."""
+    known = {option.name: option for option in options}
+    for name in given:
+        if name not in known:
+            offered = ", ".join(known) or "none"
+            raise InvalidRequest(
+                f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}"
+            )
+    return {
+        name: option.read(given[name]) if given.get(name) is not None else option.default
+        for name, option in known.items()
+    }
+
+
+def coverage_options(rounds: str, growth: float, accounting: str) -> tuple[Option, ...]:
+    """Options of a coverage loop, given default rounds in words, least growth and the paper's accounting."""
+    return (
+        Option("rounds", int, None, f"picks at each radius; by default {rounds}", least=1, most=1000),
+        Option("growth", float, 2.0, "each radius is this many times the one before", least=growth, most=16),
+        Option(
+            "accounting",
+            str,
+            "pure",
+            "how the coverage loop is accounted for",
+            choices=("pure", "approximate", accounting),
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +155,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The public numbers (JSON) that a run needs beside the request; refuses what could not run."""
+        """The public numbers (JSON) that a run needs; refuses requests that could not run."""
 
     @abstractmethod
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
@@ -64,7 +170,7 @@ class Algorithm(ABC):
         """Run the blocks; k centres for any data."""
 
     def example_options(self, domain: Domain) -> dict[str, Any]:
-        """Options for a small example on this domain; for those that cannot do without any."""
+        """Required options for a small example on this domain."""
         return {}
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
@@ -125,12 +231,12 @@ class SiteAlgorithm(Algorithm):
         return plan.sites
 
     def count(self, plan: Plan) -> int:
-        """How many sites there are."""
+        """Number of sites."""
         assert plan.sites is not None  # `plan` puts them in
         return len(plan.sites)
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
-        """Nothing: sites are chosen, and how good the choice is depends on the records."""
+        """Empty: how good a choice of sites is depends on the records."""
         return {}
 
     def decode(self, plan: Plan, centres: Floats) -> Floats:

@@ -1,10 +1,8 @@
 """Chaturvedi et al. (2021) for k-means: maximum coverage over a grid in a projection, noisy averages."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from core.algorithms.options import Option
+from core.algorithms.base import Option
 from core.algorithms.projected_coverage import (
     RECOVERY,
     ProjectedCoverage,
@@ -54,7 +52,7 @@ class Chaturvedi(ProjectedCoverage):
         first, rest = RECOVERY if rounds else 1.0, coverage.rest
         if constants == "tight":
             means, last, left = GroupMeans(plan.domain, rest, first), rest, 1 - first
-        else:  # the paper's averages are no part of Gaussian DP: they get a budget of their own
+        else:  # the paper's averages do not compose as Gaussian DP, so they get a budget of their own
             delta = 0.5 if rounds else 1.0
             means = GroupMeans(plan.domain, rest.portion(first, delta), 1.0, constants=constants)
             last, left = rest.portion(1 - first, delta) if rounds else rest, 1.0

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
 from core.data import UNITS, Dense, Domain
@@ -24,7 +23,7 @@ from core.probe import Probe
 from core.statistics import GridCounts
 from core.views import Encoded, GridCells
 
-#: Cells that are counted and clustered at most.
+#: Largest number of cells that are counted and clustered.
 MOST_CELLS = 1 << 20
 #: Su et al.: cells should hold so many records that noise of scale 1/epsilon does not drown them.
 _RECORDS_PER_NOISE = 10.0

@@ -1,14 +1,11 @@
 """Gupta et al. (2010): k-medians over a public finite set of sites, by private local swaps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import SiteAlgorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Option, SiteAlgorithm
 from core.blocks.base import Clusters
 from core.blocks.local_search import LocalSearch
 from core.blocks.selection import LIMIT

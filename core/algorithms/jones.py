@@ -1,14 +1,11 @@
 """Jones et al. (2021): k centres among public sites, by maximum coverage over growing radii."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import SiteAlgorithm
-from core.algorithms.options import Option, coverage_options
+from core.algorithms.base import Option, SiteAlgorithm, coverage_options
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.coverage import SiteBalls

@@ -1,10 +1,8 @@
 """Jones et al. (2021) in Euclidean space: released candidates, maximum coverage over them, noisy averages."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from core.algorithms.options import Option
+from core.algorithms.base import Option
 from core.algorithms.projected_coverage import (
     RECOVERY,
     ProjectedCoverage,

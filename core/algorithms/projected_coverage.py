@@ -1,13 +1,10 @@
 """Stages that two papers share: coverage in a projection, noisy counts, averages in all columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option, coverage_options
+from core.algorithms.base import Algorithm, Option, coverage_options
 from core.arrays import Integers
 from core.blocks.base import Clusters
 from core.blocks.lloyd import sum_share
@@ -32,7 +29,7 @@ MOST_DIMENSIONS = 5
 
 
 class ProjectedCoverage(Algorithm):
-    """Base of the Euclidean algorithms by coverage; subclasses say what is covered by what."""
+    """Base of the Euclidean algorithms by coverage; subclasses define the sets that cover records."""
 
     guarantee = "approximate"
     domains = ("dense", "sparse")
@@ -67,10 +64,10 @@ class ProjectedCoverage(Algorithm):
         )
 
     def finish(
-        self, probe: Probe, view: RowView, seeds: Integers, means: GroupMeans, *last: Refinement
+        self, probe: Probe, view: RowView, middles: Integers, means: GroupMeans, *last: Refinement
     ) -> Clusters:
-        """The noisy averages of the clusters of some seeds, and rounds that refine them."""
-        found = means.run(probe, Assigned(view, seeds))
+        """The noisy averages of the clusters about some points, and rounds that refine them."""
+        found = means.run(probe, Assigned(view, middles))
         for refinement in last:
             found = refinement.run(probe, found.centres)
         return found

@@ -1,12 +1,9 @@
-"""DP-Lloyd (Blum et al. 2005): rounds of noisy averages from starting points that owe nothing to the rows."""
-
-from __future__ import annotations
+"""DP-Lloyd (Blum et al. 2005): rounds of noisy averages from data-independent starting points."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
 from core.blocks.lloyd import LloydRounds
 from core.data import UNITS, Domain

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.algorithms import summit_tuning as tuning
-from core.algorithms.base import Algorithm
-from core.algorithms.options import Option
+from core.algorithms.base import Algorithm, Option
 from core.algorithms.summit_scene import Scene, SceneSteps
 from core.algorithms.summit_tuning import Schedule, schedule_for
 from core.arrays import Floats
@@ -24,9 +23,9 @@ from core.data import UNITS, Domain
 from core.kernels.clipping import WEIGHT_ONE
 from core.mechanisms import additive_noise, vector_noise
 from core.plan import KEPT_BYTES, Plan, Request, Step, Work
-from core.postprocessing.bounds import clip_into
+from core.postprocessing.bounds import clip_into, into_ball
 from core.postprocessing.kmeans import weighted_kmeans
-from core.postprocessing.seeds import Coreset, exactly, inside, merged, padded, reseeded
+from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
 from core.postprocessing.subspace import Subspace
@@ -178,7 +177,7 @@ class _Run:
         for number in range(explore.rounds):
             outcome = explore.run(self._probe, scene.view, centres, edges, scene.view.width)
             moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
-            centres = inside(outcome.centres + moves)
+            centres = into_ball(outcome.centres + moves)
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
             if number + 1 < explore.rounds:
                 centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
@@ -222,9 +221,10 @@ class SketchRecovery(Block):
             self.step("sums", sums, GroupResidualSums, 1, "where its middle lies in all columns"),
         )
 
-    def run(self, probe: Probe, scene: Scene, seeds: Floats, shrinkage: _Shrinkage) -> Floats:
+    def run(self, probe: Probe, scene: Scene, found: Floats, shrinkage: _Shrinkage) -> Floats:
+        """Centres in all columns, given those that were found in the sketch."""
         plan, rows = probe.plan, Encoded.of(probe.plan.domain)
-        assigned = Assigned(scene.view, np.rint(seeds).astype(np.int64))
+        assigned = Assigned(scene.view, np.rint(found).astype(np.int64))
         counted = self.measure(probe, "sizes", ClusterCounts(assigned)).astype(np.float64)
         sizes = np.maximum(counted, max(2 * self.deviation(plan, "sizes"), 1.0))
         residuals = GroupResidualSums(assigned, Assigned(rows, scene.centre[None, :]), scene.radius)
@@ -263,7 +263,7 @@ class _Shrinkage:
         return cls(np.zeros((len(columns), 0)), groups)
 
     def of(self, moves: Floats, errors: Floats) -> Floats:
-        """Moves with these standard deviations per coordinate, shrunk as far as the noise asks for."""
+        """Moves, shrunk according to the standard deviations of the noise in each coordinate."""
         inner = moves @ self._axes
         shrunk: Floats = shrink_by_groups(inner, errors, self._along) @ self._axes.T
         if self._outside > 0:

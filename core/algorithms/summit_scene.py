@@ -81,7 +81,7 @@ class SceneSteps(Block):
         return Scene(centre, size, radius, subspace, Projected(rows, matrix, UNITS, centre), zoom)
 
     def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
-        """The mean of all records, shrunk towards the middle of the bounds where noise would carry it off."""
+        """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""
         mean = self.measure(probe, "centre", Sums(rows))[0] / size
         noise = rows.width * (UNITS * self.deviation(probe.plan, "centre", rows.width) / size) ** 2
         mean = mean * max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))

@@ -1,6 +1,6 @@
-"""Every tuned number of the house algorithm, and how public numbers turn into shares, rounds and levels.
+"""The tuned numbers of the house algorithm, and the shares, rounds and levels derived from them.
 
-Nothing here knows a row. Constants were chosen on public and synthetic data; each says what it trades.
+Everything here is a function of public numbers. Constants were chosen on public and synthetic data.
 `summit_tuning.md` says why none of them can cost privacy.
 """
 
@@ -21,7 +21,7 @@ from core.privacy import Shares
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.
 CENTRE = 0.03
-#: The radius gets between these: what brings the noise of a bin down to `RADIUS_SIGNAL * N`.
+#: The radius gets what brings the noise of a bin down to `RADIUS_SIGNAL * N`, within these limits.
 LEAST_RADIUS, MOST_RADIUS, RADIUS_SIGNAL = 0.02, 0.06, 0.01
 #: What the centre spends on its sum; the rest goes to the count.
 CENTRE_SUM = 0.9
@@ -32,7 +32,7 @@ TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
 LEAST_SUBSPACE, MOST_SUBSPACE, SUBSPACE_SIGNAL = 0.15, 0.4, 0.015
 #: Within a round: sums against sizes in few and in all coordinates.
 EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
-#: Each refining round gets this many times the budget of the one before: the last one is what is seen.
+#: Each refining round gets this many times the budget of the one before: the last one is what is released.
 REFINE_GROWTH = 1.5
 
 # --- radius -------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ RANDOM_AXES = 12
 MOST_COLUMNS, MOST_SKETCH, LEAST_SKETCH, SKETCH_ENTRIES = 2048, 256, 24, 1 << 23
 #: A sketch may lengthen rows: room for that in the ball it is clipped to.
 SKETCH_ROOM = 1.25
-#: Columns in the first group of a shrinkage that knows columns only; each group is twice the one before.
+#: Columns in the first group of shrinkage by columns; each group is twice the one before.
 FIRST_COLUMNS = 16
 
 # --- tree ---------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ MOST_FIRST_BITS = 14
 # --- rounds -------------------------------------------------------------------------------------------------
 #: With `N * mu / k` of at least this, three rounds of each kind pay; below it two.
 PLENTY = 30.0
-#: Seeds per centre asked for, or this many in all where that is more: a finer picture to merge from.
+#: Seeds per centre asked for, or this many in all where that is more: more to merge from.
 OVERSEED, ENOUGH_SEEDS = 2.0, 64
 #: How many standard deviations of its size a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
@@ -91,7 +91,7 @@ PURE_AS_MU = 1 / 3
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a plan fixes before a row is read."""
+    """The public numbers of a run: shares, rounds and levels."""
 
     #: Columns of the random projection in which clusters are looked for; 0 where none is needed.
     sketch: int
@@ -162,13 +162,13 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
 
 
 def _subspace_weight(width: int, power: float) -> float:
-    """What second moments get beside the other parts; `power` is N * mu."""
+    """The weight of second moments beside the other parts; `power` is N * mu."""
     wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
     return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
 
 
 def _require_enough(size: int, shares: Shares) -> None:
-    """Refuse a budget under which not even the number of records would be known to its order."""
+    """Refuse a budget too small to measure even the order of the number of records."""
     spread = 1 / shares.total * (math.sqrt(2) if shares.budget.is_pure else 1.0)
     least = 4.0 * spread
     if size < least:
@@ -191,14 +191,14 @@ def first_bits(size: float, noise: float, depth: int) -> int:
 
 
 def affordable_seeds(size: float, noise: float, k: int, most: int) -> int:
-    """How many seeds to follow, given about how many records there are and the noise in the size of one."""
+    """Number of seeds to follow, given about how many records there are and the noise in the size of one."""
     asked = min(round(OVERSEED * k), size / (SEED_NOISES * noise))
     spare = min(most, size / (SPARE_SEED_NOISES * noise))
     return int(max(asked, spare, min(k, 8), 2))
 
 
 def _tree_levels(size: int, depth: int, shares: Shares, share: float) -> int:
-    """How many levels reach the planned depth, given that each gets an equal share."""
+    """Number of levels that reach the planned depth, given that each gets an equal share."""
     levels = 1
     for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
         noise = _count_deviation(shares, share / levels)

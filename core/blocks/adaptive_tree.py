@@ -1,11 +1,9 @@
 """An adaptive partition tree of noisy counts, whose leaves are a private coreset.
 
 A box is halved along a fixed sequence of axes. Each level counts the descendants of the cells that are
-still active, all of them, and keeps those that stand above the noise; the mass of the others stays behind
-as a leaf. Which cells are asked about follows from released counts alone.
+still active, and keeps those that stand above the noise; the others become a leaf. Which cells are counted
+follows from released counts alone.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence
@@ -62,7 +60,7 @@ def halvings(half_widths: Floats, depth: int) -> Halvings:
 
 
 def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:
-    """How many halvings each of at most `levels` levels makes: `first`, then as `later` says."""
+    """Number of halvings of each of at most `levels` levels: `first`, then those of `later`."""
     bits = [min(first, depth)]
     for want in later:
         if len(bits) == levels or sum(bits) >= depth:

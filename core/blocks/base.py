@@ -1,7 +1,5 @@
 """The base of all blocks: stages of an algorithm that declare their steps and run them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

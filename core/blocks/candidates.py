@@ -1,7 +1,5 @@
 """Released points near many records: candidates for centres, from partition trees or from hashing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,6 +1,4 @@
-"""DP-Lloyd: noisy means of residuals about the current centres, clipped to one fixed radius."""
-
-from __future__ import annotations
+"""Rounds of DP-Lloyd: noisy means of residuals about the current centres, clipped to one fixed radius."""
 
 import math
 from dataclasses import dataclass

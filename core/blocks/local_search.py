@@ -1,7 +1,5 @@
 """Local search over a finite set of candidates: private swaps of single centres, then a private pick."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Maximum coverage over growing radii, and noisy counts of the records near what was picked."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +61,7 @@ class MaxCoverage(Block):
 
     @property
     def rest(self) -> Shares:
-        """What loop and counts leave of the budget."""
+        """The part of the budget that loop and counts leave."""
         used = self.loop_share + self.count_share
         return self.shares.portion(1 - used, 1.0 if self.accounting == "pure" else 0.5)
 

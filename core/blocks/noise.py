@@ -1,7 +1,5 @@
 """The size of the noise in sizes and centres: forecast from a plan's steps, and stated with a result."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -3,8 +3,6 @@
 A cluster is the records nearest to one of some released points, so one record touches one cluster.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -78,7 +76,7 @@ class GroupMeans(Block):
     def run(self, probe: Probe, assigned: Assigned) -> Clusters:
         """Means moved into the bounds, and noisy sizes.
 
-        Under the paper's constants a cluster that is too small to tell gets a random point, as printed.
+        Under the paper's constants a cluster whose noisy size is too small gets a random point, as printed.
         """
         sizes = self.measure(probe, "sizes", ClusterCounts(assigned))
         sums = self.measure(probe, "means", GroupSums(assigned, Encoded.of(self.domain)))
@@ -99,7 +97,7 @@ _TELLING = 0.25
 def affordable_picks(
     shares: Shares, fraction: float, size: int, k: int, width: int, entries: int, eta: float
 ) -> int:
-    """How many columns to pick: 2s/eta, but no more than can be told from noise, judged from public numbers.
+    """Number of columns to pick: 2s/eta, but no more than stand out from noise, judged from public numbers.
 
     A column that every fourth record of a cluster has, at full size, should outweigh all empty columns.
     """

@@ -5,8 +5,6 @@ and measures clipped residual sums and sizes. Everything after the three measure
 released values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -34,7 +32,7 @@ _MEDIAN_QUANTILE = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a round released, per cluster: how far its mean lies from the centre, and how surely."""
+    """The release of a round: for each cluster the move from its centre to its mean, and the noise in it."""
 
     centres: Integers
     moves: Floats
@@ -93,10 +91,10 @@ class ClippedRounds(Block):
         free_coordinates: int,
         medians: bool = False,
     ) -> Round:
-        """Measure one round about `centres` (rounded here, before they parametrise anything).
+        """Measure one round about `centres` (rounded here, before anything is derived from them).
 
-        `free_coordinates` is how many coordinates of a move the caller's shrinkage leaves standing: the noise
-        that counts when a radius is chosen.
+        `free_coordinates` is the number of coordinates that the caller's shrinkage keeps: their noise decides
+        the choice of a radius.
         """
         plan = probe.plan
         assigned = Assigned(view, np.rint(centres).astype(np.int64))
@@ -130,7 +128,7 @@ class ClippedRounds(Block):
         )
 
 
-#: Turns what a round released into how far centres move.
+#: Computes how far centres move from the release of a round.
 Rule = Callable[[Round], Floats]
 
 

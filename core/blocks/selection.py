@@ -1,6 +1,6 @@
 """The first half of Balcan et al. (2017): project, grow candidates, select k of them by local swaps.
 
-What comes out is an assignment of records to k released centres in the projection, or the noisy means of
+The result is an assignment of records to k released centres in the projection, or the noisy means of
 the best of several such trials. The settings are functions of public numbers.
 """
 
@@ -30,7 +30,7 @@ from core.views import Assigned, CandidateDistances, Cubes, Encoded
 
 #: Children of a cube are numbered by 62 bits, with room for a million cubes.
 LARGEST_DIMENSION = 40
-#: What a run may take: minutes on one core, and the memory of a small machine.
+#: Limit on the work of a run: minutes on one core, and the memory of a small machine.
 LIMIT = Work(operations=2e12, memory_bytes=8e9)
 #: The failure probability in the printed constants.
 _PRINTED_FAILURE = 0.01
@@ -38,7 +38,7 @@ _PRINTED_FAILURE = 0.01
 
 @dataclass(frozen=True)
 class Settings:
-    """How candidates are found and selected; public numbers all of them."""
+    """Public numbers of the search for candidates and of the selection among them."""
 
     dimension: int
     trees: int

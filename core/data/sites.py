@@ -5,21 +5,18 @@ along the surface of a sphere (`great-circle`: columns are latitude and longitud
 matrix of distances between sites that records name by number. See `sites.md`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from core.arrays import Floats, Integers
 from core.data.dense import Dense
-from core.data.domain import Domain
-from core.data.ids import Ids
+from core.data.domain import Domain, Ids
 from core.errors import InvalidRequest
 from core.kernels.rows import UNITS
 
@@ -45,7 +42,7 @@ class SiteFacts:
     def __len__(self) -> int:
         return self.count
 
-    def facts(self, domain: Domain) -> SiteFacts:
+    def facts(self, _domain: Domain) -> Self:
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -175,7 +172,7 @@ def _coordinates(domain: Domain, given: Mapping[str, Any]) -> Sites:
 
 
 def _slack(domain: Dense) -> Floats:
-    """How far a point inside the bounds may move by rounding to encoded units, and a little more."""
+    """Bound on how far rounding to encoded units moves a point inside the bounds."""
     middle = domain.decode(np.zeros((1, domain.dimension)))[0]
     slack: Floats = domain.unit_lengths() * 0.51 + 1e-9 * np.abs(middle)
     return slack

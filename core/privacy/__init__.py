@@ -10,9 +10,11 @@ from core.privacy.budget import (
     units_text,
     units_up,
 )
-from core.privacy.composition import Composition, compose, gaussian_epsilon
-from core.privacy.conversions import (
+from core.privacy.composition import (
+    Composition,
+    compose,
     gaussian_delta,
+    gaussian_epsilon,
     gaussian_mu,
     rho_to_delta,
     rho_to_epsilon,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from core.privacy.budget import Budget
-from core.privacy.conversions import MARGIN, gaussian_mu, zcdp_rho
+from core.privacy.composition import MARGIN, gaussian_mu, zcdp_rho
 from core.privacy.losses import Approximate, Gaussian, Pure
 
 

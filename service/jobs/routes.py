@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from core.algorithms import registry
-from core.algorithms.options import options_schema
+from core.algorithms.base import options_schema
 from service.datasets import access
 from service.errors import JobFailed, NotCancellable, NotFound
 from service.http.context import Context, Services

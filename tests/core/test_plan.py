@@ -54,7 +54,7 @@ def test_composed_parts_never_exceed_the_whole_and_one_more_is_refused(
     kinds = {True: LaplaceNoise, False: GaussianNoise}
     steps = []
     for i, weight in enumerate(weights):
-        loss = shares.of(weight / sum(weights))
+        loss = shares.noise(weight / sum(weights))
         amount = loss.epsilon if isinstance(loss, Pure) else loss.mu
         steps.append(Step(f"s{i}", kinds[pure](amount), "count"))
     plan = make_plan(steps, budget, rows)
@@ -77,7 +77,7 @@ def test_rows_per_person_protects_that_many_rows_on_an_enumerable_instance() -> 
     """A noisy count, enumerated: neighbours that differ by one person's m rows stay within epsilon."""
     for rows, pure_epsilon in itertools.product((1, 2, 5), (0.5, 1.0)):
         budget = Budget.of(pure_epsilon)
-        loss = Shares(budget, rows).of(1.0)
+        loss = Shares(budget, rows).noise(1.0)
         assert isinstance(loss, Pure)
         plan = make_plan([Step("count", LaplaceNoise(loss.epsilon), "count")], budget, rows)
         mechanism = plan.step("count").mechanism

@@ -121,9 +121,9 @@ def test_a_grid_that_grows_with_what_it_covers_would_show_a_record() -> None:
     assert isinstance(cell, SparseCounts)
     printed = family.coordinates(0, cell.cells) + family.offsets
     assert printed.max() > family.half(0)
-    tally = family.tally(0)
-    tally.change(cell, 1)
-    assert np.abs(family.coordinates(0, tally.held()[0])).max() <= family.half(0)
+    counts_of_sets = family.set_counts(0)
+    counts_of_sets.change(cell, 1)
+    assert np.abs(family.coordinates(0, counts_of_sets.listed()[0])).max() <= family.half(0)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 20])

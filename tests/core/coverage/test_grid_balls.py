@@ -26,15 +26,15 @@ def test_grid_picks_have_the_law_of_the_whole_grid_listed(monkeypatch: pytest.Mo
     family = GridBalls(Encoded.of(DOMAIN), (13_000,), 2)
     chunk = ArraySource(DOMAIN, rows(12)).loaders()[0]()
     everyone = np.arange(12)
-    tally = family.tally(0)
-    tally.change(family.parts(chunk, 0, everyone), 1)
+    counts_of_sets = family.set_counts(0)
+    counts_of_sets.change(family.parts(chunk, 0, everyone), 1)
     mechanism, draws = CoverageChoice(0.2), 15_000
     size = family.size(0)
     assert size == 49
     truth = np.array([int(family.holds(chunk, 0, index, everyone).sum()) for index in range(size)])
     weights = np.exp(mechanism.eta * truth)
     inject_bytes(monkeypatch, 8)
-    picked = [mechanism.pick(*tally.held(), size) for _ in range(draws)]
+    picked = [mechanism.pick(*counts_of_sets.listed(), size) for _ in range(draws)]
     found = np.bincount(picked, minlength=size)
     assert (truth == 0).any()
     assert (truth > 2).any()

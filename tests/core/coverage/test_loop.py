@@ -137,7 +137,7 @@ def counted(family: Family, chunk: Chunk, level: int, alive: list[int]) -> dict[
 
 
 @EACH
-def test_the_tally_counts_exactly_the_records_no_pick_has_covered(family: Family, rows_of: type) -> None:
+def test_set_counts_hold_exactly_the_records_no_pick_has_covered(family: Family, rows_of: type) -> None:
     chunk = rows_of().loaders()[0]()
     cover = CoverageLoop(family, (2, 3, 2))
     coins = Coins(bytes(range(32)), 3 << 62)
@@ -147,11 +147,11 @@ def test_the_tally_counts_exactly_the_records_no_pick_has_covered(family: Family
     for level in cover.schedule:
         step = LoopRound(cover, coins, picks)
         if step.opens_level:
-            tally = family.tally(level)
+            counts_of_sets = family.set_counts(level)
         for part in (loader() for loader in rows_of(33).loaders()):
-            tally.change(step.of(part), 1 if step.opens_level else -1)
+            counts_of_sets.change(step.of(part), 1 if step.opens_level else -1)
         truth = counted(family, chunk, level, alive)
-        assert {int(i): int(c) for i, c in zip(*tally.held(), strict=True) if c} == truth
+        assert {int(i): int(c) for i, c in zip(*counts_of_sets.listed(), strict=True) if c} == truth
         pick = int(draw.choice(sorted(truth))) if truth else 0
         gone = family.holds(chunk, level, pick, np.array(alive, dtype=np.int64))
         alive = [record for record, out in zip(alive, gone, strict=True) if not out]

@@ -7,7 +7,7 @@ import pytest
 
 from core.data import UNITS, Chunk, Dense
 from core.views import Assigned, Encoded, Projected
-from core.views.cache import CACHE_BYTES, clear_cache, limit_cache
+from core.views.base import CACHE_BYTES, clear_cache, limit_cache
 
 DRAW = np.random.default_rng(9)
 
