@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cairn_client.dataset import Dataset
+from cairn_client.errors import NotFound
+from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.login import find_login
 from cairn_client.transport import Transport, quoted
@@ -24,6 +26,7 @@ from cairn_client.wire import (
 
 __all__ = ["Client", "ball", "box", "ids", "sparse"]
 
+_ID_LENGTH = 36
 Bounds = Mapping[str, Mapping[str, Any]]
 
 
@@ -106,8 +109,16 @@ class Client:
         ]
 
     def job(self, id: str = "latest") -> Job:
-        """A job by its id; your newest one by default."""
-        return Job(self._transport, self._transport.get(JobFacts, f"/v1/jobs/{quoted(id)}"))
+        """A job by its id, or by as many of its first characters as are unique; by default the newest."""
+        if id == "latest" or len(id) == _ID_LENGTH:
+            return Job(self._transport, self._transport.get(JobFacts, f"/v1/jobs/{quoted(id)}"))
+        found = [each for each in self.jobs() if each.id.startswith(id.lower())] if id else []
+        if not found:
+            raise NotFound(f"no job that you may see has an id that begins with {id!r}", status=404)
+        if len(found) > 1:
+            some = ", ".join(shorten([each.id for each in found])[:4])
+            raise ValueError(f"{len(found)} job ids begin with {id!r}: type more of it ({some}, ...)")
+        return found[0]
 
     def algorithms(self) -> list[AlgorithmFacts]:
         """What can be asked for by name, with options as JSON Schema; `auto` chooses among them."""

@@ -13,9 +13,11 @@ import numpy.typing as npt
 from cairn_client.job import Job
 from cairn_client.progress import Show
 from cairn_client.result import Result
+from cairn_client.tables import array_of, is_frame
 from cairn_client.transport import Transport, quoted
 from cairn_client.uploading import Sent, body_of
 from cairn_client.wire import (
+    Amount,
     DatasetFacts,
     GrantFacts,
     JobFacts,
@@ -174,11 +176,11 @@ class Dataset:
         on_bad_row: Literal["refuse", "drop"] = "refuse",
         progress: Sent | None = None,
     ) -> UploadReport:
-        """Upload the rows, once: a path, an open binary file, bytes or a numpy array.
+        """Upload the rows, once: a path, an open binary file, bytes, an array or a pandas DataFrame.
 
-        A file is streamed, never held in memory. Its SHA-256 is announced, so that what arrives damaged is
-        refused and an upload whose answer was lost is safely repeated. `progress` is called with the bytes
-        sent and the bytes in all.
+        A file is streamed, not read into memory. Its SHA-256 is sent along, so that a damaged upload is
+        refused and an interrupted one can safely be repeated. A DataFrame is sent without its index; columns
+        of booleans become 0 and 1. `progress` is called with the bytes sent so far and the bytes in total.
         """
         with body_of(data, kind, progress) as body:
             answer = self._transport.call(
@@ -192,9 +194,14 @@ class Dataset:
         self._facts = None
         return self._transport.read(UploadReport, answer)
 
-    def grant(self, analyst: str, epsilon: Number, delta: Number = 0) -> GrantFacts:
-        """Let an analyst spend up to a cap, or move the cap; never below what they have used."""
-        body = {"epsilon": amount_text(epsilon), "delta": amount_text(delta)}
+    def grant(self, analyst: str, epsilon: Number | None = None, delta: Number | None = None) -> GrantFacts:
+        """Set the most that an analyst may spend, never below what they have used.
+
+        An amount that is None keeps its present value. A new grant needs an epsilon, and its delta is 0
+        unless one is given.
+        """
+        present = next((each.cap.declared for each in self.grants() if each.analyst == analyst), None)
+        body = _amounts(epsilon, delta, present)
         answer = self._transport.call("PUT", self._path(f"/grants/{quoted(analyst)}"), body=body)
         return self._transport.read(GrantFacts, answer)
 
@@ -206,9 +213,9 @@ class Dataset:
         """Who may use the dataset, and how far; withdrawn grants keep what was spent."""
         return list(self._transport.pages(GrantFacts, self._path("/grants")))
 
-    def raise_budget(self, epsilon: Number, delta: Number = 0) -> DatasetFacts:
-        """Set a higher total; it can never be lowered."""
-        body = {"epsilon": amount_text(epsilon), "delta": amount_text(delta)}
+    def raise_budget(self, epsilon: Number | None = None, delta: Number | None = None) -> DatasetFacts:
+        """Set a higher total, which can never be lowered again; an amount that is None stays as it is."""
+        body = _amounts(epsilon, delta, self.refresh().budget.declared)
         answer = self._transport.call("POST", self._path("/budget"), body=body, repeatable=True)
         self._facts = self._transport.read(DatasetFacts, answer)
         return self._facts
@@ -219,15 +226,18 @@ class Dataset:
         return self._transport.read(VerifyReport, answer)
 
     def put_sites(
-        self, name: str, sites: npt.ArrayLike | str | Path, kind: SiteKind = "coordinates"
+        self, name: str, sites: npt.ArrayLike | str | Path | Any, kind: SiteKind = "coordinates"
     ) -> SiteSetFacts:
-        """Store public sites, one row for each: an array, or the path of a CSV (no header) or NPY file.
+        """Store public sites, one per row: an array, a DataFrame, or a path of a CSV (no header) or NPY file.
 
-        `coordinates` are in the dataset's columns; `great-circle` takes latitudes and longitudes in degrees
-        and measures along the earth's surface; `distances` is a square matrix, for rows that name sites.
+        `coordinates` are values of the dataset's columns. `great-circle` means latitudes and longitudes in
+        degrees, with distances along the earth's surface. `distances` is a square matrix, for datasets whose
+        rows name sites.
         """
-        file = sites if isinstance(sites, str | Path) else np.asarray(sites, dtype=np.float64)
-        with body_of(file, None, None) as body:
+        if is_frame(sites) and kind != "distances" and self.facts.columns:
+            sites = array_of(sites, self.facts.columns)
+        data = sites if isinstance(sites, str | Path) else np.asarray(sites, dtype=np.float64)
+        with body_of(data, None, None) as body:
             answer = self._transport.call(
                 "PUT",
                 self._path(f"/sites/{quoted(name)}"),
@@ -269,3 +279,13 @@ class Dataset:
             "sites": sites,
         }
         return {name: value for name, value in body.items() if value is not None}
+
+
+def _amounts(epsilon: Number | None, delta: Number | None, present: Amount | None) -> dict[str, str]:
+    """The body that sets a budget or a cap; what is None keeps its present value."""
+    if present is not None:
+        epsilon = present.epsilon if epsilon is None else epsilon
+        delta = present.delta if delta is None else delta
+    if epsilon is None:
+        raise ValueError("a new grant needs an epsilon: name the most that the analyst may spend")
+    return {"epsilon": amount_text(epsilon), "delta": amount_text(0 if delta is None else delta)}

@@ -85,7 +85,7 @@ class Job:
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
         facts = self._transport.get(ResultFacts, f"/v1/jobs/{self.id}/result")
-        return Result(facts, self.receipt)
+        return Result(facts, self.receipt())
 
     def receipt(self) -> dict[str, Any]:
         """What was planned and charged, step by step, with its own digest."""

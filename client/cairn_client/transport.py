@@ -33,6 +33,7 @@ __all__ = ["Transport", "quoted", "retry_after"]
 T = TypeVar("T")
 _PROBLEM = "application/problem+json"
 _GATEWAYS = {502, 503, 504}
+_PAGE = 500
 _LONGEST_PAUSE = 8.0
 _CONNECT_SECONDS = 10.0
 
@@ -138,7 +139,7 @@ class Transport:
         """The entries of a list, page after page, at most `limit` of them."""
         cursor, found = None, 0
         while True:
-            size = None if limit is None else min(limit - found, 500)
+            size = _PAGE if limit is None else min(limit - found, _PAGE)
             answer = self.call("GET", path, query={**(query or {}), "cursor": cursor, "limit": size})
             try:
                 page = answer.json()

@@ -16,6 +16,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, Literal, TypeVar
 
+from cairn_client.forecast import verdict
+from cairn_client.formatting import number
 from cairn_client.receipt import size_error
 
 __all__ = [
@@ -73,8 +75,9 @@ class Amount:
     rho: Decimal | None = None
 
     def __str__(self) -> str:
-        first = f"epsilon {self.epsilon:f}" if self.rho is None else f"rho {self.rho:f}"
-        return f"{first}, delta {self.delta:f}"
+        """Rounded to six digits for people; the fields are exact."""
+        name, loss = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+        return f"{name} {number(loss, 6)}, delta {number(self.delta, 6)}"
 
 
 @dataclass(frozen=True)
@@ -280,6 +283,11 @@ class PlanFacts:
     def size_error(self) -> float | None:
         """The standard deviation of the noise in a cluster's size; None where no sizes are counted."""
         return size_error(self.plan)
+
+    @property
+    def verdict(self) -> str | None:
+        """How large the noise is beside the clusters, in one sentence; None without a forecast."""
+        return verdict(self.forecast, self.average_size)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -18,7 +18,8 @@ from typer.core import TyperGroup
 
 from cairn_client import errors
 from cairn_client.client import Client
-from cairn_client.wire import Account, Amount, amount_text, to_json
+from cairn_client.formatting import number
+from cairn_client.wire import Account, amount_text, to_json
 
 __all__ = [
     "DatasetName",
@@ -33,10 +34,11 @@ __all__ = [
     "print_json",
     "print_pairs",
     "print_table",
-    "shown",
 ]
 
-_WIDE = 200  # columns of a table that nobody looks at: a pipe should not be cut to a terminal's width
+_WIDE = 200  # width of a table that goes into a pipe or a file
+_SHORT = 10  # characters of a word that is kept on one line
+_NUMBERS = (int, float, Decimal)
 
 
 class ExitCode(IntEnum):
@@ -135,20 +137,18 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(to_json(value), indent=2, ensure_ascii=False))
 
 
-def shown(value: Any) -> str:
-    """A value as a cell of a table."""
+def shown(value: Any, *, seconds: bool = False) -> str:
+    """Format a value for a person."""
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
-        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    if isinstance(value, Amount):
-        return str(value)
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, float):
-        return f"{value:.6g}"
+        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Decimal):
+        return number(value, 6)
+    if isinstance(value, float | int):
+        return number(value, 5)
     return str(value)
 
 
@@ -157,40 +157,41 @@ def _console() -> Console:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], nothing: str) -> None:
-    """A table, or a sentence when there is nothing to show."""
-    cells = [[shown(value) for value in row] for row in rows]
-    if not cells:
+    """Print a table without its empty columns, or a sentence when there is nothing to show."""
+    values = [list(row) for row in rows]
+    if not values:
         hint(nothing)
         return
+    filled = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in values)]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        numeric = all(_is_number(row[number]) for row in cells)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*map(escape, row))
+    for place in filled:
+        column = [row[place] for row in values if row[place] is not None]
+        numeric = all(isinstance(each, _NUMBERS) for each in column)
+        # Numbers, times and short words are never broken; longer ones give way where a table is too wide.
+        whole = all(isinstance(each, (*_NUMBERS, datetime)) or len(str(each)) <= _SHORT for each in column)
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(columns[place], justify=justify, overflow="fold", no_wrap=whole)
+    for row in values:
+        table.add_row(*(escape(shown(row[place])) for place in filled))
     _console().print(table)
 
 
 def print_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair per line."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
+    table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(escape(name), escape(shown(value)))
+        table.add_row(escape(name), escape(shown(value, seconds=True)))
     _console().print(table)
 
 
-def account_rows(label: str, account: Account | None) -> list[list[Any]]:
-    """An account as a row of `cairn budget`."""
-    if account is None:
-        return []
+def account_rows(name: str, account: Account) -> list[list[Any]]:
+    """An account as rows of a table: one for each kind of privacy loss."""
     held = (account.total, account.spent, account.reserved, account.remaining)
-    return [[label, *(each.epsilon for each in held), account.remaining.delta, account.remaining.rho]]
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).replace("e-", "", 1).lstrip("-").isdigit() or text == "-"
+    units = ["epsilon", "delta"] if account.total.rho is None else ["epsilon", "rho", "delta"]
+    rows = [[name, unit, *(getattr(each, unit) for each in held)] for unit in units]
+    return [row if place == 0 else [" ", *row[1:]] for place, row in enumerate(rows)]
 
 
 # --- what to read -------------------------------------------------------------------------------------------
@@ -231,6 +232,8 @@ DatasetName = Annotated[
 JobId = Annotated[
     str,
     typer.Argument(
-        help="Id of the job; your newest one by default.", metavar="JOB", autocompletion=complete_jobs
+        help="Id of the job, or its first characters; the newest job by default.",
+        metavar="JOB",
+        autocompletion=complete_jobs,
     ),
 ]
