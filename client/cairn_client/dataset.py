@@ -1,4 +1,4 @@
-"""A dataset as its users hold it: plan, cluster and, for its curator, upload, grant, raise, read, retire."""
+"""A dataset: plan and cluster it; for its curator, upload, grant, raise the budget, retire."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UPLOAD_SECONDS = 3600.0
 
 
 class Request(TypedDict, total=False):
-    """What a job may say beside k, epsilon and delta."""
+    """Arguments of a job besides k, epsilon and delta."""
 
     objective: str
     algorithm: str
@@ -49,7 +49,7 @@ class Request(TypedDict, total=False):
 
 
 class Dataset:
-    """A dataset by its name; nothing is asked of the service until something is needed."""
+    """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):
         self._transport = transport
@@ -62,11 +62,11 @@ class Dataset:
 
     @property
     def facts(self) -> DatasetFacts:
-        """Public facts and budget, as last seen; `refresh` looks again."""
+        """Public facts and budget, as last fetched; `refresh` fetches them again."""
         return self._facts if self._facts is not None else self.refresh()
 
     def refresh(self) -> DatasetFacts:
-        """Look at the dataset again."""
+        """Fetch the facts again."""
         self._facts = self._transport.get(DatasetFacts, self._path())
         return self._facts
 
@@ -83,7 +83,7 @@ class Dataset:
         options: Mapping[str, Any] | None = None,
         sites: str | None = None,
     ) -> PlanFacts:
-        """What a job would measure and cost, what would remain, how well it should do; free."""
+        """What a job would measure and cost, what would be left, and a forecast of its accuracy; free."""
         body = self._request(k, epsilon, delta, objective, algorithm, options, sites)
         answer = self._transport.call("POST", "/v1/plans", body=body, repeatable=True)
         return self._transport.read(PlanFacts, answer)
@@ -101,10 +101,11 @@ class Dataset:
         rehearsal: bool = False,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Submit a job and return it at once; its cost is reserved now and charged when a worker takes it.
+        """Submit a job and return it without waiting.
 
-        The request carries an idempotency key, so that repeating it after a broken connection never pays
-        twice. Give one of your own to make a whole script safe to run again.
+        The cost is reserved now and charged when a worker starts the job. Every request carries an
+        idempotency key, so that a retry after a lost connection is never charged twice. Pass your own key to
+        make a script safe to run again.
         """
         body = self._request(k, epsilon, delta, objective, algorithm, options, sites)
         if rehearsal:
@@ -146,9 +147,10 @@ class Dataset:
         progress: bool | Show | None = None,
         **request: Unpack[Request],
     ) -> Result | Job:
-        """Submit a job, wait for it with a progress bar, and return its result; takes what `submit` takes.
+        """Submit a job, wait for it with a progress bar, and return its result.
 
-        `wait=False` returns the job at once: `job.wait()` and `job.result()` do the rest later.
+        Takes the arguments of `submit`. With `wait=False` it returns the job immediately; call
+        `job.result()` later.
         """
         job = self.submit(k, epsilon, delta, **request)
         return job.result(timeout, progress) if wait else job
@@ -159,11 +161,11 @@ class Dataset:
         return [Job(self._transport, facts) for facts in found]
 
     def ledger(self, limit: int | None = None) -> list[LedgerRow]:
-        """The ledger's entries in order: all for the curator, an analyst's own for the analyst."""
+        """The ledger's entries in order: all of them for the curator, their own for an analyst."""
         return list(self._transport.pages(LedgerRow, self._path("/ledger"), limit=limit))
 
     def sites(self) -> list[SiteSetFacts]:
-        """The sets of public sites that jobs may choose from."""
+        """The sets of public sites of this dataset."""
         return list(self._transport.pages(SiteSetFacts, self._path("/sites")))
 
     # --- for the curator ------------------------------------------------------------------------------------
@@ -206,11 +208,11 @@ class Dataset:
         return self._transport.read(GrantFacts, answer)
 
     def revoke(self, analyst: str) -> None:
-        """Withdraw a grant and the analyst's queued jobs; what they spent stays spent."""
+        """Withdraw a grant and cancel the analyst's queued jobs; what they spent stays spent."""
         self._transport.call("DELETE", self._path(f"/grants/{quoted(analyst)}"), repeatable=False)
 
     def grants(self) -> list[GrantFacts]:
-        """Who may use the dataset, and how far; withdrawn grants keep what was spent."""
+        """The grants, with caps and what was spent; withdrawn ones are included."""
         return list(self._transport.pages(GrantFacts, self._path("/grants")))
 
     def raise_budget(self, epsilon: Number | None = None, delta: Number | None = None) -> DatasetFacts:
@@ -221,7 +223,7 @@ class Dataset:
         return self._facts
 
     def verify_ledger(self) -> VerifyReport:
-        """Have the service replay the ledger: the chain of hashes, and every balance."""
+        """Have the service check the ledger: the chain of hashes and every balance."""
         answer = self._transport.call("POST", self._path("/ledger/verify"), repeatable=True)
         return self._transport.read(VerifyReport, answer)
 
@@ -248,7 +250,7 @@ class Dataset:
         return self._transport.read(SiteSetFacts, answer)
 
     def retire(self) -> Retirement:
-        """Delete the rows for good and keep the ledger; queued jobs are withdrawn and not charged."""
+        """Delete the rows permanently. The ledger is kept; queued jobs are cancelled without charge."""
         answer = self._transport.call("POST", self._path("/retire"), repeatable=False)
         self._facts = None
         return self._transport.read(Retirement, answer)

@@ -1,4 +1,4 @@
-"""What all commands share: the client, tables or JSON, exit codes, one sentence for everything that fails."""
+"""Shared by all commands: the client, tables and JSON, exit codes, error messages in one sentence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NUMBERS = (int, float, Decimal)
 
 
 class ExitCode(IntEnum):
-    """What the exit status of `cairn` means; docs/commands.md lists them for people."""
+    """Exit codes of `cairn`, documented in docs/commands.md."""
 
     OK = 0
     REFUSED = 1
@@ -77,12 +77,12 @@ _CODES: list[tuple[tuple[type[BaseException], ...], ExitCode]] = [
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """The exit status for an error."""
+    """The exit code for an error."""
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.REFUSED)
 
 
 class Group(TyperGroup):
-    """A command with sub-commands that says in one sentence what failed, and never shows a traceback."""
+    """A command with sub-commands that reports an error in one sentence, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the sub-command."""
@@ -93,7 +93,7 @@ class Group(TyperGroup):
             hint(_sentence(error))
         except KeyboardInterrupt:
             code = ExitCode.INTERRUPTED
-            hint("cairn: stopped.")
+            hint("cairn: interrupted.")
         except (OSError, ValueError) as error:
             code = ExitCode.REFUSED
             hint(_sentence(error))
@@ -103,13 +103,13 @@ class Group(TyperGroup):
 def _sentence(error: Exception) -> str:
     text = str(error)
     if isinstance(error, errors.Forbidden) and "key" not in text:
-        text += ": sign in with a key of that role"
+        text += ": sign in with such a key"
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
     elif isinstance(error, errors.BadRows):
         text = text.replace("on_bad_row drop", "--on-bad-row drop")
     elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
-        text += "; name one with --sites, and see which there are with `cairn sites list`"
+        text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):
         text = text.replace("POST /v1/jobs", "`cairn submit`")
     elif isinstance(error, OSError) and error.filename is not None:
@@ -118,12 +118,12 @@ def _sentence(error: Exception) -> str:
 
 
 def hint(text: str) -> None:
-    """A line for the person at the terminal, never for a pipe."""
+    """Print a line to standard error, for the person at the terminal."""
     typer.echo(text, err=True)
 
 
 def client() -> Client:
-    """The client of whoever is signed in."""
+    """A client with the stored address and key."""
     return Client()
 
 
@@ -133,7 +133,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 
 def print_json(value: Any) -> None:
-    """What the service answered, as JSON."""
+    """Print what the service answered, as JSON."""
     typer.echo(json.dumps(to_json(value), indent=2, ensure_ascii=False))
 
 
@@ -205,12 +205,12 @@ def _amount(text: str) -> str:
 
 
 def amount_option(words: str) -> Any:
-    """An option that is an amount of epsilon or delta."""
+    """An option for an amount of epsilon or delta."""
     return typer.Option(help=words, parser=_amount, metavar="NUMBER")
 
 
 def _names(ask: Callable[[Client], list[str]]) -> Callable[[str], list[str]]:
-    """Names for the shell to complete; nothing when the service does not answer at once."""
+    """Complete names in the shell; complete nothing if the service does not answer quickly."""
 
     def complete(incomplete: str) -> list[str]:
         try:

@@ -1,4 +1,4 @@
-"""Commands about jobs: algorithms, plan, submit, watch, cancel, result, receipt."""
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, result, receipt."""
 
 from __future__ import annotations
 
@@ -37,19 +37,26 @@ __all__ = ["add_to", "watched"]
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many centres.")]
+Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="Number of clusters.")]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
 Delta = Annotated[
-    str | None, amount_option("Delta to spend; by default a small one, or 0 where none is offered.")
+    str | None,
+    amount_option("Delta to spend. By default a small one, or 0 if the dataset or your cap allows none."),
 ]
-Objective = Annotated[Literal["means", "medians"], typer.Option(help="What is to be small.")]
-Algorithm = Annotated[str, typer.Option(help="A name of `cairn algorithms`; `auto` chooses.")]
+Objective = Annotated[
+    Literal["means", "medians"],
+    typer.Option(help="Minimise squared distances (means) or distances (medians)."),
+]
+Algorithm = Annotated[str, typer.Option(help="A name from `cairn algorithms`; `auto` chooses one.")]
 Options = Annotated[
-    list[str] | None, typer.Option("--option", help="An option of the algorithm, NAME=VALUE; repeat it.")
+    list[str] | None,
+    typer.Option("--option", help="An option of the algorithm as NAME=VALUE; can be repeated."),
 ]
-Sites = Annotated[str | None, typer.Option(help="A site set, for algorithms that choose among sites.")]
+Sites = Annotated[
+    str | None, typer.Option(help="A set of public sites, for algorithms that choose centres among them.")
+]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write it to this file (.csv, .json or .npy).")
+    Path | None, typer.Option("--output", "-o", help="Write the result to this file (.csv, .json or .npy).")
 ]
 
 
@@ -130,11 +137,11 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
     )
     typer.echo()
     steps = [[s.get("name"), s.get("repeats"), s.get("purpose")] for s in quote.plan.get("steps", [])]
-    print_table(["step", "times", "what it measures"], steps, "It measures nothing.")
+    print_table(["step", "times", "what it measures"], steps, "No measurements.")
 
 
 def _read_options(given: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE pairs; a value is JSON where it reads as such, else a word."""
+    """Parse NAME=VALUE pairs; a value is JSON if it can be read as such, else a string."""
     found: dict[str, Any] = {}
     for each in given or []:
         name, equals, text = each.partition("=")
@@ -156,15 +163,21 @@ def submit(
     algorithm: Algorithm = "auto",
     option: Options = None,
     sites: Sites = None,
-    rehearsal: Annotated[bool, typer.Option("--rehearsal", help="Run on synthetic rows, for free.")] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
+    ] = False,
     idempotency_key: Annotated[
-        str | None, typer.Option(help="Submitting twice with the same key submits once.")
+        str | None,
+        typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the result and print it.")] = False,
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """Submit a job. Its cost is reserved now and charged when a worker takes it; -o waits like --watch."""
+    """Submit a job and print its id; with --watch or -o, wait for the result.
+
+    The cost is reserved now and charged when a worker starts the job.
+    """
     with client() as signed_in:
         job = signed_in.dataset(name).submit(
             clusters,
@@ -184,15 +197,15 @@ def submit(
         print_json(job.facts)
         return
     typer.echo(job.id)
-    hint(f"Queued for {job.facts.cost}; see it with `cairn job {job.id} --watch`.")
+    hint(f"Queued at a cost of {job.facts.cost}. Watch it with `cairn job {_short(job)} --watch`.")
 
 
 def jobs(
     dataset: Annotated[str | None, typer.Option(help="Only jobs on this dataset.")] = None,
-    limit: Annotated[int, typer.Option(help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(help="How many jobs to show.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List your jobs, or the jobs on datasets you own, newest first."""
+    """List your jobs, newest first. A curator sees all jobs on their datasets."""
     with client() as signed_in:
         found = signed_in.jobs(limit) if dataset is None else signed_in.dataset(dataset).jobs(limit)
     if as_json:
@@ -220,7 +233,7 @@ def job(
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the result and print it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show where a job stands; --watch comes back to one that was left."""
+    """Show the state of a job."""
     with client() as signed_in:
         found = signed_in.job(id)
         if watch:
@@ -247,17 +260,17 @@ def job(
 
 
 def cancel(id: JobId = "latest", as_json: Json = False) -> None:
-    """Cancel a queued job and give its reservation back."""
+    """Cancel a queued job and release the budget that it reserved."""
     with client() as signed_in:
         found = signed_in.job(id).cancel()
     if as_json:
         print_json(found.facts)
     else:
-        typer.echo(f"{found.id} is cancelled; nothing was charged.")
+        typer.echo(f"Job {_short(found)} is cancelled; nothing was charged.")
 
 
 def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
-    """Print or write a job's centres, waiting for them if need be."""
+    """Print a job's centres or write them to a file; wait for a job that is still running."""
     with client() as signed_in:
         _print_result(watched(signed_in.job(id)), output, as_json)
 
@@ -265,11 +278,11 @@ def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -
 def receipt(
     id: JobId = "latest",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write it to this file, as JSON.")
+        Path | None, typer.Option("--output", "-o", help="Write the receipt to this file, as JSON.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a job measured and was charged, step by step, and check the receipt's digest."""
+    """Show what a job measured and what it was charged, and check the receipt's digest."""
     with client() as signed_in:
         found = signed_in.job(id).receipt()
     whole = is_whole(found)
@@ -286,38 +299,44 @@ def receipt(
                 ("neighbours", found["neighbours"]),
                 ("accountant", found["accountant"]),
                 ("charged", ", ".join(f"{name} {value}" for name, value in found["charged"].items())),
-                ("digest", f"{found['digest']} ({'right' if whole else 'WRONG'})"),
+                ("digest", f"{found['digest']} ({'correct' if whole else 'WRONG'})"),
             ]
         )
         steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
-        print_table(["step", "mechanism", "times", "share"], steps, "It measured nothing.")
+        print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
     if not whole:
-        hint("The digest does not fit the receipt: fetch it again, and ask the curator if it stays so.")
+        hint(
+            "The digest does not match the receipt: fetch it again, and tell the curator if that does not help."
+        )
         raise typer.Exit(ExitCode.REFUSED)
+
+
+def _short(job: Job) -> str:
+    return shorten([job.id])[0]
 
 
 # --- watching -----------------------------------------------------------------------------------------------
 
 
 def watched(job: Job) -> Result:
-    """The result of a job, watched until it is there; Ctrl-C leaves the job running."""
+    """Wait for a job's result with a progress bar; Ctrl-C leaves the job running."""
     if job.ended:
         return job.result()
     try:
         with _bar(job.facts) as show:
             return job.result(progress=show)
     except KeyboardInterrupt:
-        hint(f"\nLeft job {job.id} running; come back with `cairn job {job.id} --watch`.")
+        hint(f"\nJob {_short(job)} keeps running. Return to it with `cairn job {_short(job)} --watch`.")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Unreachable:
         raise Unreachable(
-            f"the connection broke, but the job goes on: come back with `cairn job {job.id} --watch`"
+            f"the connection was lost, but the job keeps running: return to it with `cairn job {_short(job)} --watch`"
         ) from None
 
 
 @contextmanager
 def _bar(first: JobFacts) -> Iterator[Show]:
-    """A bar on standard error, where that is a terminal."""
+    """A progress bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=console, disable=not console.is_terminal)
@@ -345,7 +364,7 @@ def _print_result(found: Result, output: Path | None, as_json: bool) -> None:
     if output is not None:
         return
     if found.facts.rehearsal:
-        hint("A rehearsal on synthetic rows: this says nothing about the data.")
+        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
     k, width = found.centres.shape
     if width > _MOST_COLUMNS:
         typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
