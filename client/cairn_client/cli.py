@@ -15,7 +15,8 @@ __all__ = ["app"]
 app = typer.Typer(
     cls=Group,
     epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 not signed in or wrong role, 4 not found, "
-    "5 does not fit the budget or cap, 6 service unavailable, 7 job without a result, 8 bad data, 130 interrupted.",
+    "5 does not fit the budget or cap, 6 service unavailable, 7 job without a result, 8 bad data, "
+    "130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -1,7 +1,7 @@
 """Where the client finds its address and key: the environment first, then the user's login file.
 
-`CAIRN_URL` and `CAIRN_KEY` take precedence over the file `login.json`, which `cairn login` writes to the user's
-configuration directory, readable only by the user.
+`CAIRN_URL` and `CAIRN_KEY` take precedence over the file `login.json`, which `cairn login` writes to the
+user's configuration directory, readable only by the user.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _sentence(error: Exception) -> str:
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
     elif isinstance(error, errors.BadRows):
-        text = text.replace("on_bad_row drop", "--on-bad-row drop")
+        text = text.replace("on_bad_row='drop'", "--on-bad-row drop")
     elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
         text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):

@@ -305,9 +305,7 @@ def receipt(
         steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
         print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
     if not whole:
-        hint(
-            "The digest does not match the receipt: fetch it again, and tell the curator if that does not help."
-        )
+        hint("The digest does not match the receipt: fetch it again, or tell the curator.")
         raise typer.Exit(ExitCode.REFUSED)
 
 
@@ -329,9 +327,8 @@ def watched(job: Job) -> Result:
         hint(f"\nJob {_short(job)} keeps running. Return to it with `cairn job {_short(job)} --watch`.")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Unreachable:
-        raise Unreachable(
-            f"the connection was lost, but the job keeps running: return to it with `cairn job {_short(job)} --watch`"
-        ) from None
+        again = f"return to it with `cairn job {_short(job)} --watch`"
+        raise Unreachable(f"the connection was lost, but the job keeps running: {again}") from None
 
 
 @contextmanager
