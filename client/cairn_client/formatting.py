@@ -27,9 +27,9 @@ def number(value: float | Decimal, digits: int = 4) -> str:
 
 
 def about(value: float) -> str:
-    """Round an estimate to three significant digits: `4,480`."""
-    x = float(value)
-    return number(round(x, 2 - math.floor(math.log10(abs(x)))) if x and math.isfinite(x) else x, 3)
+    """Round an estimated count to three significant digits, and to a whole number from 10: `4,480`."""
+    x = float(f"{value:.3g}")
+    return number(round(x) if 10 <= abs(x) < math.inf else x, 2)
 
 
 def shorten(ids: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """The types of the service's responses, as frozen dataclasses, with conversion from and to JSON.
 
-Amounts are exact decimals; times are datetimes with a time zone. Fields that a newer service adds are ignored,
-and fields that an older one does not send take their default, so that client and service need not be upgraded
-together.
+Amounts are exact decimals; times are datetimes with a time zone. Fields that a newer service adds are
+ignored, and fields that an older one does not send take their default, so that client and service need not be
+upgraded together.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ def grant(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Set the most that an analyst may spend, never below what they have used.
+    """Set an analyst's cap, the most that they may spend.
 
-    An amount that you leave out keeps its present value. A new grant needs --epsilon; its delta is 0 unless
+    It cannot be below what they have used. An amount that you leave out keeps its present value. A new grant needs --epsilon; its delta is 0 unless
     you name one.
     """
     with client() as signed_in:
@@ -78,7 +78,7 @@ def grant(
 
 
 def revoke(name: DatasetName, analyst: Analyst) -> None:
-    """Withdraw an analyst's grant and cancel their queued jobs; what they spent stays spent."""
+    """Withdraw an analyst's grant. Their queued jobs are cancelled; what they spent stays spent."""
     with client() as signed_in:
         signed_in.dataset(name).revoke(analyst)
     typer.echo(f"{analyst} can no longer use {name}.")
@@ -104,7 +104,7 @@ def ledger(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the ledger: all entries for the dataset's owner, their own for an analyst."""
+    """Show the ledger of a dataset. Its owner sees all entries, an analyst their own."""
     with client() as signed_in:
         dataset = signed_in.dataset(name)
         report = dataset.verify_ledger() if verify else None

@@ -174,9 +174,9 @@ def submit(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """Submit a job and print its id; with --watch or -o, wait for the result.
+    """Submit a job and print its id.
 
-    The cost is reserved now and charged when a worker starts the job.
+    With --watch or -o, wait for the result. The cost is reserved now and charged when a worker starts the job.
     """
     with client() as signed_in:
         job = signed_in.dataset(name).submit(
@@ -197,7 +197,8 @@ def submit(
         print_json(job.facts)
         return
     typer.echo(job.id)
-    hint(f"Queued at a cost of {job.facts.cost}. Watch it with `cairn job {_short(job)} --watch`.")
+    cost = "free of charge" if rehearsal else f"at a cost of {job.facts.cost}"
+    hint(f"Queued {cost}. Watch it with `cairn job {_short(job)} --watch`.")
 
 
 def jobs(
@@ -270,7 +271,7 @@ def cancel(id: JobId = "latest", as_json: Json = False) -> None:
 
 
 def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
-    """Print a job's centres or write them to a file; wait for a job that is still running."""
+    """Print a job's centres or write them to a file. Waits until the job has ended."""
     with client() as signed_in:
         _print_result(watched(signed_in.job(id)), output, as_json)
 
@@ -282,7 +283,7 @@ def receipt(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a job measured and what it was charged, and check the receipt's digest."""
+    """Show what a job measured and was charged. Also checks the receipt's digest."""
     with client() as signed_in:
         found = signed_in.job(id).receipt()
     whole = is_whole(found)
@@ -302,6 +303,7 @@ def receipt(
                 ("digest", f"{found['digest']} ({'correct' if whole else 'WRONG'})"),
             ]
         )
+        typer.echo()
         steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
         print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
     if not whole:

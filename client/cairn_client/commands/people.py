@@ -14,6 +14,8 @@ from cairn_client.wire import NewKey
 
 __all__ = ["add_to"]
 
+_HASH = 64  # characters of a SHA-256
+
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
 
@@ -119,10 +121,12 @@ def _day(moment: datetime | None) -> str | None:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    words = (
-        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in details.items()
+    """Details of an entry in words; long hashes are cut, and are whole in the JSON."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in details.items()}
+    return ", ".join(
+        f"{name.replace('_', ' ')} {text[:12] + '...' if len(text) == _HASH else text}"
+        for name, text in texts.items()
     )
-    return ", ".join(words).replace("_", " ")
 
 
 def add_to(app: typer.Typer) -> None:
