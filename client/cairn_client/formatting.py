@@ -27,9 +27,10 @@ def number(value: float | Decimal, digits: int = 4) -> str:
 
 
 def about(value: float) -> str:
-    """Round an estimated count to three significant digits, and to a whole number from 10: `4,480`."""
-    x = float(f"{value:.3g}")
-    return number(round(x) if 10 <= abs(x) < math.inf else x, 2)
+    """Round an estimated count: three digits of a large one, a whole number from 10, two digits below."""
+    if abs(value) < 10:
+        return number(float(value), 2)
+    return number(float(f"{value:.3g}") if abs(value) >= 1000 else round(value))
 
 
 def shorten(ids: Iterable[str]) -> list[str]:

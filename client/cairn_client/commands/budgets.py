@@ -61,8 +61,8 @@ def grant(
 ) -> None:
     """Set an analyst's cap, the most that they may spend.
 
-    It cannot be below what they have used. An amount that you leave out keeps its present value. A new grant needs --epsilon; its delta is 0 unless
-    you name one.
+    It cannot be below what they have used. An amount that you leave out keeps its present value. A new grant
+    needs --epsilon; its delta is 0 unless you name one.
     """
     with client() as signed_in:
         dataset = signed_in.dataset(name)

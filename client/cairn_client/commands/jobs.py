@@ -176,7 +176,8 @@ def submit(
 ) -> None:
     """Submit a job and print its id.
 
-    With --watch or -o, wait for the result. The cost is reserved now and charged when a worker starts the job.
+    With --watch or -o, wait for the result. The cost is reserved now and charged when a worker starts the
+    job.
     """
     with client() as signed_in:
         job = signed_in.dataset(name).submit(
