@@ -201,7 +201,7 @@ def test_the_beginning_of_several_job_ids_is_ambiguous(live: Live) -> None:
 def test_a_plan_has_the_verdict_of_the_console(live: Live) -> None:
     visits = live.analyst().dataset("visits")
     sentences = (ROOT / "service/console/static/forecast.js").read_text()
-    verdicts = [visits.plan(k=3, epsilon=epsilon, delta=1e-6).verdict for epsilon in ("0.02", "0.2", "4")]
+    verdicts = [visits.plan(k=3, epsilon=epsilon, delta=1e-6).verdict for epsilon in ("0.02", "0.1", "4")]
     assert len(set(verdicts)) == 3
     assert [each for each in verdicts if each not in sentences] == []
 
