@@ -42,6 +42,14 @@ def as_curator(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAIRN_KEY", live.curator_key)
 
 
+@pytest.fixture(scope="module")
+def finished_job(live: Live) -> str:
+    """The short id of a job that has succeeded, and its dataset's name."""
+    owned = live.dataset(cap="1")
+    job = live.analyst().dataset(owned.name).submit(k=2, epsilon="0.5", algorithm="sulq").wait()
+    return f"{job.id[:8]} {owned.name}"
+
+
 def cairn(*words: str, code: int = 0, stdin: str | None = None) -> Any:
     """Run the command in this process; `code` is the exit status it must have."""
     done = CliRunner().invoke(app, list(words), input=stdin, catch_exceptions=False)
@@ -100,7 +108,7 @@ def test_nobody_signed_in_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_analyst_is_told_that_a_command_is_for_curators() -> None:
     done = cairn("principals", "list", code=ExitCode.NOT_SIGNED_IN)
-    assert "only curators may do this: sign in with a key of that role" in sentence(done)
+    assert "only curators may do this: sign in with such a key" in sentence(done)
 
 
 def test_an_unknown_dataset_has_its_own_exit_code() -> None:
@@ -120,13 +128,13 @@ def test_wrong_usage_has_its_own_exit_code(words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "way_out"),
     [
-        (["result", "nonsense"], "job_id: must be the 36 characters that submitting answered"),
+        (["result", "nonsense"], "there is no job whose id begins with 'nonsense'"),
         (["plan", "Visits", "-k", "2", "--epsilon", "1"], "lower-case letters"),
         (
             ["plan", "visits", "-k", "2", "--epsilon", "1", "--algorithm", "gupta"],
             "set the objective to medians",
         ),
-        (["plan", "visits", "-k", "2", "--epsilon", "1", "--algorithm", "jones"], "name one with --sites"),
+        (["plan", "visits", "-k", "2", "--epsilon", "1", "--algorithm", "jones"], "choose one with --sites"),
         (["plan", "visits", "-k", "2", "--epsilon", "1", "--sites", "no"], "those it has: none"),
     ],
 )
@@ -168,7 +176,7 @@ def test_login_tries_the_key_and_keeps_it_for_its_owner_alone(
 
 def test_login_warns_before_a_key_travels_unencrypted() -> None:
     done = cairn("login", "http://cairn.invalid", stdin="cairn_00000000_x\n", code=ExitCode.AWAY)
-    assert done.stderr.startswith("Careful: the key travels to http://cairn.invalid unencrypted")
+    assert done.stderr.startswith("Warning: the key is sent to http://cairn.invalid unencrypted")
 
 
 def test_login_with_a_wrong_key_keeps_nothing(live: Live) -> None:
@@ -186,7 +194,7 @@ def test_a_typed_key_is_not_shown(live: Live) -> None:
 
 
 def test_tables_are_for_people_and_json_for_scripts() -> None:
-    assert re.search(r"name\s+state\s+columns\s+size", cairn("datasets").stdout)
+    assert re.search(r"name\s+state\s+columns\s+records", cairn("datasets").stdout)
     listed = as_json("datasets")
     assert "visits" in [each["name"] for each in listed]
     assert as_json("budget", "visits")["cap"]["total"] == {"epsilon": "5", "delta": "0.00001"}
@@ -198,24 +206,129 @@ def test_a_plan_shows_cost_steps_and_what_is_left() -> None:
         "plan", "visits", "-k", "3", "--epsilon", "0.5", "--algorithm", "sulq", "--option", "rounds=2"
     )
     assert re.search(r"cost\s+epsilon 0.5", shown.stdout)
-    assert "left of the cap afterwards" in shown.stdout
+    assert "left of the cap after it" in shown.stdout
     assert "what it measures" in shown.stdout
-    assert re.search(r"noise in a size\s+about ±[\d.]+ records; an average cluster has 6667", shown.stdout)
+    assert re.search(
+        r"size of a cluster\s+±[\d,]+ records in 95 of 100 runs; an average one has 6,670", shown.stdout
+    )
+
+
+def test_numbers_are_written_for_people() -> None:
+    shown = cairn("plan", "visits", "-k", "3", "--epsilon", "0.1").stdout
+    assert not re.search(r"\d[eE]\+", shown)
+    assert re.search(r"smallest cluster found\s+about \d,\d{3} records", shown)
+    assert re.search(r"visits\s+sealed\s+2\s+20,000\s", cairn("dataset", "list").stdout)
+
+
+def test_a_plan_that_fits_has_the_verdict_and_exit_code_0() -> None:
+    shown = cairn("plan", "visits", "-k", "3", "--epsilon", "4", code=ExitCode.OK).stdout
+    assert re.search(r"fits\s+yes\s", shown)
+    assert re.search(r"verdict\s+The noise is small beside the clusters", shown)
+
+
+def test_a_plan_that_does_not_fit_names_the_limit_and_has_its_own_exit_code(live: Live) -> None:
+    owned = live.dataset(epsilon="2", cap="0.5")
+    words = ["plan", owned.name, "-k", "2", "--epsilon", "0.75"]
+    shown = " ".join(cairn(*words, code=ExitCode.BUDGET).stdout.split())
+    assert "This does not fit: epsilon 0.75 is more than the epsilon 0.5 that your cap has left." in shown
+    assert json.loads(cairn(*words, "--json", code=ExitCode.BUDGET).stdout)["fits"] is False
+    too_much_delta = ["plan", owned.name, "-k", "2", "--epsilon", "0.25", "--delta", "0.00006"]
+    shown = " ".join(cairn(*too_much_delta, code=ExitCode.BUDGET).stdout.split())
+    assert "delta 6e-5 is more than the delta 5e-5 that your cap has left" in shown
+
+
+def test_datasets_are_listed_by_either_command() -> None:
+    assert as_json("dataset", "list") == as_json("datasets")
+
+
+def test_an_algorithm_is_shown_with_its_options() -> None:
+    assert re.search(r"rounds\s+\S+\s+\w+", cairn("algorithms", "sulq").stdout)
+    assert "see `cairn algorithms`" in sentence(cairn("algorithms", "magic", code=ExitCode.NOT_FOUND))
 
 
 def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     owned = live.dataset(cap="1")
     words = ["submit", owned.name, "-k", "2", "--epsilon", "0.5", "--algorithm", "sulq"]
     cairn(*words, "-o", "centres.csv")
-    assert (place / "centres.csv").read_text().startswith("a,b")
+    assert (place / "centres.csv").read_text().startswith("cluster,a,b,size,size_noise\n1,")
     assert len((place / "centres.csv").read_text().splitlines()) == 3
     job = as_json("jobs", "--limit", "1")[0]
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
-    assert "(right)" in cairn("receipt", job["id"]).stdout
+    assert "(correct)" in cairn("receipt", job["id"]).stdout
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
-    assert re.search(r"charge.*epsilon 0.5", cairn("ledger", owned.name).stdout)
+    assert re.search(rf"charge .* {job['id'][:8]}\s+0\.5\s+1e-6", cairn("ledger", owned.name).stdout)
     assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"
+
+
+def test_commands_take_the_first_characters_of_a_job_s_id() -> None:
+    words = ["submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq"]
+    id = cairn(*words).stdout.strip()
+    assert re.search(rf"(?m)^{id[:8]} ", cairn("jobs").stdout)
+    for command in ("job", "result", "receipt"):
+        assert id in cairn(command, id[:8], "--json").stdout
+    cairn("cancel", id[:8], code=ExitCode.REFUSED)  # found, and too late
+
+
+def test_the_clusters_of_a_result_are_numbered_from_1() -> None:
+    words = ["submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq", "--watch"]
+    done = cairn(*words)
+    assert re.findall(r"(?m)^ +(\d+) ", done.stdout) == ["1", "2"]
+    assert re.search(r"Sizes are noisy: ±[\d,]+ records in 95 of 100 runs", done.stderr)
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_grant_keeps_the_delta_that_is_not_named_and_warns_above_the_total(live: Live) -> None:
+    owned = live.dataset(epsilon="2", cap="1")
+    done = cairn("grant", owned.name, "analyst", "--epsilon", "200")
+    assert "analyst may spend epsilon 200, delta 5e-5" in done.stdout
+    assert "Warning: this cap is above the dataset's total of epsilon 2, delta 0.0001" in done.stderr
+    assert "Warning" not in cairn("grant", owned.name, "analyst", "--epsilon", "1.5").stderr
+    assert re.search(r"delta\s+5e-5", cairn("grants", owned.name).stdout)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs"],
+        ["dataset", "list"],
+        ["budget"],
+        ["ledger"],
+        ["algorithms"],
+        ["result"],
+        ["receipt"],
+        ["plan"],
+    ],
+    ids=" ".join,
+)
+def test_an_analyst_s_table_fits_80_columns(words: list[str], live: Live, finished_job: str) -> None:
+    job, dataset = finished_job.split()
+    rest = {"budget": [dataset], "ledger": [dataset], "result": [job], "receipt": [job]}
+    rest["plan"] = [dataset, "-k", "2", "--epsilon", "0.1"]
+    shown = in_terminal(*words, *rest.get(words[0], []))
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+    if words[0] in {"jobs", "ledger"}:
+        assert re.search(rf"(^| ){job} ", shown, re.MULTILINE), "an id stays on one line"
+
+
+@pytest.mark.usefixtures("as_curator")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs"],
+        ["grants"],
+        ["ledger"],
+        ["audit"],
+        ["principals", "list"],
+        ["keys", "list"],
+        ["dataset", "show"],
+    ],
+    ids=" ".join,
+)
+def test_a_curator_s_table_fits_80_columns(words: list[str], finished_job: str) -> None:
+    named = [finished_job.split()[1]] if words[0] in {"grants", "ledger", "dataset"} else []
+    shown = in_terminal(*words, *named)
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
 
 
 def test_submitting_prints_the_id_alone_for_scripts() -> None:
@@ -264,7 +377,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(live: Live) -> 
         _, said = process.communicate(timeout=120)
     assert process.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in said
-    found = re.search(r"Left job (\S+) running; come back with `cairn job \1 --watch`\.", said)
+    found = re.search(r"Job (\S+) keeps running\. Return to it with `cairn job \1 --watch`\.", said)
     assert found, said
     assert "rehearsal" in cairn("job", found[1], "--watch").output
 
@@ -273,7 +386,7 @@ def test_a_connection_that_breaks_for_good_while_watching_says_how_to_come_back(
     with flaky(live.url) as proxy:
         visits = Client(proxy.url, live.analyst_key, patience=0.2).dataset("visits")
         job = visits.submit(k=2, epsilon=1, rehearsal=True, algorithm="sulq")
-    with pytest.raises(Unreachable, match=f"come back with `cairn job {job.id} --watch`"):
+    with pytest.raises(Unreachable, match=f"return to it with `cairn job {job.id[:8]} --watch`"):
         watched(job)
 
 
@@ -288,7 +401,7 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert re.search(r"rows clipped to the bounds\s+1", cairn("upload", name, "rows.csv").stdout)
     assert "analyst may spend epsilon 0.5" in cairn("grant", name, "analyst", "--epsilon", "0.5").stdout
     assert as_json("budget", name, "--epsilon", "2")["budget"]["total"]["epsilon"] == "2"
-    assert "every hash and every balance is right" in cairn("ledger", name, "--verify").stderr
+    assert "every hash and every balance is correct" in cairn("ledger", name, "--verify").stderr
     assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
     cairn("revoke", name, "analyst")
     assert "upload" in cairn("audit", "--dataset", name).stdout
@@ -302,7 +415,7 @@ def test_an_upload_in_a_terminal_shows_its_speed(live: Live, place: Path) -> Non
     (place / "rows.csv").write_text("a,b\n" + "1.5,2.5\n" * 100_000)
     shown = in_terminal("upload", owned.name, "rows.csv")
     assert re.search(r"[kMG]B/s", shown)
-    assert re.search(r"rows stored\s+100000", shown)
+    assert re.search(r"rows stored\s+100,000", shown)
 
 
 @pytest.mark.usefixtures("as_curator")

@@ -96,9 +96,9 @@ def test_fields_of_a_newer_service_are_passed_over() -> None:
 
 
 def test_what_is_something_else_is_refused() -> None:
-    with pytest.raises(ValueError, match="no JobFacts"):
+    with pytest.raises(ValueError, match="not a JobFacts"):
         read(JobFacts, {"id": "x"})
-    with pytest.raises(ValueError, match="no DatasetFacts"):
+    with pytest.raises(ValueError, match="not a DatasetFacts"):
         read(DatasetFacts, ["a", "list"])
 
 
@@ -121,5 +121,5 @@ def test_a_number_is_sent_as_it_is_written(given_as: wire.Number, sent: str) -> 
 
 @pytest.mark.parametrize("wrong", [True, "much", float("nan"), "inf"])
 def test_what_is_no_amount_is_refused_before_it_is_sent(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="no amount"):
+    with pytest.raises(ValueError, match="not an amount"):
         amount_text(wrong)
