@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.harness.processes import free_port
 from cairn_client import Client, Unreachable
 from cairn_client.cli import app
 from cairn_client.commands.common import ExitCode
@@ -23,7 +24,6 @@ from cairn_client.login import login_file
 from tests.markdown import ROOT
 from tests.support.flaky import flaky
 from tests.support.live import Live
-from tests.support.processes import free_port
 from tests.support.terminal import CAIRN, in_terminal
 
 

@@ -8,13 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from benchmarks.harness.processes import free_port
 from cairn_client import Client, NotCairn, NotSignedIn, Unauthorized, Unavailable, Unreachable
 from cairn_client.dataset import Dataset
 from cairn_client.transport import Transport
 from cairn_client.wire import WhoAmI
 from tests.support.flaky import Flaky, flaky
 from tests.support.live import Live
-from tests.support.processes import free_port
 
 
 @pytest.fixture

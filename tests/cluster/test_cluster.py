@@ -17,6 +17,7 @@ import pytest
 from distributed import Client, LocalCluster
 from sqlalchemy.engine import make_url
 
+from benchmarks.harness.postgres import Server
 from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.plan import Request
@@ -28,7 +29,6 @@ from service.jobs.rows import ChunkCache, DatabaseSource
 from service.operations.database import Database
 from service.operations.settings import Settings
 from tests.support.bits import inject_bytes
-from tests.support.postgres import Server
 from tests.support.service import House
 
 #: 2 columns of int16: 1024 rows in a chunk of the smallest size.

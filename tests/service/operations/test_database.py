@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from benchmarks.harness.postgres import Server
 from service.ledger import verification
 from service.operations import database
 from service.operations.database import Database
 from service.operations.tables import Dataset
 from tests.chaos.scene import Scene
-from tests.support.postgres import Server
 
 
 @pytest.fixture

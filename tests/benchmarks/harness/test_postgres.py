@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from benchmarks.harness.postgres import Server, binaries
 from tests.support import postgres as module
-from tests.support.postgres import Server, binaries
 
 ROOT = Path(__file__).parent.parent.parent
 
