@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from benchmarks.harness import postgres as module
 from benchmarks.harness.postgres import Server, binaries
-from tests.support import postgres as module
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_server_is_recent_enough_and_runs_on_a_private_socket(postgres: Server) -> None:
