@@ -7,11 +7,16 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
+# The digest of the base image, for releases: `make image BASE_DIGEST=sha256:...`.
+BASE_DIGEST ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 SERVER_READY := $(VENV)/.server-ready
 TEST_READY := $(VENV)/.test-ready
+SBOM_READY := $(VENV)-sbom/.ready
+CYCLONEDX := 7.5.0
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # One BLAS thread per test process: two processes on two cores should not become four threads.
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -19,7 +24,7 @@ PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test test-upload lint format check audit chaos fuzz bench screenshots clean
+.PHONY: help install run test test-upload lint format check audit chaos fuzz bench screenshots image requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,8 +71,20 @@ bench: $(TEST_READY) ## Run a benchmark; BENCH="NAME --options" chooses it, BENC
 screenshots: $(TEST_READY) ## Draw the console's pictures in docs/images again, with the system's Chromium
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.console.pictures
 
+image: ## Build the container image, tagged with its version; BASE_DIGEST=sha256:... pins its base
+	docker build $(if $(BASE_DIGEST),--build-arg BASE_DIGEST=$(BASE_DIGEST)) --build-arg VERSION=$(VERSION) \
+	  --build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) -t cairn:$(VERSION) -t cairn:latest .
+
+requirements: $(TEST_READY) ## Write deploy/requirements.txt again: the image's packages, each with its hashes
+	$(BIN)/python deploy/pin.py > deploy/requirements.new
+	mv deploy/requirements.new deploy/requirements.txt
+
+sbom: $(SBOM_READY) ## Write dist/sbom.json, a list of the image's Python packages in CycloneDX format
+	mkdir -p dist
+	$(VENV)-sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.json deploy/requirements.txt
+
 clean: ## Remove .venv and every cache and build product
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-sbom build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -82,3 +99,9 @@ $(SERVER_READY): pyproject.toml constraints.txt | $(BIN)/python
 $(TEST_READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@ $(SERVER_READY)
+
+# A tool of its own, kept apart: nothing of Cairn needs it.
+$(SBOM_READY):
+	$(PYTHON) -m venv $(VENV)-sbom
+	$(VENV)-sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==$(CYCLONEDX)
+	@touch $@

@@ -1,4 +1,4 @@
-"""The container files are valid, and install what `make run` installs."""
+"""The compose file is valid, and gives each container no more than it needs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,6 @@ def test_compose_file_follows_the_compose_specification() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_image_installs_what_make_run_installs() -> None:
-    dockerfile, makefile = (ROOT / "Dockerfile").read_text(), (ROOT / "Makefile").read_text()
-    assert re.search(r"pip install .*-c constraints\.txt -e '\.\[server\]'", makefile)
-    assert re.search(r"pip install -c constraints\.txt '\.\[server[^]]*\]'", dockerfile)
-    for package in ("core", "service", "cairn_client", "migrations"):
-        assert f"COPY {package} {package}" in dockerfile
-
-
-def test_image_runs_as_an_ordinary_user_with_a_health_check() -> None:
-    final = (ROOT / "Dockerfile").read_text().split("FROM ")[-1]
-    assert "USER cairn" in final
-    assert "HEALTHCHECK" in final
-    assert not re.search(r"\b(pip|apt-get|curl|wget)\b", final)
-
-
 def services() -> dict[str, Any]:
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     found: dict[str, Any] = compose["services"]
@@ -56,7 +41,7 @@ def test_container_has_a_read_only_root_and_no_capabilities(name: str) -> None:
 @pytest.mark.parametrize("name", services())
 def test_container_runs_as_an_ordinary_user(name: str) -> None:
     service = services()[name]
-    user = str(service.get("user", "cairn" if service["image"] == "cairn" else "root"))
+    user = str(service.get("user", "cairn" if "cairn" in service["image"] else "root"))
     assert user.split(":")[0] not in ("root", "0")
 
 
