@@ -37,13 +37,13 @@ ENV PATH=/opt/cairn/bin:$PATH \
     CAIRN_LOG_FORMAT=json \
     CAIRN_DATABASE_URL=sqlite:////var/lib/cairn/cairn.sqlite3 \
     CAIRN_CACHE_DIRECTORY=/var/lib/cairn/cache \
-    CAIRN_SPOOL_DIRECTORY=/var/lib/cairn/spool
+    CAIRN_SPOOL_DIRECTORY=/var/lib/cairn/spool \
+    CAIRN_HEALTH_DIRECTORY=/tmp/cairn-health
 USER cairn
 # No VOLUME: Docker would make a nameless one for every container. Mount a named one here to keep the database.
 WORKDIR /var/lib/cairn
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["cairn-server", "health"]
 ENTRYPOINT ["cairn-server"]
 CMD ["serve"]
 ARG VERSION=0.1.0
