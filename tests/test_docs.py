@@ -195,7 +195,8 @@ SHELL: dict[str, Callable[[list[str]], bool]] = {
     "git": lambda words: words[1] == "clone",
     "curl": lambda words: any(word.startswith("$HERE/") for word in words),  # see test_tour.py
     "cd": lambda words: len(words) == 2,
-    "docker": lambda words: words[1] == "compose" and (ROOT / "docker-compose.yml").exists(),
+    "docker": lambda words: words[1] in ("compose", "run", "network"),
+    **{f"deploy/{script.name}": lambda _: True for script in (ROOT / "deploy").glob("*.sh")},
 }
 
 

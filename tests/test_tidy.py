@@ -160,7 +160,7 @@ def imported_by(name: str) -> Iterator[str]:
 def is_entry(name: str) -> bool:
     """Started by a command, by a tool or by `python -m benchmarks`, rather than imported."""
     if name.endswith(("/__init__.py", "/__main__.py", "/cli.py")) or name.startswith(
-        ("migrations/", "tests/", "examples/", "docs/")
+        ("migrations/", "tests/", "examples/", "docs/", "deploy/")
     ):
         return True
     tops = {getattr(node, "name", None) for node in tree(name).body}

@@ -64,9 +64,13 @@ def unprivileged_user() -> int:
 class Server:
     """A running PostgreSQL whose databases live on a private Unix socket."""
 
-    def __init__(self, *, durable: bool = False) -> None:
-        """`durable`: commits survive a power cut, as in production; tests do without, and run faster."""
+    def __init__(self, *, durable: bool = False, port: int | None = None) -> None:
+        """`durable`: commits survive a power cut, as in production; tests do without, and run faster.
+
+        With a `port`, whoever comes over the network is let in too, and needs a password.
+        """
         self.durable = durable
+        self.port = port
         self.directory = Path(tempfile.mkdtemp(prefix="cairn-pg-", dir="/tmp"))
         self.user: int | None = None
         if os.geteuid() == 0:
@@ -90,6 +94,8 @@ class Server:
             "--no-sync",
             "-N",
         )
+        rules = "local all all trust\nhost all all all scram-sha-256\n"
+        (self.data / "pg_hba.conf").write_text(rules)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -100,7 +106,8 @@ class Server:
             "fsync": safety,
             "synchronous_commit": safety,
             "full_page_writes": safety,
-            "listen_addresses": "",
+            "listen_addresses": "127.0.0.1" if self.port else "",
+            "port": str(self.port or 5432),
             "unix_socket_directories": str(self.directory),
             "max_connections": "200",
             "shared_buffers": "64MB",
@@ -164,11 +171,13 @@ class Server:
 
     def dsn(self, database: str) -> str:
         """What libpq calls the connection string."""
-        return f"host={self.directory} user=cairn dbname={database}"
+        port = f" port={self.port}" if self.port else ""
+        return f"host={self.directory} user=cairn dbname={database}{port}"
 
     def url(self, database: str) -> str:
         """What SQLAlchemy calls the address."""
-        return f"postgresql+psycopg://cairn@/{database}?host={self.directory}"
+        port = f"&port={self.port}" if self.port else ""
+        return f"postgresql+psycopg://cairn@/{database}?host={self.directory}{port}"
 
     def create(self, *, template: str = "template0") -> str:
         """Make a new database and return its name."""

@@ -34,6 +34,8 @@ _HEADERS = {
 }
 #: The same as bytes; no route sets any of them.
 _ALWAYS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+#: Asked every few seconds by whoever watches the service; only their failures are worth a line.
+_PROBES = {"/healthz", "/readyz"}
 _LONGEST_HEAD = 16 << 10
 _API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY = (
@@ -100,7 +102,8 @@ class RequestLimits:
         try:
             await self._admit(scope, receive, guarded, lambda: status != 0)
         finally:
-            log.info(
+            probe = scope["path"] in _PROBES and status == 200
+            (log.debug if probe else log.info)(
                 "request",
                 method=scope["method"],
                 path=redact(scope["path"])[:200],  # cut afterwards: half a key is no longer recognised

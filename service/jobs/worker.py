@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -66,6 +67,7 @@ class Heartbeat(threading.Thread):
                 log.warning(
                     "heartbeat failed; trying again", job=self._held.job_id, error=type(error).__name__
                 )
+            self._worker.report()
 
     def beat(self) -> None:
         """One beat: renew, then look at the limits and at the order to stop."""
@@ -123,6 +125,7 @@ class Worker:
         """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
         pause = self.settings.poll_seconds
         while not self.stop.is_set() and alive():
+            self.report()
             try:
                 held = self.claim()
                 if held is not None:
@@ -134,6 +137,13 @@ class Worker:
                 log.warning("the database does not answer; trying again", error=type(error).__name__)
             self.stop.wait(pause)
             pause = min(self.settings.poll_most_seconds, pause * 1.5)
+
+    def report(self, silent: float = 0.0) -> None:
+        """Touch the health file: this process is not stuck, nor will it be while it is `silent`."""
+        if path := self.settings.health_file(os.getpid()):
+            moment = time.time() + silent
+            with suppress(OSError):  # the supervisor makes the file; a worker on its own has none
+                os.utime(path, (moment, moment))
 
     def claim(self) -> Claim | None:
         """Take a job and charge it, in one transaction, before any row is read."""
@@ -188,6 +198,7 @@ class Worker:
             except SQLAlchemyError:
                 if time.monotonic() > deadline:
                     raise
+                self.report()
                 time.sleep(0.5)  # the database is away; the lease outlives short absences
 
     def _hold(self, held: Claim) -> None:
@@ -195,7 +206,9 @@ class Worker:
         if not held.release_ticks or held.rehearsal:
             return
         elapsed = self.clock.now() - held.claimed_at
-        self.stop.wait((next_tick(elapsed) - elapsed).total_seconds())
+        pause = (next_tick(elapsed) - elapsed).total_seconds()
+        self.report(silent=pause)
+        self.stop.wait(pause)
 
 
 def _resident_bytes() -> int:

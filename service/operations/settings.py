@@ -139,9 +139,13 @@ class Settings(BaseSettings):
         default=2.0, gt=0, description="Longest pause between looks into an empty queue."
     )
     stop_seconds: float = Field(
-        default=20.0,
+        default=4.0,  # Docker kills a container after 10
         ge=0,
-        description="After SIGTERM, how long a worker may go on with its job before it gives the lease back.",
+        description="Time after SIGTERM until a worker gives its job back; the API takes half of it at most.",
+    )
+    health_directory: Path | None = Field(
+        default=None,
+        description="Where each worker process touches a file while it works, for `cairn-server health`.",
     )
     default_page: int = Field(
         default=50, ge=1, description="Entries on a page of a list when the request names no limit."
@@ -152,7 +156,12 @@ class Settings(BaseSettings):
     )
     cluster: str = Field(
         default="",
-        description="Address of a Dask scheduler (`tcp://host:8786`); empty: chunk tasks run in the worker.",
+        description="Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker.",
+    )
+    cluster_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="Longest a job waits for a task on the cluster before its own process does the rest.",
     )
 
     @model_validator(mode="after")
@@ -177,6 +186,10 @@ class Settings(BaseSettings):
     def address(self) -> str:
         """The address to print for people."""
         return self.public_url or f"http://{self.host}:{self.port}"
+
+    def health_file(self, process: int) -> Path | None:
+        """The file that a worker process touches to show that it is not stuck."""
+        return self.health_directory / f"worker-{process}" if self.health_directory else None
 
     def scrape_token(self) -> str:
         """The token of the scraper, or an empty string."""
