@@ -1,4 +1,4 @@
-"""A dataset: plan and cluster it; for its curator, upload, grant, raise the budget, retire."""
+"""Operations on one dataset, those of analysts first, then those of its curator."""
 
 from __future__ import annotations
 

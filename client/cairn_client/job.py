@@ -1,4 +1,4 @@
-"""A job: follow it, wait for it, cancel it, get its result."""
+"""A submitted job to follow, wait for or cancel, and the way to its result."""
 
 from __future__ import annotations
 

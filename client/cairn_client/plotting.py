@@ -68,8 +68,7 @@ def draw(result: Result) -> Any:
         _draw_profiles(next(axes), result)
     if sizes is not None:
         _draw_sizes(next(axes), sizes, result.size_error)
-    price = f"epsilon {result.facts.privacy.get('epsilon')}, delta {result.facts.privacy.get('delta')}"
-    kind = "rehearsal on synthetic rows" if result.facts.rehearsal else price
+    kind = "rehearsal on synthetic rows" if result.facts.rehearsal else result.guarantee
     figure.suptitle(
         f"{result.facts.dataset}: {len(result.centres)} centres by {result.facts.algorithm}, {kind}"
     )

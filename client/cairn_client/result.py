@@ -15,7 +15,7 @@ from cairn_client.errors import MissingLibrary
 from cairn_client.geometry import clipped, placement
 from cairn_client.receipt import size_error
 from cairn_client.tables import array_of
-from cairn_client.wire import ResultFacts, read, to_json
+from cairn_client.wire import Amount, ResultFacts, read, to_json
 
 __all__ = ["Result", "optional"]
 
@@ -78,14 +78,18 @@ class Result:
     def __repr__(self) -> str:
         k, width = self.centres.shape
         free = ", rehearsal" if self.facts.rehearsal else ""
-        price = f"epsilon {self.facts.privacy.get('epsilon')}, delta {self.facts.privacy.get('delta')}"
-        return f"<Result {k} centres in {width} columns of {self.facts.dataset}, {price}{free}>"
+        return f"<Result {k} centres in {width} columns of {self.facts.dataset}, {self.guarantee}{free}>"
 
     def _repr_html_(self) -> str | None:
         try:
             return str(self.frame()._repr_html_())
         except MissingLibrary:
             return None
+
+    @property
+    def guarantee(self) -> Amount:
+        """The epsilon and delta of the result's guarantee."""
+        return read(Amount, {name: self.facts.privacy[name] for name in ("epsilon", "delta")})
 
     @property
     def columns(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""HTTP: the key, retries, problems as exceptions, pages of lists.
+"""HTTP requests with the key, retries, problems as exceptions, and pages of lists.
 
 A call is retried after a lost connection only if that is harmless: reading, planning, setting a value, and
 any call with an idempotency key or a digest. `Retry-After` is respected.

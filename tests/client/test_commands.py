@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,53 +21,12 @@ from cairn_client.commands.common import ExitCode
 from cairn_client.commands.jobs import watched
 from cairn_client.login import login_file
 from tests.markdown import ROOT
+from tests.support.command import as_json, cairn, sentence
 from tests.support.flaky import flaky
 from tests.support.live import Live
 from tests.support.terminal import CAIRN, in_terminal
 
-
-@pytest.fixture(autouse=True)
-def place(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory, signed in as the analyst, with a configuration of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("CAIRN_URL", live.url)
-    monkeypatch.setenv("CAIRN_KEY", live.analyst_key)
-    return tmp_path
-
-
-@pytest.fixture
-def as_curator(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CAIRN_KEY", live.curator_key)
-
-
-@pytest.fixture(scope="module")
-def finished_job(live: Live) -> str:
-    """The short id of a job that has succeeded, and its dataset's name."""
-    owned = live.dataset(cap="1")
-    job = live.analyst().dataset(owned.name).submit(k=2, epsilon="0.5", algorithm="sulq").wait()
-    return f"{job.id[:8]} {owned.name}"
-
-
-def cairn(*words: str, code: int = 0, stdin: str | None = None) -> Any:
-    """Run the command in this process; `code` is the exit status it must have."""
-    done = CliRunner().invoke(app, list(words), input=stdin, catch_exceptions=False)
-    assert done.exit_code == code, done.output
-    return done
-
-
-def as_json(*words: str) -> Any:
-    return json.loads(cairn(*words, "--json").stdout)
-
-
-def sentence(done: Any) -> str:
-    """The one line on standard error."""
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("cairn: ")
-    assert line.endswith(".")
-    assert "Traceback" not in done.output
-    return str(line)
-
+pytestmark = pytest.mark.usefixtures("place")
 
 # --- one sentence for everything that fails -----------------------------------------------------------------
 
@@ -193,59 +151,6 @@ def test_a_typed_key_is_not_shown(live: Live) -> None:
 # --- work ---------------------------------------------------------------------------------------------------
 
 
-def test_tables_are_for_people_and_json_for_scripts() -> None:
-    assert re.search(r"name\s+state\s+columns\s+records", cairn("datasets").stdout)
-    listed = as_json("datasets")
-    assert "visits" in [each["name"] for each in listed]
-    assert as_json("budget", "visits")["cap"]["total"] == {"epsilon": "5", "delta": "0.00001"}
-    assert as_json("algorithms")[0]["guarantee"]
-
-
-def test_a_plan_shows_cost_steps_and_what_is_left() -> None:
-    shown = cairn(
-        "plan", "visits", "-k", "3", "--epsilon", "0.5", "--algorithm", "sulq", "--option", "rounds=2"
-    )
-    assert re.search(r"cost\s+epsilon 0.5", shown.stdout)
-    assert "left of the cap after it" in shown.stdout
-    assert "what it measures" in shown.stdout
-    assert re.search(
-        r"size of a cluster\s+±[\d,]+ records in 95 of 100 runs; an average one has 6,670", shown.stdout
-    )
-
-
-def test_numbers_are_written_for_people() -> None:
-    shown = cairn("plan", "visits", "-k", "3", "--epsilon", "0.1").stdout
-    assert not re.search(r"\d[eE]\+", shown)
-    assert re.search(r"smallest cluster found\s+about \d,\d{3} records", shown)
-    assert re.search(r"visits\s+sealed\s+2\s+20,000\s", cairn("dataset", "list").stdout)
-
-
-def test_a_plan_that_fits_has_the_verdict_and_exit_code_0() -> None:
-    shown = cairn("plan", "visits", "-k", "3", "--epsilon", "4", code=ExitCode.OK).stdout
-    assert re.search(r"fits\s+yes\s", shown)
-    assert re.search(r"verdict\s+The noise is small beside the clusters", shown)
-
-
-def test_a_plan_that_does_not_fit_names_the_limit_and_has_its_own_exit_code(live: Live) -> None:
-    owned = live.dataset(epsilon="2", cap="0.5")
-    words = ["plan", owned.name, "-k", "2", "--epsilon", "0.75"]
-    shown = " ".join(cairn(*words, code=ExitCode.BUDGET).stdout.split())
-    assert "This does not fit: epsilon 0.75 is more than the epsilon 0.5 that your cap has left." in shown
-    assert json.loads(cairn(*words, "--json", code=ExitCode.BUDGET).stdout)["fits"] is False
-    too_much_delta = ["plan", owned.name, "-k", "2", "--epsilon", "0.25", "--delta", "0.00006"]
-    shown = " ".join(cairn(*too_much_delta, code=ExitCode.BUDGET).stdout.split())
-    assert "delta 6e-5 is more than the delta 5e-5 that your cap has left" in shown
-
-
-def test_datasets_are_listed_by_either_command() -> None:
-    assert as_json("dataset", "list") == as_json("datasets")
-
-
-def test_an_algorithm_is_shown_with_its_options() -> None:
-    assert re.search(r"rounds\s+\S+\s+\w+", cairn("algorithms", "sulq").stdout)
-    assert "see `cairn algorithms`" in sentence(cairn("algorithms", "magic", code=ExitCode.NOT_FOUND))
-
-
 def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     owned = live.dataset(cap="1")
     words = ["submit", owned.name, "-k", "2", "--epsilon", "0.5", "--algorithm", "sulq"]
@@ -259,76 +164,6 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
     assert re.search(rf"charge .* {job['id'][:8]}\s+0\.5\s+1e-6", cairn("ledger", owned.name).stdout)
     assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"
-
-
-def test_commands_take_the_first_characters_of_a_job_s_id() -> None:
-    words = ["submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq"]
-    id = cairn(*words).stdout.strip()
-    assert re.search(rf"(?m)^{id[:8]} ", cairn("jobs").stdout)
-    for command in ("job", "result", "receipt"):
-        assert id in cairn(command, id[:8], "--json").stdout
-    cairn("cancel", id[:8], code=ExitCode.REFUSED)  # found, and too late
-
-
-def test_the_clusters_of_a_result_are_numbered_from_1() -> None:
-    words = ["submit", "visits", "-k", "2", "--epsilon", "1", "--rehearsal", "--algorithm", "sulq", "--watch"]
-    done = cairn(*words)
-    assert re.findall(r"(?m)^ +(\d+) ", done.stdout) == ["1", "2"]
-    assert re.search(r"Sizes are noisy: ±[\d,]+ records in 95 of 100 runs", done.stderr)
-
-
-@pytest.mark.usefixtures("as_curator")
-def test_a_grant_keeps_the_delta_that_is_not_named_and_warns_above_the_total(live: Live) -> None:
-    owned = live.dataset(epsilon="2", cap="1")
-    done = cairn("grant", owned.name, "analyst", "--epsilon", "200")
-    assert "analyst may spend epsilon 200, delta 5e-5" in done.stdout
-    assert "Warning: this cap is above the dataset's total of epsilon 2, delta 0.0001" in done.stderr
-    assert "Warning" not in cairn("grant", owned.name, "analyst", "--epsilon", "1.5").stderr
-    assert re.search(r"delta\s+5e-5", cairn("grants", owned.name).stdout)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["jobs"],
-        ["dataset", "list"],
-        ["budget"],
-        ["ledger"],
-        ["algorithms"],
-        ["result"],
-        ["receipt"],
-        ["plan"],
-    ],
-    ids=" ".join,
-)
-def test_an_analyst_s_table_fits_80_columns(words: list[str], live: Live, finished_job: str) -> None:
-    job, dataset = finished_job.split()
-    rest = {"budget": [dataset], "ledger": [dataset], "result": [job], "receipt": [job]}
-    rest["plan"] = [dataset, "-k", "2", "--epsilon", "0.1"]
-    shown = in_terminal(*words, *rest.get(words[0], []))
-    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
-    if words[0] in {"jobs", "ledger"}:
-        assert re.search(rf"(^| ){job} ", shown, re.MULTILINE), "an id stays on one line"
-
-
-@pytest.mark.usefixtures("as_curator")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["jobs"],
-        ["grants"],
-        ["ledger"],
-        ["audit"],
-        ["principals", "list"],
-        ["keys", "list"],
-        ["dataset", "show"],
-    ],
-    ids=" ".join,
-)
-def test_a_curator_s_table_fits_80_columns(words: list[str], finished_job: str) -> None:
-    named = [finished_job.split()[1]] if words[0] in {"grants", "ledger", "dataset"} else []
-    shown = in_terminal(*words, *named)
-    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
 
 
 def test_submitting_prints_the_id_alone_for_scripts() -> None:

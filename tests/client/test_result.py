@@ -52,6 +52,11 @@ def result(receipt: dict[str, Any] | None = None, **changes: Any) -> Result:
     return Result(facts(**changes), receipt or domain())
 
 
+def test_a_representation_has_numbers_for_people() -> None:
+    private = {"epsilon": "0.50", "delta": "0.000001", "unit": "record"}
+    assert repr(result(privacy=private)).endswith("2 columns of flowers, epsilon 0.5, delta 1e-6>")
+
+
 def test_centres_and_sizes_are_arrays() -> None:
     found = result()
     assert found.centres.shape == (2, 2)
