@@ -5,8 +5,8 @@
     model = PrivateKMeans(n_clusters=10, epsilon=1.0, bounds=(0, 1)).fit(X)
 
 `make_plan` and `run_plan` do the same in two steps: `make_plan(domain, request)` lists every measurement and
-its noise before a row is read; `run_plan(plan, source)` carries it out. Names are imported when they are first
-used, because scikit-learn is slow to load.
+its noise before a row is read; `run_plan(plan, source)` carries it out. Names are imported when they are
+first used, because scikit-learn is slow to load.
 """
 
 from importlib import import_module
