@@ -28,7 +28,7 @@ from service.people import principals
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Answer, Apis, Clients, Racer, Request
 from tests.chaos.scene import DELTA, Scene, plan
-from tests.chaos.stage import SetCounts, Stage
+from tests.chaos.stage import Stage, Tally
 from tests.support.service import table
 
 __all__ = ["CONTESTS", "race"]
@@ -43,7 +43,7 @@ _CSV = table(60)
 class Course:
     """One database, its API processes, clients and workers, and the dataset that is raced for."""
 
-    def __init__(self, stage: Stage, scene: Scene, clients: Clients, racers: list[Racer], tally: SetCounts):
+    def __init__(self, stage: Stage, scene: Scene, clients: Clients, racers: list[Racer], tally: Tally):
         self.stage, self.scene, self.clients, self.racers, self.tally = stage, scene, clients, racers, tally
         self.accountant = "sum"
         self.dataset = self.rich = ""
@@ -331,7 +331,7 @@ CONTESTS: dict[str, tuple[Contest, int]] = {
 _LARGE = {"the last of the budget": 64, "the same idempotency key": 50, "the last of a cap": 64}
 
 
-def race(stage: Stage, tally: SetCounts, *, accountant: str, contests: int, large_every: int = 10) -> None:
+def race(stage: Stage, tally: Tally, *, accountant: str, contests: int, large_every: int = 10) -> None:
     """So many contests against two API processes, one in ten of them a large one."""
     scene = Scene(stage.database(), stage.folder, max_queued_jobs=10**6)
     scene.database.dispose()

@@ -26,7 +26,7 @@ from service.operations.database import Database
 from service.operations.tables import Dataset, Job
 from service.people import principals
 from tests.chaos.scene import Scene
-from tests.chaos.stage import SetCounts, Stage, drain, fork, reap
+from tests.chaos.stage import Stage, Tally, drain, fork, reap
 
 __all__ = ["ACTS", "kill_at_every_statement"]
 
@@ -150,7 +150,7 @@ ACTS: dict[str, tuple[Act, str]] = {
 
 
 def kill_at_every_statement(
-    stage: Stage, tally: SetCounts, *, accountant: str = "sum", acts: tuple[str, ...] = tuple(ACTS)
+    stage: Stage, tally: Tally, *, accountant: str = "sum", acts: tuple[str, ...] = tuple(ACTS)
 ) -> None:
     """Kill each act at each of its statements."""
     for name in acts:
