@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, false, select
+from sqlalchemy import Select, bindparam, false, select
 from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, domain_from_json
@@ -12,10 +12,19 @@ from service import ledger
 from service.errors import NotFound
 from service.ledger import accountants
 from service.operations.clock import rfc3339
+from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
 
-__all__ = ["domain_of", "facts", "find", "find_granted", "page", "privacy_unit", "warnings"]
+__all__ = ["domain_of", "facts", "find", "find_granted", "is_open", "page", "privacy_unit", "warnings"]
+
+
+# Built once: every submission and every claim needs it.
+_STATE = (
+    select(Dataset.state, Grant.revoked_at)
+    .join(Grant, Grant.dataset_id == Dataset.id)
+    .where(Grant.id == bindparam("grant"))
+)
 
 
 def find(session: Session, name: str, caller: Caller) -> tuple[Dataset, Grant | None]:
@@ -33,6 +42,12 @@ def find_granted(session: Session, name: str, analyst: Caller) -> tuple[Dataset,
     dataset, grant = find(session, name, analyst)
     assert grant is not None, "only analysts have grants"
     return dataset, grant
+
+
+def is_open(session: Session, grant_id: int) -> bool:
+    """Return True when a grant stands and its dataset is sealed; for writers that hold the account's lock."""
+    state, revoked_at = session.execute(_STATE, {"grant": grant_id}).one()
+    return state == DatasetState.SEALED and revoked_at is None
 
 
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tuple[Dataset, Grant | None]]:

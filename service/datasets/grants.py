@@ -86,4 +86,5 @@ def page(
 
 def _find(session: Session, dataset: Dataset, analyst: Principal) -> Grant | None:
     query = select(Grant).where(Grant.dataset_id == dataset.id, Grant.principal_id == analyst.id)
-    return session.scalars(query.with_for_update()).one_or_none()
+    # FOR NO KEY UPDATE: a submission holds a key share on the grant while it waits for the account.
+    return session.scalars(query.with_for_update(key_share=True)).one_or_none()

@@ -20,9 +20,10 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from service import ledger
+from service.datasets import access
 from service.operations import faults, metrics
-from service.operations.states import DatasetState, EndReason, JobState
-from service.operations.tables import Dataset, Grant, Job, Result
+from service.operations.states import EndReason, JobState
+from service.operations.tables import Dataset, Job, Result
 
 __all__ = [
     "MOST_ATTEMPTS",
@@ -119,9 +120,7 @@ def _charge(
     """Charge a queued job, or end it with its reservation void when it may not run."""
     understood = can_run(job.plan, dataset.domain)  # before the accounts are locked
     accounts = None if job.rehearsal else ledger.lock(session, job.dataset_id, job.grant_id)
-    session.refresh(dataset)
-    grant = session.get_one(Grant, job.grant_id, populate_existing=True)
-    allowed = dataset.state == DatasetState.SEALED and grant.revoked_at is None
+    allowed = access.is_open(session, job.grant_id)
     if allowed and understood:
         if accounts is not None:
             ledger.charge(session, accounts, job.id, actor=worker, at=now)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from core.data import Sites
@@ -42,6 +42,17 @@ from service.people.authentication import Caller
 __all__ = ["Limits", "Submission", "reserve_and_enqueue", "submit"]
 
 _MINUTE = timedelta(minutes=1)
+# Built once: every submission needs them.
+_LOCK_ANALYST = (
+    select(Principal.id).where(Principal.id == bindparam("analyst")).with_for_update(key_share=True)
+)
+_BY_KEY = select(Job.number, Job.request_digest).where(
+    Job.principal_id == bindparam("analyst"), Job.idempotency_key == bindparam("key")
+)
+_UNFINISHED = select(func.count()).where(
+    Job.principal_id == bindparam("analyst"),
+    text("state IN ('queued', 'running')"),  # literally, so that the partial index serves it
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def submit(
     try:
         with database.write() as session:
             submission = reserve_and_enqueue(
-                session, caller, body, grant, plan, key=key, limits=limits, now=now
+                session, caller, body, dataset, grant, plan, key=key, limits=limits, now=now
             )
             faults.reach("submit.enqueued")
     except ServiceError as refusal:
@@ -98,6 +109,7 @@ def reserve_and_enqueue(
     session: Session,
     caller: Caller,
     body: JobBody,
+    dataset: Dataset,
     grant: Grant,
     plan: Plan,
     *,
@@ -105,19 +117,18 @@ def reserve_and_enqueue(
     limits: Limits,
     now: datetime,
 ) -> Submission:
-    """Reserve and enqueue a planned job in the caller's write transaction, or raise and change nothing."""
+    """Enqueue a planned job and reserve its cost in one write transaction, which a refusal must roll back.
+
+    `dataset` and `grant` are as they were when the job was planned; they are checked again under the lock.
+    """
     # One submission of an analyst at a time, whatever the dataset: quotas and keys count across datasets.
-    session.execute(select(Principal.id).where(Principal.id == caller.id).with_for_update(key_share=True))
-    accounts = ledger.lock(session, grant.dataset_id, grant.id)
-    dataset, grant = access.find_granted(session, body.dataset, caller)
+    session.execute(_LOCK_ANALYST, {"analyst": caller.id})
     earlier = _earlier(session, caller, body, key)
     if earlier is not None:
         return Submission(earlier, dataset, replayed=True)
-    lifecycle.require_sealed(dataset)
     _require_quota(session, caller, body, limits, now)
     request = body.model_dump(mode="json", exclude_none=True)
-    if isinstance(plan.sites, Sites):  # sent with the request: stored once, named by digest everywhere else
-        sites.store_unnamed(session, dataset, plan.sites, at=now)
+    if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
         request["options"]["sites"] = plan.inputs["sites"]
     cost = NOTHING if body.rehearsal else accountants.cost_of(dataset.accountant, plan)
     job = Job(
@@ -139,14 +150,21 @@ def reserve_and_enqueue(
         idempotency_key=key,
         request_digest=_digest(body),
     )
+    session.add(job)
+    session.flush()
+    # The accounts come last, because every submission to the dataset waits for their lock.
+    accounts = ledger.lock(session, dataset.id, grant.id)
+    if not access.is_open(session, grant.id):
+        changed, _ = access.find_granted(session, body.dataset, caller)
+        lifecycle.require_sealed(changed)
+    if isinstance(plan.sites, Sites):
+        sites.store_unnamed(session, dataset, plan.sites, at=now)
     if not body.rehearsal:
         try:
             ledger.reserve(session, accounts, job.id, cost, actor=caller.name, at=now)
         except ledger.Overdrawn as refusal:
             raise _exhausted(dataset, grant, refusal) from refusal
     faults.reach("submit.reserved")
-    session.add(job)
-    session.flush()
     return Submission(job, dataset, replayed=False)
 
 
@@ -154,19 +172,16 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
     """Return the job that this Idempotency-Key made before; IdempotencyMismatch if its body was another."""
     if key is None:
         return None
-    query = select(Job).where(Job.principal_id == caller.id, Job.idempotency_key == key)
-    job = session.scalars(query).one_or_none()
-    if job is not None and job.request_digest != _digest(body):
+    found = session.execute(_BY_KEY, {"analyst": caller.id, "key": key}).one_or_none()
+    if found is None:
+        return None
+    if found.request_digest != _digest(body):
         raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
-    return job
+    return session.get_one(Job, found.number)
 
 
 def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limits, now: datetime) -> None:
-    # Written out, so that the partial index of unfinished jobs serves it.
-    unfinished = select(func.count()).where(
-        Job.principal_id == caller.id, text("state IN ('queued', 'running')")
-    )
-    if session.execute(unfinished).scalar_one() >= limits.queued_jobs:
+    if session.execute(_UNFINISHED, {"analyst": caller.id}).scalar_one() >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
             headers={"Retry-After": "5"},

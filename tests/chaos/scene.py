@@ -136,9 +136,9 @@ class Scene:
         key = options.pop("key", None)
         request = body(dataset, epsilon, **options)
         caller = who or self.ada
-        _, grant = access.find_granted(session, dataset, caller)
+        row, grant = access.find_granted(session, dataset, caller)
         return submit.reserve_and_enqueue(
-            session, caller, request, grant, plan(epsilon), key=key, limits=LIMITS, now=now
+            session, caller, request, row, grant, plan(epsilon), key=key, limits=LIMITS, now=now
         )
 
     def queued(self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None) -> str:

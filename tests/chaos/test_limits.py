@@ -29,9 +29,17 @@ def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
         try:
             with scene.database.write() as session:
                 now = SystemClock().now()
-                _, grant = access.find_granted(session, name, scene.ada)
+                row, grant = access.find_granted(session, name, scene.ada)
                 submit.reserve_and_enqueue(
-                    session, scene.ada, body(name, "0.1"), grant, plan("0.1"), key=key, limits=limits, now=now
+                    session,
+                    scene.ada,
+                    body(name, "0.1"),
+                    row,
+                    grant,
+                    plan("0.1"),
+                    key=key,
+                    limits=limits,
+                    now=now,
                 )
             outcomes.append("accepted")
         except errors.ServiceError as refusal:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from httpx import Response
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
-from service.datasets import lifecycle
+from core.privacy import Budget
+from service import ledger
+from service.datasets import grants, lifecycle
 from service.jobs import plans
 from service.ledger import verification
 from service.operations.tables import Dataset, Job, LedgerEntry
+from service.people import principals
 from tests.support.service import House, Person
 
 
@@ -138,3 +143,20 @@ def test_submission_notices_a_dataset_that_was_retired_after_it_was_planned(
     answers = at_once(house, {})
     assert [answer.json()["type"] for answer in answers] == ["/problems/retired"]
     assert verified(house)
+
+
+def test_submission_and_change_of_a_cap_never_wait_for_each_other(house: House) -> None:
+    if house.database.is_sqlite:
+        pytest.skip("SQLite has one writer at a time")
+    house.ready()
+    with ThreadPoolExecutor(1) as pool:
+        with house.database.write() as session:
+            dataset = session.scalars(select(Dataset)).one()
+            ledger.lock(session, dataset.id)
+            submission = pool.submit(at_once, house, {})
+            waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while session.scalar(waiting) == 0:
+                time.sleep(0.01)  # waiting for another transaction, which offers nothing to wait on
+            ada, cap = principals.find(session, "ada"), Budget.of("0.5", "0")
+            grants.grant(session, dataset, ada, cap, actor="carla", at=house.clock.now())
+        assert [answer.status_code for answer in submission.result()] == [202]
