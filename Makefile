@@ -27,7 +27,7 @@ timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - b
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check coverage audit chaos fuzz bench docs screenshots dist image requirements sbom clean
+.PHONY: help install browser run test test-upload lint format check coverage audit chaos fuzz bench docs screenshots dist image image-test requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -93,6 +93,12 @@ dist: $(TEST_READY) ## Build the wheels of cairn-dp and cairn-client into dist/
 image: ## Build the container image, tagged with its version; BASE_DIGEST=sha256:... pins its base
 	docker build $(if $(BASE_DIGEST),--build-arg BASE_DIGEST=$(BASE_DIGEST)) --build-arg VERSION=$(VERSION) \
 	  --build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) -t cairn:$(VERSION) -t cairn:latest .
+
+image-test: $(TEST_READY) ## Build the image and run docker-compose.yml on this machine's container engine, with faults
+	@docker version >/dev/null 2>&1 && docker compose version >/dev/null 2>&1 || \
+	  { echo "make image-test needs a running Docker engine with compose; none answers here, so nothing was tested."; exit 1; }
+	$(MAKE) image
+	$(PYTEST) -m containers tests/acceptance/test_deployment.py $(PYTEST_ARGS)
 
 requirements: $(TEST_READY) ## Write deploy/requirements.txt again: the image's packages, each with its hashes
 	$(BIN)/python deploy/pin.py > deploy/requirements.new

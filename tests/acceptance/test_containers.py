@@ -135,7 +135,20 @@ def test_every_setting_can_be_passed_on_unless_the_image_or_the_file_decides_it(
         for key, value in services()["api"]["environment"].items()
         if value is None
     }
-    assert passed == set(Settings.model_fields) - decided - {"cluster"}
+    given = {"cluster", "log_format"}  # with values of their own
+    assert passed == set(Settings.model_fields) - decided - given
+
+
+def test_no_setting_of_the_image_is_lost_by_passing_it_on() -> None:
+    """A variable without a value in compose, if it is not set there either, is unset in the container."""
+    of_image = set(re.findall(r"\b(CAIRN_\w+)=", (ROOT / "Dockerfile").read_text()))
+    passed = {
+        key
+        for service in services().values()
+        for key, value in service.get("environment", {}).items()
+        if value is None
+    }
+    assert of_image & passed == set()
 
 
 @pytest.mark.parametrize("name", ["api", "worker"])
