@@ -141,7 +141,7 @@ class Deployment:
     def logs(self, service: str) -> str:
         return self.compose("logs", "--no-color", service)
 
-    # --- as benchmarks.harness.processes.RunningService --------------------------------------------------------
+    # --- the interface of benchmarks.harness.processes.RunningService
 
     def bootstrap_key(self) -> str:
         """The key that the first start prints once."""
