@@ -120,9 +120,9 @@ def _pass_signals_on(process: subprocess.Popen[bytes]) -> None:
     signal.set_wakeup_fd(writer.detach())  # gets the number of each signal, whoever handles it
 
     def listen() -> None:
-        while reader.recv(1)[0] not in (signal.SIGTERM, signal.SIGINT):
-            pass
-        process.send_signal(signal.SIGTERM)
+        while number := reader.recv(1):  # to the end: uvicorn raises the signal once more when it is done
+            if number[0] in (signal.SIGTERM, signal.SIGINT):
+                process.send_signal(signal.SIGTERM)
 
     threading.Thread(target=listen, daemon=True, name="signals").start()
 
