@@ -101,13 +101,8 @@ class CoverageChoice:
 
 def _groups(counts: Integers) -> tuple[Integers, Integers]:
     """The different counts above zero, and how many sets have each."""
-    positive = counts[counts > 0]
-    if len(positive) == 0 or positive.max() > 1 << 22:
-        values, members = np.unique(positive, return_counts=True)
-        return values, members.astype(np.int64)
-    often = np.bincount(positive)
-    values = np.flatnonzero(often)
-    return values, often[values]
+    values, members = np.unique(counts[counts > 0], return_counts=True)
+    return values, members.astype(np.int64)
 
 
 def _coverage_rate(epsilon: float, delta: float) -> float:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from core.arrays import Integers
 from core.data import Chunk
-from core.kernels.accumulate import sparse_sums
+from core.kernels.accumulate import weighted_sums
 from core.privacy import Sensitivity
 from core.views import Assigned, TopEntries
 
@@ -39,9 +38,9 @@ class EntrySums:
         return Sensitivity(scale, l1=float(entries), l2=math.sqrt(entries), touched=entries)
 
     def of(self, chunk: Chunk) -> Integers:
-        rows = self.rows.rows(chunk)
-        assert isinstance(rows, sp.csr_array)
-        return sparse_sums(rows, self.view.assignment(chunk).labels, self.shape[0])
+        labels = self.view.assignment(chunk).labels
+        ones = np.ones(len(labels), dtype=np.int64)
+        return weighted_sums(self.rows.rows(chunk), labels, ones, self.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
