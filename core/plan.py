@@ -18,6 +18,7 @@ from core.data import Domain, domain_from_json
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms import CoverageChoice, Mechanism, mechanism_from_json, mechanism_to_json
 from core.privacy import DELTA_UNIT, RHO_UNIT, Budget, Composition, Loss, compose, units_text, units_up
+from core.statistics import BOUNDED_BY_ENTRY
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
@@ -58,6 +59,11 @@ class Step:
             raise ValueError("a step is measured at least once")
         if isinstance(self.mechanism, CoverageChoice) != (self.statistic == "coverage"):
             raise PlanViolation("coverage is measured by its own mechanism, and by no other")
+        if self.statistic in BOUNDED_BY_ENTRY and self.mechanism.norm != "linf":
+            raise PlanViolation(
+                f"{self.statistic} has no finite {self.mechanism.norm} sensitivity, "
+                f"which {self.mechanism.kind} needs"
+            )
 
     @property
     def uses(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.arrays import Integers
 from core.mechanisms import sampler
-from core.privacy import Approximate, Pure, Sensitivity
+from core.privacy import Approximate, Norm, Pure, Sensitivity
 
 #: How a coverage loop is calibrated: by F3 (coins, pure), by F2, or by the constants of the two papers.
 ACCOUNTINGS = ("pure", "approximate", "jones", "chaturvedi")
@@ -27,6 +27,7 @@ class CoverageChoice:
     """
 
     kind: ClassVar[str] = "coverage"
+    norm: ClassVar[Norm] = "linf"
     covers_all_repeats: ClassVar[bool] = True
     epsilon: float
     delta: float = 0.0

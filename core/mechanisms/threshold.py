@@ -12,7 +12,7 @@ from core.arrays import Integers
 from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
-from core.privacy import Gaussian, Pure, Sensitivity
+from core.privacy import Gaussian, Norm, Pure, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Threshold:
     """
 
     kind: ClassVar[str] = "threshold"
+    norm: ClassVar[Norm] = "l1"
     noise: str
     amount: float
     limit: int

@@ -13,10 +13,11 @@ from core.statistics.counts import (
 )
 from core.statistics.entries import EntrySums, PickedSums
 from core.statistics.moments import SecondMoments
-from core.statistics.scores import NetLosses, SetLosses, SwapLosses
+from core.statistics.scores import BOUNDED_BY_ENTRY, NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import BucketSums, GroupResidualSums, GroupSums, ResidualSums, Sums, bucket_means
 
 __all__ = [
+    "BOUNDED_BY_ENTRY",
     "BucketCounts",
     "BucketSums",
     "ClusterCounts",

@@ -170,3 +170,7 @@ def _sum(parts: list[Integers], shape: tuple[int, ...]) -> Integers:
 def _monotone(source: Distances) -> Sensitivity:
     """A record lowers every score by at most `reach`; for choices only, so no other norm is bounded."""
     return Sensitivity(l1=math.inf, l2=math.inf, linf=float(source.reach), one_block=False, monotone=True)
+
+
+#: Kinds that are bounded entry by entry, but in no sum over entries: a choice releases them, noise does not.
+BOUNDED_BY_ENTRY = frozenset({SwapLosses.kind, SetLosses.kind, NetLosses.kind})
