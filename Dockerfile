@@ -1,25 +1,32 @@
-# syntax=docker/dockerfile:1
-# The same install as `make run` (the extra `server`, pinned by constraints.txt), without an editor's conveniences.
-FROM python:3.11-slim AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+# The server with its dependencies, in two stages: the first installs them, the second has no tools to install more.
+# A release names the digest of its base: `make image BASE_DIGEST=sha256:...`; without one the tag decides.
+ARG BASE_DIGEST=
+FROM python:3.11-slim${BASE_DIGEST:+@$BASE_DIGEST} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-RUN python -m venv /opt/cairn
-# First what changes seldom, so that a change of code does not install everything anew.
-COPY pyproject.toml constraints.txt README.md LICENSE ./
-RUN mkdir -p core service migrations \
- && touch core/__init__.py service/__init__.py migrations/__init__.py \
- && /opt/cairn/bin/pip install -c constraints.txt '.[server,cluster]' \
- && /opt/cairn/bin/pip uninstall -y cairn-dp
+# Without pip: that of the base image installs into it.
+RUN python -m venv --without-pip /opt/cairn
+# Dependencies first: they change seldom, and a change of code does not install them again.
+COPY deploy/requirements.txt deploy/requirements.txt
+RUN python -m pip --python /opt/cairn/bin/python install --no-compile --no-deps --require-hashes --only-binary :all: \
+    -r deploy/requirements.txt
+COPY pyproject.toml README.md LICENSE ./
 COPY core core
 COPY service service
 COPY migrations migrations
-RUN /opt/cairn/bin/pip install --no-deps -c constraints.txt . \
- && /opt/cairn/bin/python -m compileall -q /opt/cairn/lib \
- && rm -rf /opt/cairn/lib/python3.11/site-packages/pip /opt/cairn/bin/pip*
+RUN python -m pip --python /opt/cairn/bin/python install --no-compile --no-deps --no-build-isolation . \
+ && python -m pip --python /opt/cairn/bin/python uninstall --yes setuptools
+# What nobody uses here: libraries' own tests, Arrow's remote procedure calls and C++ headers.
+RUN find /opt/cairn/lib -type d -name tests -prune -exec rm -rf {} + \
+ && find /opt/cairn/lib -path '*/pyarrow/*' \( -name '*flight*' -o -name include \) -prune -exec rm -rf {} + \
+ && /opt/cairn/bin/python -m compileall -q -j 0 /opt/cairn/lib
+# A package that lacks a file should fail here, and not on somebody's server.
+RUN CAIRN_DATABASE_URL=sqlite:////tmp/build.sqlite3 /opt/cairn/bin/cairn-server migrate \
+ && /opt/cairn/bin/python -I -c "import distributed, service.app, service.jobs.worker"
 
-FROM python:3.11-slim
+FROM python:3.11-slim${BASE_DIGEST:+@$BASE_DIGEST}
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin cairn \
- && install -d -o cairn -g cairn -m 700 /var/lib/cairn /var/lib/cairn/cache /var/lib/cairn/spool \
+ && install -d -o cairn -g cairn -m 700 /var/lib/cairn /var/lib/cairn/cache /var/lib/cairn/spool /run/cairn-cluster \
  && install -d -o cairn -g cairn -m 755 /run/cairn
 COPY --from=build /opt/cairn /opt/cairn
 ENV PATH=/opt/cairn/bin:$PATH \
@@ -29,12 +36,20 @@ ENV PATH=/opt/cairn/bin:$PATH \
     CAIRN_LOG_FORMAT=json \
     CAIRN_DATABASE_URL=sqlite:////var/lib/cairn/cairn.sqlite3 \
     CAIRN_CACHE_DIRECTORY=/var/lib/cairn/cache \
-    CAIRN_SPOOL_DIRECTORY=/var/lib/cairn/spool
+    CAIRN_SPOOL_DIRECTORY=/var/lib/cairn/spool \
+    CAIRN_HEALTH_DIRECTORY=/tmp/cairn-health
 USER cairn
+# No VOLUME: Docker would make a nameless one for every container. Mount a named one here to keep the database.
 WORKDIR /var/lib/cairn
-VOLUME /var/lib/cairn
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 CMD ["cairn-server", "health"]
 ENTRYPOINT ["cairn-server"]
 CMD ["serve"]
+ARG VERSION=0.1.0
+ARG REVISION=
+LABEL org.opencontainers.image.title="Cairn" \
+      org.opencontainers.image.description="Differentially private clustering for a trusted data curator" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.base.name="python:3.11-slim" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"

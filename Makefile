@@ -7,19 +7,27 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
+# The digest of the base image, for releases: `make image BASE_DIGEST=sha256:...`.
+BASE_DIGEST ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 SERVER_READY := $(VENV)/.server-ready
 TEST_READY := $(VENV)/.test-ready
+SBOM_READY := $(VENV)-sbom/.ready
+CYCLONEDX := 7.5.0
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # One BLAS thread per test process: two processes on two cores should not become four threads.
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
+# Run a command and print how long it took.
+timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - begun)) s"
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check audit chaos fuzz bench docs screenshots dist clean
+.PHONY: help install browser run test test-upload lint format check coverage audit chaos fuzz bench docs screenshots dist image requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,11 +42,12 @@ run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and 
 
 test: lint check ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
 
-lint: $(TEST_READY) ## Check style (ruff), types (mypy --strict) and import contracts (import-linter)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+lint: $(TEST_READY) ## Check style (ruff), spelling, types (mypy --strict) and import contracts
+	$(call timed,$(BIN)/ruff check .)
+	$(call timed,$(BIN)/ruff format --check .)
+	$(call timed,$(BIN)/codespell)
+	$(call timed,$(BIN)/mypy)
+	$(call timed,$(BIN)/lint-imports)
 
 format: $(TEST_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
@@ -46,6 +55,9 @@ format: $(TEST_READY) ## Rewrite the code in the house style
 
 check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
 	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
+
+coverage: browser ## Run the tests and report the line coverage of core and service (htmlcov/index.html)
+	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
@@ -78,8 +90,20 @@ dist: $(TEST_READY) ## Build the wheels of cairn-dp and cairn-client into dist/
 	rm -rf build client/build dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./client
 
+image: ## Build the container image, tagged with its version; BASE_DIGEST=sha256:... pins its base
+	docker build $(if $(BASE_DIGEST),--build-arg BASE_DIGEST=$(BASE_DIGEST)) --build-arg VERSION=$(VERSION) \
+	  --build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) -t cairn:$(VERSION) -t cairn:latest .
+
+requirements: $(TEST_READY) ## Write deploy/requirements.txt again: the image's packages, each with its hashes
+	$(BIN)/python deploy/pin.py > deploy/requirements.new
+	mv deploy/requirements.new deploy/requirements.txt
+
+sbom: $(SBOM_READY) ## Write dist/sbom.json, a list of the image's Python packages in CycloneDX format
+	mkdir -p dist
+	$(VENV)-sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.json deploy/requirements.txt
+
 clean: ## Remove .venv and every cache and build product
-	rm -rf $(VENV) build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-sbom build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -94,3 +118,9 @@ $(SERVER_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/p
 $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' -e ./client
 	@touch $@ $(SERVER_READY)
+
+# A tool of its own, kept apart: nothing of Cairn needs it.
+$(SBOM_READY):
+	$(PYTHON) -m venv $(VENV)-sbom
+	$(VENV)-sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==$(CYCLONEDX)
+	@touch $@

@@ -26,9 +26,9 @@ import typer
 from pyarrow import csv, parquet
 
 from benchmarks.bars import draw_ratios
+from benchmarks.harness.postgres import Server
+from benchmarks.harness.processes import RunningService, server
 from benchmarks.measuring import RESULTS, print_table, write_csv
-from tests.support.postgres import Server
-from tests.support.processes import RunningService, server
 
 __all__ = ["main"]
 

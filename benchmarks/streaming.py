@@ -23,21 +23,23 @@ from core.data import UNITS
 from core.plan import Work
 from core.privacy import Budget
 from core.views import limit_cache
-from service import auth, datasets, grants, jobs, submissions
-from service.auth import Caller
-from service.clock import SystemClock
-from service.db import Database
-from service.schemas.common import BudgetBody
-from service.schemas.data import Ball, Bounds, DatasetBody
-from service.schemas.work import JobBody
-from service.settings import Settings
-from service.tables import Job
-from service.uploads.chunks import ChunkFile
+from service.datasets import access, grants, lifecycle
+from service.datasets.ingest.chunks import ChunkFile
+from service.datasets.wire import Ball, Bounds, DatasetBody
+from service.http.wire import BudgetBody
+from service.jobs import submit
+from service.jobs.wire import JobBody
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.settings import Settings
+from service.operations.tables import Job
+from service.people import principals
+from service.people.authentication import Caller
 
 __all__ = ["JobUsage", "Library", "clustered_rows"]
 
 _PIECE = 1 << 18
-_LIMITS = submissions.Limits(Work(1e15, 1e12), 100, 100)
+_LIMITS = submit.Limits(Work(1e15, 1e12), 100, 100)
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ class Library:
         migrations.upgrade(self._database.engine)
         now = SystemClock().now()
         with self._database.write() as session:
-            owner = auth.create_principal(session, "curator", "curator", by=None, at=now)
+            owner = principals.create(session, "curator", "curator", by=None, at=now)
             self._owner = Caller(owner.id, owner.name, owner.role)
-            reader = auth.create_principal(session, "analyst", "analyst", by=self._owner, at=now)
+            reader = principals.create(session, "analyst", "analyst", by=self._owner, at=now)
             self._reader = Caller(reader.id, reader.name, reader.role)
 
     def add(self, rows: int, width: int) -> str:
@@ -86,21 +88,21 @@ class Library:
             budget=BudgetBody(epsilon="100", delta="0.0001"),
         )
         with self._database.write() as session:
-            dataset = datasets.create(session, body, owner=self._owner, at=now)
-            chunks = ChunkFile(datasets.domain_of(dataset), Settings().chunk_bytes, self.folder)
+            dataset = lifecycle.create(session, body, owner=self._owner, at=now)
+            chunks = ChunkFile(access.domain_of(dataset), Settings().chunk_bytes, self.folder)
             for piece in clustered_rows(rows, width):
                 chunks.add(piece)
             chunks.end()
-            datasets.seal(
+            lifecycle.seal(
                 session,
                 dataset.id,
                 chunks.chunks(),
-                lambda: {"format": "npy"},
+                {"format": "npy"},
                 actor=self._owner.name,
                 at=now,
             )
             chunks.close()
-            analyst = auth.principal_named(session, self._reader.name)
+            analyst = principals.find(session, self._reader.name)
             grants.grant(
                 session, dataset, analyst, Budget.of("100", "0.0001"), actor=self._owner.name, at=now
             )
@@ -115,12 +117,7 @@ class Library:
         """Submit a job of `summit` and let a new worker process carry it out."""
         request = {"dataset": name, "k": k, "epsilon": "1", "delta": "0.000000001", "algorithm": "summit"}
         body = JobBody.model_validate(request)
-        with self._database.write() as session:
-            dataset, grant = datasets.find(session, name, self._reader)
-            assert grant is not None
-            plan = jobs.make_plan(session, dataset, grant.delta_units, body, _LIMITS.work).plan
-            now = SystemClock().now()
-            submissions.submit(session, self._reader, body, plan, key=None, limits=_LIMITS, now=now)
+        submit.submit(self._database, self._reader, body, key=None, limits=_LIMITS, now=SystemClock().now())
         done = subprocess.run(
             [sys.executable, "-m", __name__],
             env=self.environment(cache, **settings),
@@ -135,7 +132,7 @@ class Library:
 
 
 def _carry_one_out() -> None:
-    from service.worker import Worker
+    from service.jobs.worker import Worker
 
     settings = Settings()
     limit_cache(settings.view_cache_bytes)

@@ -31,9 +31,9 @@ import psycopg
 import typer
 
 from benchmarks.bars import draw_ratios
+from benchmarks.harness.postgres import Server
+from benchmarks.harness.processes import ROOT, free_port, server
 from benchmarks.measuring import RESULTS, print_table, write_csv
-from tests.support.postgres import Server
-from tests.support.processes import ROOT, free_port, server
 
 __all__ = ["main"]
 

@@ -4,9 +4,9 @@
 
     model = PrivateKMeans(n_clusters=10, epsilon=1.0, bounds=(0, 1)).fit(X)
 
-`plan` and `run` do the same in two steps: `plan(domain, request)` lists every measurement and its noise
-before a row is read; `run(plan, source)` carries it out. Names are imported when they are first used, because
-scikit-learn is slow to load.
+`make_plan` and `run_plan` do the same in two steps: `make_plan(domain, request)` lists every measurement and
+its noise before a row is read; `run_plan(plan, source)` carries it out. Names are imported when they are
+first used, because scikit-learn is slow to load.
 """
 
 from importlib import import_module
@@ -14,7 +14,6 @@ from typing import Any
 
 _HOMES = {
     "core.algorithms.base": ("Clustering",),
-    "core.algorithms.registry": ("plan", "run"),
     "core.data": ("ArraySource", "Dense", "Ids", "Sparse", "SparseSource"),
     "core.errors": (
         "CoreError",
@@ -31,12 +30,17 @@ _HOMES = {
     "core.plan": ("Plan", "Request"),
     "core.privacy": ("Budget",),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names} | {
+    # `core.plan` is a module, so the two functions have longer names here.
+    "make_plan": ("core.algorithms.registry", "plan"),
+    "run_plan": ("core.algorithms.registry", "run"),
+}
 
-__all__ = sorted(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'core' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    module, attribute = _HOME_OF[name]
+    return getattr(import_module(module), attribute)

@@ -13,8 +13,6 @@
 All of them are raised before a row is measured, and none of their texts depends on rows.
 """
 
-from __future__ import annotations
-
 
 class CoreError(Exception):
     """Root of the tree."""

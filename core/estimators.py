@@ -40,7 +40,7 @@ ASSUMED_SIZE = 100_000
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a fit promises to everyone in the data."""
+    """The privacy guarantee of a fit."""
 
     epsilon: float
     delta: float
@@ -49,7 +49,7 @@ class Guarantee:
 
     @property
     def unit(self) -> str:
-        """Whose presence is hidden: one row's, or one person's with all their rows."""
+        """The unit of privacy: one row, or one person with all their rows."""
         return "row" if self.rows_per_person == 1 else "person"
 
     @classmethod
@@ -64,7 +64,7 @@ class Guarantee:
 
 
 class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type information
-    """What both estimators share."""
+    """Base of both estimators."""
 
     _objective: ClassVar[str]
 
@@ -124,7 +124,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if groups is not None:
                 rows = rows[_first_rows(groups, rows.shape[0], domain.rows_per_person)]
         plan = registry.plan(domain, self._request(domain.size))
-        for text in domain.warnings:  # they speak of bounds alone
+        for text in domain.warnings:  # computed from bounds alone
             warnings.warn(text, UserWarning, stacklevel=2)
         found = registry.run(plan, _source(domain, rows), self.executor)
         self.cluster_centers_ = found.centres
@@ -207,7 +207,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _domain(self, rows: Any) -> Domain:
-        """What is public about the rows; of the rows themselves only the columns count."""
+        """The public facts about the rows; of the rows themselves only the number of columns is used."""
         dimension = rows.shape[1]
         declared: dict[str, Any] = {"size": self._size(), "rows_per_person": _plain(self.rows_per_person)}
         if self.bounds is None and self.radius is None:
@@ -387,5 +387,5 @@ def _dense(rows: Any) -> Any:
 
 
 def _plain(number: Any) -> Any:
-    """A number of numpy's as one of Python's."""
+    """A numpy scalar as a Python number."""
     return number.item() if isinstance(number, np.generic) else number

@@ -1,4 +1,4 @@
-"""What will be measured, how often and at what loss: written before a row is read, charged whole.
+"""Plans: the measurements of a job, how often and at what loss, fixed before a row is read.
 
 A plan is a pure function of public numbers. It refuses to exist when its steps compose to more than the
 budget it was made for, serialises to JSON as a receipt, and re-computes to the same loss from it.
@@ -14,20 +14,30 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from core.data import Domain, domain_from_json
+from core.data import Domain, SiteFacts, Sites
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms import CoverageChoice, Mechanism, mechanism_from_json, mechanism_to_json
-from core.privacy import DELTA_UNIT, RHO_UNIT, Budget, Composition, Loss, compose, units_text, units_up
+from core.privacy import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    Budget,
+    Composition,
+    Loss,
+    Shares,
+    compose,
+    units_text,
+    units_up,
+)
 from core.statistics import BOUNDED_BY_ENTRY
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Request:
-    """What an analyst asks for; everything in it is public."""
+    """The request of an analyst; everything in it is public."""
 
     k: int
     budget: Budget
@@ -67,7 +77,7 @@ class Step:
 
     @property
     def uses(self) -> int:
-        """How often the mechanism's loss is incurred: once where it covers all repeats together."""
+        """Number of times the mechanism's loss is incurred: once where it covers all repeats together."""
         return 1 if getattr(self.mechanism, "covers_all_repeats", False) else self.repeats
 
     def to_json(self) -> dict[str, Any]:
@@ -85,13 +95,13 @@ class Step:
         return cls(data["name"], mechanism, data["statistic"], data["repeats"], data["purpose"])
 
 
-#: The most that a process keeps of rows derived from chunks; beyond that they are derived anew in each pass.
+#: Limit on the derived rows that a process caches; beyond it they are derived again in each pass.
 KEPT_BYTES = 5e8
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a run is expected to take, from public numbers: multiply-adds and bytes beside the rows."""
+    """The expected work of a run, from public numbers: multiply-adds, and bytes beside the rows."""
 
     operations: float
     memory_bytes: float
@@ -112,7 +122,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps whose composed loss keeps the budget, with what an algorithm needs to carry them out."""
+    """Steps whose composed loss keeps the budget, and the public numbers that a run needs."""
 
     algorithm: str
     objective: str
@@ -124,6 +134,8 @@ class Plan:
     forecast: Mapping[str, Any] = field(default_factory=dict)
     work: Work = Work(0.0, 0.0)
     reason: str = ""
+    #: Public sites, for algorithms that choose among them; their facts are enough for a plan, not for a run.
+    sites: Sites | SiteFacts | None = None
 
     def __post_init__(self) -> None:
         if len({step.name for step in self.steps}) != len(self.steps):
@@ -162,8 +174,12 @@ class Plan:
 
     @property
     def measurements(self) -> int:
-        """How many measurements are planned in all: the length of a progress bar."""
+        """Number of measurements planned in all: the length of a progress bar."""
         return sum(step.repeats for step in self.steps)
+
+    def shares(self, with_choices: bool = False) -> Shares:
+        """The budget, to be split between steps."""
+        return Shares(self.budget, self.domain.rows_per_person, with_choices)
 
     def step(self, name: str) -> Step:
         for step in self.steps:
@@ -171,8 +187,16 @@ class Plan:
                 return step
         raise PlanViolation(f"the plan has no step named {name!r}")
 
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The public inputs, named by their digests: the domain, and sites where the algorithm takes some."""
+        named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
+        if self.sites is not None:
+            named["sites"] = self.sites.facts(self.domain).to_json()
+        return named
+
     def to_json(self) -> dict[str, Any]:
-        """The receipt: everything that was promised, and nothing about rows."""
+        """Everything that is promised, and nothing about rows; public inputs stand in it by their digests."""
         rows = self.domain.rows_per_person
         return {
             "format": FORMAT,
@@ -180,7 +204,7 @@ class Plan:
             "objective": self.objective,
             "k": self.k,
             "reason": self.reason,
-            "domain": self.domain.to_json(),
+            "inputs": self.inputs,
             "privacy": {
                 "epsilon": self.budget.epsilon_text,
                 "delta": self.budget.delta_text,
@@ -197,25 +221,35 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+    def from_json(cls, data: Mapping[str, Any], domain: Domain, sites: Sites | None = None) -> Plan:
+        """Read a plan with the public inputs that it names; PlanViolation if they are others.
+
+        Without its sites a plan can be read but not run.
+        """
         if data["format"] != FORMAT:
             raise PlanViolation(f"this version reads plans of format {FORMAT} only")
+        named = data["inputs"].get("sites")
+        facts = SiteFacts(**named) if named else None
         privacy, work = data["privacy"], data["work"]
-        return cls(
+        plan = cls(
             algorithm=data["algorithm"],
             objective=data["objective"],
             k=data["k"],
-            domain=domain_from_json(data["domain"]),
+            domain=domain,
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
             forecast=data["forecast"],
             work=Work(work["operations"], work["memory_bytes"]),
             reason=data["reason"],
+            sites=facts if sites is None else sites,
         )
+        if plan.inputs != data["inputs"]:
+            raise PlanViolation("these are not the public inputs that the plan was made for")
+        return plan
 
     @cached_property
     def digest(self) -> str:
-        """Names the plan; covers every number in it."""
+        """SHA-256 of the plan: covers every number in it."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

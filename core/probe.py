@@ -1,6 +1,4 @@
-"""The only window onto rows: measures what was planned, as often as planned, and nothing else."""
-
-from __future__ import annotations
+"""The only access to rows: measures what was planned, as often as planned, and nothing else."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,13 +12,13 @@ from core.arrays import Integers
 from core.coverage import Coins, CoverageLoop, LoopRound
 from core.data import ChunkLoader, DataSource
 from core.errors import PlanViolation
-from core.kernels.sparse_counts import SparseCounts, Total
+from core.kernels.sparse_counts import Total
 from core.mechanisms import CoverageChoice
 from core.mechanisms.sampler import random_bytes
 from core.plan import Plan
-from core.statistics import SparseStatistic, Statistic
+from core.statistics import Statistic
 
-#: Told after every measurement: the step's name, how many measurements are done, how many were planned.
+#: Called after every measurement with the step's name, how many measurements are done, how many were planned.
 Listener = Callable[[str, int, int], None]
 
 #: Chunk tasks under way at once on an executor; bounds what waits in memory.
@@ -29,13 +27,13 @@ _IN_FLIGHT = 64
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """One released value: part of what the outside may see."""
+    """One released value and the step that released it."""
 
     step: str
     values: Integers
 
 
-def evaluate(statistic: Statistic | SparseStatistic | LoopRound, loader: ChunkLoader) -> Total:
+def evaluate(statistic: Statistic | LoopRound, loader: ChunkLoader) -> Total:
     """A chunk task: pure, and safe to repeat."""
     return statistic.of(loader())
 
@@ -43,8 +41,8 @@ def evaluate(statistic: Statistic | SparseStatistic | LoopRound, loader: ChunkLo
 class Probe:
     """Holds a source of rows and a plan; `measure` is its only verb on rows.
 
-    Everything is checked, and the repetition taken off, before a row is read: a measurement that fails
-    half-way is spent.
+    Every check, and the count of repetitions, comes before a row is read: a measurement that fails half-way
+    is spent.
     """
 
     def __init__(
@@ -65,10 +63,10 @@ class Probe:
         self._left = {step.name: step.repeats for step in plan.steps}
         self._measured = 0
 
-    def measure(self, step_name: str, statistic: Statistic | SparseStatistic | CoverageLoop) -> Integers:
+    def measure(self, step_name: str, statistic: Statistic | CoverageLoop) -> Integers:
         """The statistic's total over all records, released under the step's mechanism.
 
-        A `Cover` is measured whole: the indices that were picked, one for each planned round.
+        A `CoverageLoop` is measured whole: the indices that were picked, one for each planned round.
         """
         step = self.plan.step(step_name)
         if statistic.kind != step.statistic:
@@ -96,10 +94,10 @@ class Probe:
         for level in cover.schedule:
             before = LoopRound(cover, coins, tuple(picks))
             if before.opens_level:
-                tally = cover.family.tally(level)
+                set_counts = cover.family.set_counts(level)
             for parts in self._evaluate(before):
-                tally.change(parts, 1 if before.opens_level else -1)
-            picks.append(mechanism.pick(*tally.held(), cover.family.size(level)))
+                set_counts.change(parts, 1 if before.opens_level else -1)
+            picks.append(mechanism.pick(*set_counts.listed(), cover.family.size(level)))
             self._publish(step_name, np.array(picks[-1:], dtype=np.int64))
         return np.array(picks, dtype=np.int64)
 
@@ -121,13 +119,13 @@ class Probe:
         self.draws[name] = seed.hex()
         return np.random.default_rng(int.from_bytes(seed, "big"))
 
-    def _total(self, statistic: Statistic | SparseStatistic) -> Total:
-        total: Any = _nothing(statistic)  # both kinds of total add up
+    def _total(self, statistic: Statistic) -> Total:
+        total: Any = statistic.zero  # both kinds of total add up
         for part in self._evaluate(statistic):
             total += part
         return cast(Total, total)
 
-    def _evaluate(self, statistic: Statistic | SparseStatistic | LoopRound) -> Iterator[Total]:
+    def _evaluate(self, statistic: Statistic | LoopRound) -> Iterator[Total]:
         """The statistic of each chunk."""
         if self._executor is None:
             for loader in self._source.loaders():
@@ -140,10 +138,3 @@ class Probe:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-
-
-def _nothing(statistic: Statistic | SparseStatistic) -> Total:
-    """The statistic of no records."""
-    if isinstance(statistic, SparseStatistic):
-        return SparseCounts.none(statistic.family)
-    return np.zeros(statistic.shape, dtype=np.int64)

@@ -37,8 +37,8 @@ def _append_rest_calls(_app: Any, page: str, source: list[str]) -> None:
     if page != REST_PAGE:
         return
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    from service.api.app import create_app
-    from service.settings import Settings
+    from service.app import create_app
+    from service.operations.settings import Settings
 
     schema = create_app(Settings(database_url="sqlite:///unopened.sqlite3")).openapi()
     source[0] = "\n".join([source[0], *_calls(schema), *_types(schema)])

@@ -28,11 +28,11 @@ with Client(url, key) as client:
 
     # Ask. The service charges the ledger before it reads a row; we wait for the answer.
     result = visits.cluster(k=3, epsilon=0.5)
-    for centre, size in zip(result.centres, result.sizes, strict=True):
-        print(f"  about {size:6.0f} visits: {centre[0]:5.1f} minutes, at {centre[1]:4.1f} o'clock")
+    for number, (centre, size) in enumerate(zip(result.centres, result.sizes, strict=True), 1):
+        print(f"  {number}: about {size:6.0f} visits: {centre[0]:5.1f} minutes, at {centre[1]:4.1f} o'clock")
 
     # The answer is private already: label rows of our own with it, keep it, share it.
-    print(f"A visit of 70 minutes at 18:00 belongs to cluster {result.predict([[70.0, 18.0]])[0]}")
+    print(f"A visit of 70 minutes at 18:00 belongs to cluster {result.predict([[70.0, 18.0]])[0] + 1}")
     result.save("centres.csv")
 
     # The receipt says what was promised, and has not been changed on the way.

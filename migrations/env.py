@@ -2,9 +2,9 @@
 
 from alembic import context
 
-from service.db import Database
-from service.settings import Settings
-from service.tables import Base
+from service.operations.database import Database
+from service.operations.settings import Settings
+from service.operations.tables import Base
 
 
 def run(connection) -> None:

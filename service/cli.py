@@ -1,4 +1,4 @@
-"""The command `cairn-server`: serve, worker, migrate, bootstrap, demo."""
+"""The command `cairn-server`: serve, worker, migrate, bootstrap, health, demo."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.settings import Settings
+from service.operations.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from service.operations.database import Database
 
 __all__ = ["app", "application"]
 
@@ -29,8 +32,8 @@ app = typer.Typer(
 def application() -> FastAPI:
     """The web application with settings from the environment, for uvicorn."""
     from service import console
-    from service.api.app import create_app
-    from service.logs import configure
+    from service.app import create_app
+    from service.operations.logs import configure
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
@@ -48,6 +51,8 @@ def serve(
 ) -> None:
     """Start the API and, unless --workers is 0, worker processes: one command for one machine."""
     settings = Settings()
+    # As the first process of a container, which has no default for it, it would ignore an order to stop.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     if migrate_first:
         migrate()
     _first_key(settings, announce=True)
@@ -58,8 +63,8 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     """Run the API in this process until it is told to stop, with workers beside it."""
     import uvicorn
 
-    from service.api.protocol import PatientProtocol
-    from service.logs import configure
+    from service.http.protocol import PatientProtocol
+    from service.operations.logs import configure
 
     configure(settings.log_format, settings.log_level)
     beside = None
@@ -90,7 +95,7 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             date_header=False,
             proxy_headers=True,
             forwarded_allow_ips=settings.forwarded_allow_ips,
-            timeout_graceful_shutdown=10,
+            timeout_graceful_shutdown=max(1, round(settings.stop_seconds / 2)),
             timeout_keep_alive=30,
             timeout_worker_healthcheck=60,  # a busy machine may need more than the default 5 to start one
             http=PatientProtocol,
@@ -113,8 +118,8 @@ def worker(
     ] = False,
 ) -> None:
     """Start worker processes, which run jobs; stop them with SIGTERM."""
-    from service.logs import configure
-    from service.supervisor import supervise
+    from service.operations.logs import configure
+    from service.operations.supervisor import supervise
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
@@ -122,15 +127,61 @@ def worker(
 
 
 @app.command()
-def migrate() -> None:
+def migrate(
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait for a database that does not answer yet.")
+    ] = 0.0,
+) -> None:
     """Make the database's tables, or bring them up to date."""
     import migrations
-    from service.db import Database
+    from service.operations.database import Database
 
     database = Database(Settings().database_address())
+    _await(database, wait)
     migrations.upgrade(database.engine)
     database.dispose()
     typer.echo(f"The database is at revision {migrations.head()}.", err=True)
+
+
+def _await(database: Database, seconds: float) -> None:
+    """Return when the database answers; its last error ends the command."""
+    from sqlalchemy.exc import OperationalError
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            database.engine.connect().close()
+            return
+        except OperationalError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.5)
+
+
+@app.command()
+def health(
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Whether an API should answer here.")] = True,
+) -> None:
+    """Exit with 0 if the API on this machine answers and no worker process is stuck, else with 1."""
+    from service.operations.supervisor import late_workers
+
+    settings = Settings()
+    late = late_workers(settings.health_directory) if settings.health_directory else []
+    if late:
+        typer.echo(f"Stuck: {', '.join(late)}.", err=True)
+    if late or (api and not _answers(f"http://127.0.0.1:{settings.port}/healthz")):
+        raise typer.Exit(1)
+
+
+def _answers(address: str) -> bool:
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(address, timeout=4):
+            return True
+    except OSError as error:
+        typer.echo(f"The API does not answer: {error}.", err=True)
+        return False
 
 
 @app.command()
@@ -165,17 +216,17 @@ def _first_key(
     settings: Settings, *, name: str = "curator", given: str | None = None, announce: bool = False
 ) -> str | None:
     """Make the first curator of an unused database; returns the key, or None when there are principals."""
-    from service import auth
-    from service.clock import SystemClock
-    from service.db import Database
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+    from service.people import keys, principals
 
     database = Database(settings.database_address())
     now = SystemClock().now()
     with database.write() as session:
-        if auth.has_principals(session):
+        if principals.exist(session):
             return None
-        principal = auth.create_principal(session, name, "curator", by=None, at=now)
-        key = auth.issue_key(session, principal, by=name, at=now, label="bootstrap", text=given).text
+        principal = principals.create(session, name, "curator", by=None, at=now)
+        key = keys.issue(session, principal, by=name, at=now, label="bootstrap", text=given).text
     database.dispose()
     if announce:
         typer.echo(f"First start: the key of the curator `{name}`, shown this once:\n\n    {key}\n", err=True)

@@ -9,6 +9,7 @@ import fcntl
 import socket
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
@@ -20,18 +21,17 @@ from sqlalchemy.orm import Session
 
 import migrations
 from core.privacy import Budget
-from service import auth, datasets, grants
-from service.auth import Caller
-from service.clock import SystemClock
-from service.db import Database
-from service.schemas.common import BudgetBody
-from service.schemas.data import Bounds, Box, DatasetBody
-from service.settings import Settings
-from service.tables import Dataset
-from service.uploads.batch import Wanted
-from service.uploads.encode import Upload
-from service.uploads.pipeline import Pipeline
-from service.uploads.spool import Spool
+from service.datasets import access, grants, lifecycle
+from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.spool import Spool
+from service.datasets.wire import Bounds, Box, DatasetBody
+from service.http.wire import BudgetBody
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.settings import Settings
+from service.operations.tables import Dataset
+from service.people import keys, principals
+from service.people.authentication import Caller
 
 __all__ = ["run_demo"]
 
@@ -86,27 +86,27 @@ def _run(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], None]
     serve(settings, max(1, settings.worker_processes))
 
 
-def _prepare(database: Database, settings: Settings, keys: Path) -> tuple[str, str]:
+def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[str, str]:
     """The two keys of the demo; made with everything else on the first start, in one transaction."""
     with database.read() as session:
-        known = auth.has_principals(session)
+        known = principals.exist(session)
     if known:
-        if not keys.exists():
-            raise typer.BadParameter(f"{keys} is missing; begin again with `cairn-server demo --fresh`")
-        curator, analyst = keys.read_text().split()
+        if not key_file.exists():
+            raise typer.BadParameter(f"{key_file} is missing; begin again with `cairn-server demo --fresh`")
+        curator, analyst = key_file.read_text().split()
         return curator, analyst
     now = SystemClock().now()
     with database.write() as session:
-        first = auth.create_principal(session, "curator", "curator", by=None, at=now)
+        first = principals.create(session, "curator", "curator", by=None, at=now)
         owner = Caller(first.id, first.name, first.role)
-        second = auth.create_principal(session, "analyst", "analyst", by=owner, at=now)
-        curator = auth.issue_key(session, first, by="curator", at=now, label="demo").text
-        analyst = auth.issue_key(session, second, by="curator", at=now, label="demo").text
-        dataset = datasets.create(session, _facts(), owner=owner, at=now)
+        second = principals.create(session, "analyst", "analyst", by=owner, at=now)
+        curator = keys.issue(session, first, by="curator", at=now, label="demo").text
+        analyst = keys.issue(session, second, by="curator", at=now, label="demo").text
+        dataset = lifecycle.create(session, _facts(), owner=owner, at=now)
         _store(session, dataset, settings, owner, now)
         grants.grant(session, dataset, second, Budget.of("5", "0.00001"), actor=owner.name, at=now)
-        keys.touch(mode=0o600)
-        keys.write_text(f"{curator}\n{analyst}\n")
+        key_file.touch(mode=0o600)
+        key_file.write_text(f"{curator}\n{analyst}\n")
     return curator, analyst
 
 
@@ -122,16 +122,13 @@ def _facts() -> DatasetBody:
 
 
 def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller, now: datetime) -> None:
-    """Take the rows the way an upload goes."""
-    spool = Spool(settings.spool_directory, settings.max_upload_bytes)
-    spool.write(_csv())
-    spool.finish()
-    wanted = Wanted(datasets.domain_of(dataset))
-    upload = Upload(spool, "text/csv", wanted, False, settings.chunk_bytes, None, settings.max_upload_bytes)
-    pipeline = Pipeline(upload).start()
-    report = pipeline.result().report(spool, datasets.warnings(dataset, wanted.domain))
-    datasets.seal(session, dataset.id, pipeline.chunks(), lambda: report, actor=owner.name, at=now)
-    pipeline.close()
+    """Ingest the rows as an upload would."""
+    with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
+        spool.write(_csv())
+        upload = Upload.of(dataset, spool, settings, content_type="text/csv")
+        with closing(encode(upload)) as encoded:
+            report = encoded.report(access.warnings(dataset, upload.expected.domain))
+            lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=owner.name, at=now)
 
 
 def _csv() -> bytes:

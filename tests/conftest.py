@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.support.live",
     "tests.support.scheduling",
     "tests.support.service",
+    "tests.support.timing",
 ]
 
 # `make test` must give the same answer twice, so its examples are fixed; `make audit` looks for new ones.

@@ -195,7 +195,8 @@ SHELL: dict[str, Callable[[list[str]], bool]] = {
     "git": lambda words: words[1] == "clone",
     "curl": lambda words: any(word.startswith("$HERE/") for word in words),  # see test_tour.py
     "cd": lambda words: len(words) == 2,
-    "docker": lambda words: words[1] == "compose" and (ROOT / "docker-compose.yml").exists(),
+    "docker": lambda words: words[1] in ("compose", "run", "network"),
+    **{f"deploy/{script.name}": lambda _: True for script in (ROOT / "deploy").glob("*.sh")},
 }
 
 
@@ -228,11 +229,11 @@ def test_every_command_is_in_the_documents(name: str) -> None:
 
 def setting_names() -> list[str]:
     """The environment variables that the service reads, none while it has no settings."""
-    if importlib.util.find_spec("service.settings") is None:
+    if importlib.util.find_spec("service.operations.settings") is None:
         return []
     from pydantic_settings import BaseSettings
 
-    module = importlib.import_module("service.settings")
+    module = importlib.import_module("service.operations.settings")
     own = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, BaseSettings)]
     return [
         f"{settings.model_config.get('env_prefix', '')}{field}".upper()

@@ -1,4 +1,4 @@
-"""What an analyst or a curator installs: a Python client of the service and the `cairn` command.
+"""Python client of a Cairn service, for analysts and curators, and the command `cairn`.
 
 >>> from cairn_client import Client
 >>> client = Client("http://127.0.0.1:8000", key)
@@ -8,7 +8,7 @@
 
 from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.dataset import Dataset
-from cairn_client.errors import *  # noqa: F403  the whole tree, by its own list
+from cairn_client.errors import *  # noqa: F403  the whole tree, by its own __all__
 from cairn_client.errors import __all__ as _errors
 from cairn_client.job import Job
 from cairn_client.receipt import is_whole

@@ -10,7 +10,7 @@ _LOCAL = ("localhost", "127.", "[::1]")
 
 
 def full_address(address: str) -> str:
-    """An address as a person types it, completed: `127.0.0.1:8000` is enough for this machine."""
+    """Complete an address as a person types it: `127.0.0.1:8000` becomes `http://127.0.0.1:8000`."""
     address = address.strip()
     if "://" not in address:
         address = ("http://" if address.startswith(_LOCAL) else "https://") + address
@@ -18,11 +18,11 @@ def full_address(address: str) -> str:
 
 
 def is_here(address: str) -> bool:
-    """Whether an address names this machine."""
+    """Whether an address is on this machine."""
     host = urlsplit(address).hostname or ""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def is_open(address: str) -> bool:
-    """Whether what is sent to an address can be read on its way."""
+    """Whether what is sent to an address is unencrypted on its way."""
     return urlsplit(address).scheme == "http" and not is_here(address)

@@ -1,4 +1,4 @@
-"""The command `cairn`, for analysts and curators; each command is a few calls of the Python client."""
+"""The command `cairn`, for analysts and curators."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["app"]
 
 app = typer.Typer(
     cls=Group,
-    epilog="Exit codes: 0 done, 1 refused, 2 wrong usage, 3 not signed in or wrong role, 4 not found, "
-    "5 budget or cap too small, 6 service away or busy, 7 job without a result, 8 bad data, 130 stopped.",
+    epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 not signed in or wrong role, 4 not found, "
+    "5 does not fit the budget or cap, 6 service unavailable, 7 job without a result, 8 bad data, "
+    "130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -35,7 +36,7 @@ def main(
         typer.Option("--version", help="Show the version and exit.", callback=_say_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Differentially private clustering: ask a Cairn service for centres, or keep its datasets."""
+    """Cluster private data with a Cairn service, or manage its datasets."""
 
 
 for part in (session, datasets, budgets, jobs, people):

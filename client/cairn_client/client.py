@@ -1,11 +1,16 @@
-"""The client of a service: one object for an address and a key, from which everything else is reached."""
+"""The client of a Cairn service: the entry point to its datasets, jobs and accounts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cairn_client.dataset import Dataset
+from cairn_client.errors import NotFound
+from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.login import find_login
 from cairn_client.transport import Transport, quoted
@@ -24,35 +29,37 @@ from cairn_client.wire import (
 
 __all__ = ["Client", "ball", "box", "ids", "sparse"]
 
+_ID_LENGTH = 36
 Bounds = Mapping[str, Mapping[str, Any]]
 
 
-def box(low: float | Sequence[float], high: float | Sequence[float]) -> Bounds:
-    """Bounds: every column between its low and its high; one number for all columns, or one per column."""
+def box(low: npt.ArrayLike, high: npt.ArrayLike) -> Bounds:
+    """Bounds of a box: a low and a high for each column, or one of each for all columns."""
     return {"box": {"low": _plain(low), "high": _plain(high)}}
 
 
-def ball(radius: float, centre: float | Sequence[float] | None = None) -> Bounds:
-    """Bounds: every row within a radius of a centre, by default the origin."""
+def ball(radius: float, centre: npt.ArrayLike | None = None) -> Bounds:
+    """Bounds of a ball: every row lies within a radius of a centre, by default the origin."""
     return {"ball": {"radius": float(radius), **({} if centre is None else {"centre": _plain(centre)})}}
 
 
 def sparse(radius: float) -> Bounds:
-    """Bounds: rows of a sparse matrix within a radius of the origin."""
+    """Bounds for sparse rows: each lies within a radius of the origin."""
     return {"sparse": {"radius": float(radius)}}
 
 
 def ids(count: int) -> Bounds:
-    """Bounds: rows that name one of so many public sites."""
+    """Bounds for rows that name one of `count` public sites."""
     return {"ids": {"count": count}}
 
 
 class Client:
-    """A service at an address, used with one key.
+    """A connection to a service with one key.
 
-    Without an address or a key, the environment (`CAIRN_URL`, `CAIRN_KEY`) and then what `cairn login` stored
-    are used. `patience` is how many seconds a broken connection or a busy service is borne with before an
-    error is raised; `timeout` is how long one answer may take.
+    An address or key that is not given is taken from the environment (`CAIRN_URL`, `CAIRN_KEY`), then from
+    what `cairn login` stored. After a lost connection or while the service is busy, a call is retried for
+    `patience` seconds; `timeout` is how long to wait for one response. A client can be used from several
+    threads at a time.
     """
 
     def __init__(
@@ -81,36 +88,44 @@ class Client:
         return self._transport.address
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._transport.close()
 
     # --- for everybody --------------------------------------------------------------------------------------
 
     def whoami(self) -> WhoAmI:
-        """Whose key this is."""
+        """The name and role of the key's owner."""
         return self._transport.get(WhoAmI, "/v1/whoami")
 
     def datasets(self) -> list[Dataset]:
-        """Datasets that you own, or that are granted to you."""
+        """The datasets that you own or may use."""
         found = self._transport.pages(DatasetFacts, "/v1/datasets")
         return [Dataset(self._transport, facts.name, facts) for facts in found]
 
     def dataset(self, name: str) -> Dataset:
-        """A dataset by its name; NotFound comes with the first question about it."""
+        """A dataset by its name. Nothing is requested yet, so NotFound is raised on first use."""
         return Dataset(self._transport, name)
 
     def jobs(self, limit: int | None = None) -> list[Job]:
-        """Your jobs, or the jobs on datasets you own, newest first."""
+        """Your jobs, newest first; for a curator, all jobs on their datasets."""
         return [
             Job(self._transport, facts) for facts in self._transport.pages(JobFacts, "/v1/jobs", limit=limit)
         ]
 
     def job(self, id: str = "latest") -> Job:
-        """A job by its id; your newest one by default."""
-        return Job(self._transport, self._transport.get(JobFacts, f"/v1/jobs/{quoted(id)}"))
+        """A job by its id, or by as many of its first characters as are unique; by default the newest."""
+        if id == "latest" or len(id) == _ID_LENGTH:
+            return Job(self._transport, self._transport.get(JobFacts, f"/v1/jobs/{quoted(id)}"))
+        found = [each for each in self.jobs() if each.id.startswith(id.lower())] if id else []
+        if not found:
+            raise NotFound(f"there is no job whose id begins with {id!r}", status=404)
+        if len(found) > 1:
+            some = ", ".join(shorten([each.id for each in found])[:4])
+            raise ValueError(f"{len(found)} job ids begin with {id!r}: type more of it ({some}, ...)")
+        return found[0]
 
     def algorithms(self) -> list[AlgorithmFacts]:
-        """What can be asked for by name, with options as JSON Schema; `auto` chooses among them."""
+        """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
         return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
 
     # --- for curators ---------------------------------------------------------------------------------------
@@ -132,10 +147,10 @@ class Client:
         accountant: str = "sum",
         release_ticks: bool = True,
     ) -> Dataset:
-        """Describe a new dataset, all of it known without looking at the rows; `upload` then gives it data.
+        """Create a dataset from public facts, which must not depend on the rows; then `upload` the rows.
 
-        `bounds` comes from `box`, `ball`, `sparse` or `ids`; `size` is a public order of magnitude of the
-        number of records; epsilon and delta are what all jobs together may spend.
+        `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
+        is public. `epsilon` and `delta` are the most that all jobs together may spend.
         """
         body = {
             "name": name,
@@ -156,22 +171,22 @@ class Client:
         return Dataset(self._transport, name, self._transport.read(DatasetFacts, answer))
 
     def principals(self) -> list[PrincipalFacts]:
-        """Everybody the service knows; keys are shown of those you manage."""
+        """All accounts, with the keys of those that you manage."""
         return list(self._transport.pages(PrincipalFacts, "/v1/principals"))
 
     def add_principal(self, name: str, role: str = "analyst") -> NewPrincipal:
-        """Create a person or program with a first key, which is shown this once."""
+        """Create an account for a person or program, with a first key that is shown only once."""
         answer = self._transport.call(
             "POST", "/v1/principals", body={"name": name, "role": role}, repeatable=False
         )
         return self._transport.read(NewPrincipal, answer)
 
     def disable_principal(self, name: str) -> None:
-        """End a principal: their keys stop working; what they did stays on record."""
+        """Disable an account. Its keys stop working; its history is kept."""
         self._transport.call("DELETE", f"/v1/principals/{quoted(name)}", repeatable=False)
 
     def issue_key(self, name: str, label: str = "", expires_in_days: int | None = None) -> NewKey:
-        """Issue another key for a principal, which is shown this once."""
+        """Issue another key for an account. It is shown only once."""
         body: dict[str, Any] = {"label": label}
         if expires_in_days is not None:
             body["expires_in_days"] = expires_in_days
@@ -181,13 +196,14 @@ class Client:
         return self._transport.read(NewKey, answer)
 
     def revoke_key(self, name: str, id: str) -> None:
-        """Revoke a key of a principal at once."""
+        """Revoke a key of an account. It stops working immediately."""
         self._transport.call("DELETE", f"/v1/principals/{quoted(name)}/keys/{quoted(id)}", repeatable=False)
 
     def audit(self, dataset: str | None = None, limit: int | None = None) -> list[AuditEntry]:
-        """Acts on your datasets, by you, and on principals, newest first."""
+        """Entries of the audit log about your datasets, your own actions and accounts, newest first."""
         return list(self._transport.pages(AuditEntry, "/v1/audit", {"dataset": dataset}, limit))
 
 
-def _plain(numbers: float | Sequence[float]) -> float | list[float]:
-    return float(numbers) if isinstance(numbers, int | float) else [float(each) for each in numbers]
+def _plain(numbers: npt.ArrayLike) -> Any:
+    """A number or a list of numbers, from anything that numpy understands."""
+    return np.asarray(numbers, dtype=np.float64).tolist()

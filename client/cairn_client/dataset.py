@@ -1,4 +1,4 @@
-"""A dataset as its users hold it: plan, cluster and, for its curator, upload, grant, raise, read, retire."""
+"""Operations on one dataset, those of analysts first, then those of its curator."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import numpy.typing as npt
 from cairn_client.job import Job
 from cairn_client.progress import Show
 from cairn_client.result import Result
+from cairn_client.tables import array_of, is_frame
 from cairn_client.transport import Transport, quoted
 from cairn_client.uploading import Sent, body_of
 from cairn_client.wire import (
+    Amount,
     DatasetFacts,
     GrantFacts,
     JobFacts,
@@ -36,7 +38,7 @@ _UPLOAD_SECONDS = 3600.0
 
 
 class Request(TypedDict, total=False):
-    """What a job may say beside k, epsilon and delta."""
+    """Arguments of a job besides k, epsilon and delta."""
 
     objective: str
     algorithm: str
@@ -47,7 +49,7 @@ class Request(TypedDict, total=False):
 
 
 class Dataset:
-    """A dataset by its name; nothing is asked of the service until something is needed."""
+    """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):
         self._transport = transport
@@ -60,11 +62,11 @@ class Dataset:
 
     @property
     def facts(self) -> DatasetFacts:
-        """Public facts and budget, as last seen; `refresh` looks again."""
+        """Public facts and budget, as last fetched; `refresh` fetches them again."""
         return self._facts if self._facts is not None else self.refresh()
 
     def refresh(self) -> DatasetFacts:
-        """Look at the dataset again."""
+        """Fetch the facts again."""
         self._facts = self._transport.get(DatasetFacts, self._path())
         return self._facts
 
@@ -81,7 +83,7 @@ class Dataset:
         options: Mapping[str, Any] | None = None,
         sites: str | None = None,
     ) -> PlanFacts:
-        """What a job would measure and cost, what would remain, how well it should do; free."""
+        """What a job would measure and cost, what would be left, and a forecast of its accuracy; free."""
         body = self._request(k, epsilon, delta, objective, algorithm, options, sites)
         answer = self._transport.call("POST", "/v1/plans", body=body, repeatable=True)
         return self._transport.read(PlanFacts, answer)
@@ -99,10 +101,11 @@ class Dataset:
         rehearsal: bool = False,
         idempotency_key: str | None = None,
     ) -> Job:
-        """Submit a job and return it at once; its cost is reserved now and charged when a worker takes it.
+        """Submit a job and return it without waiting.
 
-        The request carries an idempotency key, so that repeating it after a broken connection never pays
-        twice. Give one of your own to make a whole script safe to run again.
+        The cost is reserved now and charged when a worker starts the job. Every request carries an
+        idempotency key, so that a retry after a lost connection is never charged twice. Pass your own key to
+        make a script safe to run again.
         """
         body = self._request(k, epsilon, delta, objective, algorithm, options, sites)
         if rehearsal:
@@ -144,9 +147,10 @@ class Dataset:
         progress: bool | Show | None = None,
         **request: Unpack[Request],
     ) -> Result | Job:
-        """Submit a job, wait for it with a progress bar, and return its result; takes what `submit` takes.
+        """Submit a job, wait for it with a progress bar, and return its result.
 
-        `wait=False` returns the job at once: `job.wait()` and `job.result()` do the rest later.
+        Takes the arguments of `submit`. With `wait=False` it returns the job immediately; call
+        `job.result()` later.
         """
         job = self.submit(k, epsilon, delta, **request)
         return job.result(timeout, progress) if wait else job
@@ -157,11 +161,11 @@ class Dataset:
         return [Job(self._transport, facts) for facts in found]
 
     def ledger(self, limit: int | None = None) -> list[LedgerRow]:
-        """The ledger's entries in order: all for the curator, an analyst's own for the analyst."""
+        """The ledger's entries in order: all of them for the curator, their own for an analyst."""
         return list(self._transport.pages(LedgerRow, self._path("/ledger"), limit=limit))
 
     def sites(self) -> list[SiteSetFacts]:
-        """The sets of public sites that jobs may choose from."""
+        """The sets of public sites of this dataset."""
         return list(self._transport.pages(SiteSetFacts, self._path("/sites")))
 
     # --- for the curator ------------------------------------------------------------------------------------
@@ -174,11 +178,11 @@ class Dataset:
         on_bad_row: Literal["refuse", "drop"] = "refuse",
         progress: Sent | None = None,
     ) -> UploadReport:
-        """Upload the rows, once: a path, an open binary file, bytes or a numpy array.
+        """Upload the rows, once: a path, an open binary file, bytes, an array or a pandas DataFrame.
 
-        A file is streamed, never held in memory. Its SHA-256 is announced, so that what arrives damaged is
-        refused and an upload whose answer was lost is safely repeated. `progress` is called with the bytes
-        sent and the bytes in all.
+        A file is streamed, not read into memory. Its SHA-256 is sent along, so that a damaged upload is
+        refused and an interrupted one can safely be repeated. A DataFrame is sent without its index; columns
+        of booleans become 0 and 1. `progress` is called with the bytes sent so far and the bytes in total.
         """
         with body_of(data, kind, progress) as body:
             answer = self._transport.call(
@@ -192,42 +196,50 @@ class Dataset:
         self._facts = None
         return self._transport.read(UploadReport, answer)
 
-    def grant(self, analyst: str, epsilon: Number, delta: Number = 0) -> GrantFacts:
-        """Let an analyst spend up to a cap, or move the cap; never below what they have used."""
-        body = {"epsilon": amount_text(epsilon), "delta": amount_text(delta)}
+    def grant(self, analyst: str, epsilon: Number | None = None, delta: Number | None = None) -> GrantFacts:
+        """Set the most that an analyst may spend, never below what they have used.
+
+        An amount that is None keeps its present value. A new grant needs an epsilon, and its delta is 0
+        unless one is given.
+        """
+        present = next((each.cap.declared for each in self.grants() if each.analyst == analyst), None)
+        body = _amounts(epsilon, delta, present)
         answer = self._transport.call("PUT", self._path(f"/grants/{quoted(analyst)}"), body=body)
         return self._transport.read(GrantFacts, answer)
 
     def revoke(self, analyst: str) -> None:
-        """Withdraw a grant and the analyst's queued jobs; what they spent stays spent."""
+        """Withdraw a grant and cancel the analyst's queued jobs; what they spent stays spent."""
         self._transport.call("DELETE", self._path(f"/grants/{quoted(analyst)}"), repeatable=False)
 
     def grants(self) -> list[GrantFacts]:
-        """Who may use the dataset, and how far; withdrawn grants keep what was spent."""
+        """The grants, with caps and what was spent; withdrawn ones are included."""
         return list(self._transport.pages(GrantFacts, self._path("/grants")))
 
-    def raise_budget(self, epsilon: Number, delta: Number = 0) -> DatasetFacts:
-        """Set a higher total; it can never be lowered."""
-        body = {"epsilon": amount_text(epsilon), "delta": amount_text(delta)}
+    def raise_budget(self, epsilon: Number | None = None, delta: Number | None = None) -> DatasetFacts:
+        """Set a higher total, which can never be lowered again; an amount that is None stays as it is."""
+        body = _amounts(epsilon, delta, self.refresh().budget.declared)
         answer = self._transport.call("POST", self._path("/budget"), body=body, repeatable=True)
         self._facts = self._transport.read(DatasetFacts, answer)
         return self._facts
 
     def verify_ledger(self) -> VerifyReport:
-        """Have the service replay the ledger: the chain of hashes, and every balance."""
+        """Have the service check the ledger: the chain of hashes and every balance."""
         answer = self._transport.call("POST", self._path("/ledger/verify"), repeatable=True)
         return self._transport.read(VerifyReport, answer)
 
     def put_sites(
-        self, name: str, sites: npt.ArrayLike | str | Path, kind: SiteKind = "coordinates"
+        self, name: str, sites: npt.ArrayLike | str | Path | Any, kind: SiteKind = "coordinates"
     ) -> SiteSetFacts:
-        """Store public sites, one row for each: an array, or the path of a CSV (no header) or NPY file.
+        """Store public sites, one per row: an array, a DataFrame, or a path of a CSV (no header) or NPY file.
 
-        `coordinates` are in the dataset's columns; `great-circle` takes latitudes and longitudes in degrees
-        and measures along the earth's surface; `distances` is a square matrix, for rows that name sites.
+        `coordinates` are values of the dataset's columns. `great-circle` means latitudes and longitudes in
+        degrees, with distances along the earth's surface. `distances` is a square matrix, for datasets whose
+        rows name sites.
         """
-        file = sites if isinstance(sites, str | Path) else np.asarray(sites, dtype=np.float64)
-        with body_of(file, None, None) as body:
+        if is_frame(sites) and kind != "distances" and self.facts.columns:
+            sites = array_of(sites, self.facts.columns)
+        data = sites if isinstance(sites, str | Path) else np.asarray(sites, dtype=np.float64)
+        with body_of(data, None, None) as body:
             answer = self._transport.call(
                 "PUT",
                 self._path(f"/sites/{quoted(name)}"),
@@ -238,7 +250,7 @@ class Dataset:
         return self._transport.read(SiteSetFacts, answer)
 
     def retire(self) -> Retirement:
-        """Delete the rows for good and keep the ledger; queued jobs are withdrawn and not charged."""
+        """Delete the rows permanently. The ledger is kept; queued jobs are cancelled without charge."""
         answer = self._transport.call("POST", self._path("/retire"), repeatable=False)
         self._facts = None
         return self._transport.read(Retirement, answer)
@@ -269,3 +281,13 @@ class Dataset:
             "sites": sites,
         }
         return {name: value for name, value in body.items() if value is not None}
+
+
+def _amounts(epsilon: Number | None, delta: Number | None, present: Amount | None) -> dict[str, str]:
+    """The body that sets a budget or a cap; what is None keeps its present value."""
+    if present is not None:
+        epsilon = present.epsilon if epsilon is None else epsilon
+        delta = present.delta if delta is None else delta
+    if epsilon is None:
+        raise ValueError("a new grant needs an epsilon: name the most that the analyst may spend")
+    return {"epsilon": amount_text(epsilon), "delta": amount_text(0 if delta is None else delta)}

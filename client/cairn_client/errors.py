@@ -1,12 +1,12 @@
-"""Everything that can go wrong, as one tree of exceptions; each message says what to do next::
+"""All exceptions of this package, as one tree; each message says what to do next::
 
     CairnError
     +-- NotSignedIn            no address or key was given, and none is stored
-    +-- Unreachable            nothing answers at the address, or the connection broke for too long
-    +-- NotCairn               something answers, but it is no Cairn service
-    +-- WaitTimeout            the job went on longer than the caller wanted to wait
-    +-- JobCancelled           the job was cancelled or withdrawn, so there is no result
-    +-- MissingLibrary         pandas or matplotlib is needed for this and not installed
+    +-- Unreachable            cannot connect, or the connection was lost for too long
+    +-- NotCairn               the address is not that of a Cairn service
+    +-- WaitTimeout            the job did not end within the time allowed
+    +-- JobCancelled           the job was cancelled, so there is no result
+    +-- MissingLibrary         pandas or matplotlib is needed and not installed
     +-- Problem                the service refused; one class per problem `type`
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
@@ -17,7 +17,7 @@
         +-- TooManyQueued  RateLimited
         +-- JobFailed  NotCancellable  Unavailable
 
-Catch `CairnError` for all of them, or `Problem` for whatever the service refused.
+Catch `CairnError` for all of them, or `Problem` for every refusal by the service.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 
 class CairnError(Exception):
-    """Anything this package raises on purpose."""
+    """Base class of all exceptions of this package."""
 
 
 class NotSignedIn(CairnError):
@@ -73,27 +73,27 @@ class NotSignedIn(CairnError):
 
 
 class Unreachable(CairnError, ConnectionError):
-    """Nothing answers at the address, or the connection broke and did not come back in time."""
+    """The service cannot be reached, or the connection was lost and not restored in time."""
 
 
 class NotCairn(CairnError):
-    """Something answers at the address, but not as a Cairn service does."""
+    """The address is not that of a Cairn service."""
 
 
 class WaitTimeout(CairnError, TimeoutError):
-    """The job goes on; ask again later."""
+    """The job is still running; ask again later."""
 
 
 class JobCancelled(CairnError):
-    """The job was cancelled or withdrawn before a worker took it; nothing was charged."""
+    """The job was cancelled before it started; nothing was charged."""
 
 
 class MissingLibrary(CairnError, ImportError):
-    """An optional library is needed for this and not installed."""
+    """An optional library is needed and not installed."""
 
 
 class Problem(CairnError):
-    """The service refused. `detail` says why in its words, `advice` what to do, `fields` has the numbers."""
+    """A refusal by the service: `detail` is its explanation, `advice` what to do, `fields` the numbers."""
 
     slug: ClassVar[str] = ""
     advice: ClassVar[str] = ""
@@ -110,15 +110,15 @@ class Problem(CairnError):
         self.detail = detail
         self.status = status
         self.title = title
-        #: Seconds after which the service suggests to ask again, where it does.
+        #: Seconds to wait before the next try, where the service says so.
         self.retry_after = retry_after
         self.fields = dict(fields or {})
         super().__init__(detail)
 
     def __str__(self) -> str:
-        """One sentence: what is wrong and, where the service did not say it, what to do."""
-        said = self.detail.rstrip(". ")
-        return f"{said}: {self.advice}" if self.advice else said
+        """One sentence: what is wrong and what to do about it."""
+        detail = self.detail.rstrip(". ")
+        return f"{detail}: {self.advice}" if self.advice else detail
 
 
 class Unauthorized(Problem):
@@ -128,36 +128,36 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """The key's role may not make this call."""
+    """The key's role does not permit this call."""
 
     slug = "forbidden"
 
 
 class NotFound(Problem):
-    """There is no such thing, or it is not yours to see; the two look the same on purpose."""
+    """It does not exist, or you may not see it; the service does not tell which."""
 
     slug = "not-found"
 
 
 class InvalidRequest(Problem):
-    """The request is malformed; `errors` names each wrong place."""
+    """The request is invalid; `errors` names each wrong field."""
 
     slug = "invalid-request"
 
     @property
     def errors(self) -> list[dict[str, str]]:
-        """Where the request is wrong and how: `where` and `problem` of each place."""
+        """The wrong fields: `where` and `problem` of each."""
         return list(self.fields.get("errors", []))
 
 
 class NotSealed(Problem):
-    """The dataset has no data yet."""
+    """The dataset has no rows yet."""
 
     slug = "not-sealed"
 
 
 class AlreadySealed(Problem):
-    """The dataset has its data already and never changes again."""
+    """The dataset already has its rows and can no longer change."""
 
     slug = "already-sealed"
 
@@ -170,62 +170,62 @@ class Retired(Problem):
 
 
 class BudgetExhausted(Problem):
-    """What was asked for does not fit: into the dataset's budget or, as CapExhausted, into your own cap."""
+    """The job costs more than is left of the dataset's budget or (CapExhausted) of your cap."""
 
     slug = "budget-exhausted"
     advice = "ask for at most what is left, or ask the curator to raise the budget"
 
     @property
     def requested(self) -> Amount:
-        """What was asked for."""
+        """The amount that was asked for."""
         return read(Amount, self.fields["requested"])
 
     @property
     def remaining(self) -> Amount:
-        """What is left."""
+        """The amount that is left."""
         return read(Amount, self.fields["remaining"])
 
     @property
     def spent(self) -> Amount:
-        """What finished and running jobs were charged."""
+        """The amount charged so far."""
         return read(Amount, self.fields["spent"])
 
     @property
     def reserved(self) -> Amount:
-        """What queued jobs have set aside."""
+        """The amount reserved by queued jobs."""
         return read(Amount, self.fields["reserved"])
 
 
 class CapExhausted(BudgetExhausted):
-    """Your own cap on the dataset does not cover what was asked, though the dataset's budget may."""
+    """The job costs more than is left of your cap on the dataset."""
 
     slug = "cap-exhausted"
     advice = "ask for at most what is left, or ask the curator to raise your cap"
 
 
 class DeltaNotOffered(Problem):
-    """The dataset, or your cap, offers pure differential privacy only."""
+    """The dataset, or your cap on it, allows pure differential privacy only."""
 
     slug = "delta-not-offered"
 
 
 class EpsilonTooSmall(Problem):
-    """The algorithm can do nothing useful at so small an epsilon."""
+    """The epsilon is too small for the algorithm."""
 
     slug = "epsilon-too-small"
 
 
 class IdempotencyMismatch(Problem):
-    """An idempotency key was used again with another request."""
+    """An idempotency key was used before, with a different request."""
 
     slug = "idempotency-mismatch"
 
 
 class BadFormat(Problem):
-    """The upload cannot be read as what it claims to be; nothing was stored."""
+    """The upload is not in the format that it claims; nothing was stored."""
 
     slug = "bad-format"
-    advice = "nothing was stored, so correct the file and upload it again"
+    advice = "nothing was stored; correct the file and upload it again"
 
 
 class BadRows(Problem):
@@ -243,19 +243,19 @@ class BadRows(Problem):
         count = self.fields.get("bad_rows", "some")
         return (
             f"nothing was stored, because {count} rows cannot be used ({shown or self.detail}): "
-            "correct them, or leave them out with on_bad_row drop"
+            "correct them, or skip them with on_bad_row='drop'"
         )
 
 
 class DigestMismatch(Problem):
-    """The upload arrived damaged; nothing was stored."""
+    """The upload was damaged on the way; nothing was stored."""
 
     slug = "digest-mismatch"
-    advice = "nothing was stored, so upload it again"
+    advice = "nothing was stored; upload it again"
 
 
 class TooLarge(Problem):
-    """The body is larger than the service takes."""
+    """The request is larger than the service accepts."""
 
     slug = "too-large"
     advice = "send less, or ask the operator to raise the limit"
@@ -274,7 +274,7 @@ class WorkLimit(Problem):
 
 
 class TooManyQueued(Problem):
-    """You have as many unfinished jobs as one analyst may have."""
+    """You have reached the limit of unfinished jobs per analyst."""
 
     slug = "too-many-queued"
 
@@ -286,10 +286,10 @@ class RateLimited(Problem):
 
 
 class JobFailed(Problem):
-    """The job ended without a result; its charge stands, because it may have read data."""
+    """The job failed. Its charge stands, because it may have read data."""
 
     slug = "job-failed"
-    advice = "submit another job, or ask the curator to look into the worker's log"
+    advice = "submit another job, or ask the curator to check the worker's log"
 
 
 class NotCancellable(Problem):
@@ -299,10 +299,10 @@ class NotCancellable(Problem):
 
 
 class Unavailable(Problem):
-    """The service cannot answer just now."""
+    """The service is temporarily unavailable."""
 
     slug = "unavailable"
-    advice = "try again in a little while"
+    advice = "try again later"
 
 
 def _leaves(kind: type[Problem]) -> list[type[Problem]]:
@@ -315,7 +315,7 @@ PROBLEMS: dict[str, type[Problem]] = {kind.slug: kind for kind in _leaves(Proble
 
 
 def problem_from(status: int, body: Mapping[str, Any], retry_after: float | None) -> Problem:
-    """The exception of an `application/problem+json` document; a type of a newer service is a `Problem`."""
+    """The exception for an `application/problem+json` document; an unknown type becomes a `Problem`."""
     slug = str(body.get("type", "")).rpartition("/")[2]
     known = {"type", "title", "status", "detail"}
     return PROBLEMS.get(slug, Problem)(

@@ -1,4 +1,4 @@
-"""A job as an analyst holds it: look, wait, cancel, take the result."""
+"""A submitted job to follow, wait for or cancel, and the way to its result."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cairn_client.wire import JobFacts, ResultFacts
 
 __all__ = ["ENDED", "Job"]
 
-#: The states in which nothing happens to a job any more.
+#: The states that a job does not leave.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 class Job:
-    """One request to cluster a dataset. It runs on the service, whether anybody waits for it or not."""
+    """One request to cluster a dataset. It runs on the service, whether or not anybody waits for it."""
 
     def __init__(self, transport: Transport, facts: JobFacts):
         self._transport = transport
-        #: What was last seen of the job; `refresh` looks again.
+        #: The job as last fetched; `refresh` fetches it again.
         self.facts = facts
 
     def __repr__(self) -> str:
@@ -30,30 +30,30 @@ class Job:
 
     @property
     def id(self) -> str:
-        """The job's id; `client.job(id)` comes back to it from anywhere."""
+        """The job's id; `client.job(id)` finds it again."""
         return self.facts.id
 
     @property
     def state(self) -> str:
-        """`queued`, `running`, `succeeded`, `failed` or `cancelled`, as last seen."""
+        """`queued`, `running`, `succeeded`, `failed` or `cancelled`, as last fetched."""
         return self.facts.state
 
     @property
     def ended(self) -> bool:
-        """Whether the job was last seen in a state that it does not leave."""
+        """Whether the job has succeeded, failed or been cancelled, as last fetched."""
         return self.facts.state in ENDED
 
     def refresh(self) -> Job:
-        """Look again; returns this job."""
+        """Fetch the job's state again; returns this job."""
         self._look()
         return self
 
     def wait(self, timeout: float | None = None, progress: bool | Show | None = None) -> Job:
-        """Wait until the job has ended, and return it; WaitTimeout after `timeout` seconds.
+        """Wait until the job has ended, and return it; raises WaitTimeout after `timeout` seconds.
 
-        A broken connection is taken up again. `progress` is True for a bar, False for none, a function to be
-        called with each `JobFacts`, or None for a bar where somebody looks (a terminal, a notebook). Stopping
-        with Ctrl-C leaves the job running.
+        A lost connection is restored. `progress` is a function to call with each `JobFacts`, False for no
+        progress bar, or None for a bar in a terminal or a notebook. Ctrl-C stops waiting and leaves the job
+        running.
         """
         show = automatic() if progress is None or progress is True else progress or None
         end = None if timeout is None else time.monotonic() + timeout
@@ -65,17 +65,19 @@ class Job:
                 if self.ended:
                     return self
                 if end is not None and time.monotonic() + pause > end:
-                    raise WaitTimeout(f"the job goes on: come back to it with client.job({self.id!r}).wait()")
+                    raise WaitTimeout(
+                        f"the job is still running: return to it with client.job({self.id!r}).wait()"
+                    )
                 self._transport.sleep(pause)
         except KeyboardInterrupt as stopped:
-            stopped.add_note(f"The job goes on: come back to it with client.job({self.id!r}).wait()")
+            stopped.add_note(f"The job keeps running: return to it with client.job({self.id!r}).wait()")
             raise
         finally:
             if show is not None:
                 show(None)
 
     def result(self, timeout: float | None = None, progress: bool | Show | None = None) -> Result:
-        """What the job released, waiting for it if need be; JobFailed or JobCancelled if there is nothing."""
+        """The job's result, after waiting for it; raises JobFailed or JobCancelled if there is none."""
         if not self.ended:
             self.wait(timeout, progress)
         if self.state == "cancelled":
@@ -85,22 +87,22 @@ class Job:
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
         facts = self._transport.get(ResultFacts, f"/v1/jobs/{self.id}/result")
-        return Result(facts, self.receipt)
+        return Result(facts, self.receipt())
 
     def receipt(self) -> dict[str, Any]:
-        """What was planned and charged, step by step, with its own digest."""
+        """What was measured and charged, step by step, with a digest."""
         answer = self._transport.call("GET", f"/v1/jobs/{self.id}/receipt")
         receipt: dict[str, Any] = answer.json()
         return receipt
 
     def cancel(self) -> Job:
-        """Cancel the job while it is queued, and give its reservation back; NotCancellable afterwards."""
+        """Cancel the job and release its reservation; raises NotCancellable unless it is queued."""
         answer = self._transport.call("DELETE", f"/v1/jobs/{self.id}", repeatable=False)
         self.facts = self._transport.read(JobFacts, answer)
         return self
 
     def _look(self) -> float:
-        """See where the job stands; returns the pause the service asks for before the next look."""
+        """Fetch the job; returns how many seconds the service asks to wait before the next request."""
         answer = self._transport.call("GET", f"/v1/jobs/{self.id}")
         self.facts = self._transport.read(JobFacts, answer)
         return retry_after(answer) or 1.0

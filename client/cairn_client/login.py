@@ -1,7 +1,7 @@
-"""Where the address and the key are kept between calls: the environment first, then a file of one's own.
+"""Where the client finds its address and key: the environment first, then the user's login file.
 
-`CAIRN_URL` and `CAIRN_KEY` come before the file `login.json`, which `cairn login` writes into the user's
-configuration directory, readable by nobody else.
+`CAIRN_URL` and `CAIRN_KEY` take precedence over the file `login.json`, which `cairn login` writes to the
+user's configuration directory, readable only by the user.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def login_file() -> Path:
 
 
 def find_login(address: str | None = None, key: str | None = None) -> Login:
-    """What was given, else the environment, else the file; NotSignedIn when something is missing.
+    """The given address and key, else the environment's, else the file's; raises NotSignedIn without them.
 
     A stored key is only ever used for the address it was stored with.
     """
@@ -46,15 +46,17 @@ def find_login(address: str | None = None, key: str | None = None) -> Login:
         return Login(address, key)
     stored = _stored()
     if stored is None:
-        missing = "address and no key" if not address and not key else "key" if address else "address"
-        raise NotSignedIn(f"there is no {missing} to use: {_HOW}")
+        missing = (
+            "you are not signed in" if not address and not key else "no key" if address else "no address"
+        )
+        raise NotSignedIn(f"{missing}: {_HOW}")
     if address and full_address(address) != full_address(stored.address):
-        raise NotSignedIn(f"the stored key is for {stored.address}, not for {address}: give a key, or {_HOW}")
+        raise NotSignedIn(f"the stored key is for {stored.address}, not for {address}: pass a key, or {_HOW}")
     return Login(address or stored.address, key or stored.key)
 
 
 def store_login(login: Login) -> Path:
-    """Write the file so that only its owner can read it, never for a moment otherwise."""
+    """Write the file so that at no time anybody but its owner can read it."""
     path = login_file()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -68,7 +70,7 @@ def store_login(login: Login) -> Path:
 
 
 def forget_login() -> bool:
-    """Delete the file; False when there is none."""
+    """Delete the file; returns False if there is none."""
     try:
         login_file().unlink()
     except FileNotFoundError:
@@ -80,7 +82,7 @@ def _stored() -> Login | None:
     path = login_file()
     try:
         if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            raise NotSignedIn(f"{path} can be read by others: run `chmod 600 {path}`, or `cairn login` again")
+            raise NotSignedIn(f"other users can read {path}: run `chmod 600 {path}`, or `cairn login` again")
         found = json.loads(path.read_text())
         return Login(found["url"], found["key"])
     except FileNotFoundError:

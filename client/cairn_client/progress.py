@@ -1,4 +1,4 @@
-"""How far a job is, drawn where somebody looks: a line in a terminal, a bar in a notebook, else nothing."""
+"""Progress of a job: a line in a terminal, a bar in a notebook, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cairn_client.wire import JobFacts
 
 __all__ = ["NotebookBar", "Show", "TerminalBar", "automatic", "in_words"]
 
-#: Called with the job each time it was looked at, and with None at the end.
+#: Called with the job each time it was fetched, and with None at the end.
 Show = Callable[[JobFacts | None], None]
 _WIDTH = 24
 
 
 def in_words(job: JobFacts) -> str:
-    """Where a job stands, in a few words."""
+    """The state of a job, in a few words."""
     if job.state != "running":
         return job.state
     if job.progress is None:
@@ -26,21 +26,21 @@ def in_words(job: JobFacts) -> str:
 
 
 def done_share(job: JobFacts) -> float:
-    """How much of the plan is measured, between 0 and 1."""
+    """The share of the planned measurements that have been made, between 0 and 1."""
     if job.state == "succeeded":
         return 1.0
     return job.progress.measured / max(job.progress.planned, 1) if job.progress else 0.0
 
 
 class TerminalBar:
-    """One line that is written over and over."""
+    """A progress bar on one line of a terminal."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
         self._length = 0
 
     def __call__(self, job: JobFacts | None) -> None:
-        """Draw the line again; at the end, go to the next one."""
+        """Redraw the line; at the end, start a new one."""
         if job is None:
             self._stream.write("\n" if self._length else "")
         else:
@@ -52,14 +52,14 @@ class TerminalBar:
 
 
 class NotebookBar:
-    """An output of the cell that is replaced as the job goes on."""
+    """A progress bar in the output of a notebook cell."""
 
     def __init__(self, display: Any, as_html: Any):
         self._display, self._html = display, as_html
         self._handle: Any = None
 
     def __call__(self, job: JobFacts | None) -> None:
-        """Draw the bar, in the same place as before."""
+        """Draw the bar in place of the previous one."""
         if job is None:
             return
         words = html.escape(f"{job.dataset}: {in_words(job)}")
@@ -71,7 +71,7 @@ class NotebookBar:
 
 
 def automatic() -> Show | None:
-    """The bar that suits the place where this program runs, if any."""
+    """The progress bar for where this program runs, if any."""
     ipython = sys.modules.get("IPython")  # loaded already, if this is a notebook
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None and hasattr(shell, "kernel"):

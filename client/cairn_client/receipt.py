@@ -1,4 +1,4 @@
-"""How to read a receipt: whether it is whole, and how noisy the sizes it speaks of are."""
+"""Reading a receipt: checking its digest, and the noise in the sizes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def digest_of(receipt: Mapping[str, Any]) -> str:
 
 
 def is_whole(receipt: Mapping[str, Any]) -> bool:
-    """Whether the receipt is, to the letter, the one that carries this digest."""
+    """Whether the receipt matches its digest."""
     return receipt.get("digest") == digest_of(receipt)
 
 
 def size_error(planned: Mapping[str, Any]) -> float | None:
-    """The standard deviation of the noise in a cluster's size, by a plan or a receipt; None where none is."""
+    """The standard deviation of the noise in a size, from a plan or a receipt; None if there are no sizes."""
     for step in reversed(planned.get("steps", [])):
         if step.get("statistic") != "cluster-counts":
             continue

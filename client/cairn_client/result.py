@@ -1,28 +1,31 @@
-"""What a job released: centres and noisy sizes as numpy arrays, tables, labels for one's own rows, plots."""
+"""What a job released: centres and noisy sizes, as arrays, tables, files and plots; labels for other rows."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cairn_client.errors import MissingLibrary
-from cairn_client.wire import ResultFacts, to_json
+from cairn_client.geometry import clipped, placement
+from cairn_client.receipt import size_error
+from cairn_client.tables import array_of
+from cairn_client.wire import Amount, ResultFacts, read, to_json
 
 __all__ = ["Result", "optional"]
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 20
+_RECEIPT = "receipt_document"  # in a saved file; "receipt" is the service's link to it
 
 
 def optional(name: str, purpose: str) -> Any:
-    """A library that is used where it is installed."""
+    """Import an optional library, or say how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -31,29 +34,62 @@ def optional(name: str, purpose: str) -> Any:
 
 
 class Result:
-    """Everything in it is differentially private already: it may be kept, shared and drawn at will."""
+    """Centres and noisy sizes. All of it is differentially private: keep it, share it, plot it freely.
 
-    def __init__(self, facts: ResultFacts, fetch_receipt: Callable[[], dict[str, Any]]):
-        #: The result as it came over the wire.
+    Arrays are indexed from 0 as usual in Python; tables, files and plots number the clusters from 1.
+    """
+
+    def __init__(self, facts: ResultFacts, receipt: dict[str, Any] | None):
+        #: The result as the service sent it.
         self.facts = facts
         #: One row per centre, in the data's own units.
         self.centres: Floats = np.array(facts.centres, dtype=np.float64)
-        #: About how many records each centre stands for, with noise; None where none were released.
+        #: About how many records each cluster has, with noise; None where no sizes were released.
         self.sizes: Floats | None = None if facts.sizes is None else np.array(facts.sizes, dtype=np.float64)
-        self._fetch_receipt = fetch_receipt
-        self._receipt: dict[str, Any] | None = None
+        self._receipt = receipt
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read a result from a `.json` file that `save`, `cairn result -o` or the console wrote."""
+        path = Path(path)
+        if path.suffix.lower() != ".json":
+            raise ValueError(f"{path} is no .json file; .csv and .npy files hold the centres alone")
+        data = json.loads(path.read_text())
+        return cls(read(ResultFacts, data), data.get(_RECEIPT))
+
+    def save(self, path: str | Path) -> None:
+        """Write the result: everything to `.json`, for `load`; a table to `.csv`; the centres to `.npy`."""
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind == ".csv":
+            with path.open("w", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                table = self._table()
+                writer.writerow(["cluster", *table])
+                for number, row in enumerate(zip(*table.values(), strict=True), 1):
+                    writer.writerow([number, *map(repr, row)])
+        elif kind == ".npy":
+            np.save(path, self.centres, allow_pickle=False)
+        elif kind == ".json":
+            path.write_text(json.dumps({**self.to_json(), _RECEIPT: self._receipt}, indent=2) + "\n")
+        else:
+            raise ValueError(f"{path} should end in .csv, .json or .npy")
 
     def __repr__(self) -> str:
         k, width = self.centres.shape
         free = ", rehearsal" if self.facts.rehearsal else ""
-        price = f"epsilon {self.facts.privacy.get('epsilon')}, delta {self.facts.privacy.get('delta')}"
-        return f"<Result {k} centres in {width} columns of {self.facts.dataset}, {price}{free}>"
+        return f"<Result {k} centres in {width} columns of {self.facts.dataset}, {self.guarantee}{free}>"
 
     def _repr_html_(self) -> str | None:
         try:
             return str(self.frame()._repr_html_())
         except MissingLibrary:
             return None
+
+    @property
+    def guarantee(self) -> Amount:
+        """The epsilon and delta of the result's guarantee."""
+        return read(Amount, {name: self.facts.privacy[name] for name in ("epsilon", "delta")})
 
     @property
     def columns(self) -> list[str]:
@@ -64,39 +100,32 @@ class Result:
     def receipt(self) -> dict[str, Any]:
         """What was planned and charged, step by step."""
         if self._receipt is None:
-            self._receipt = self._fetch_receipt()
+            raise ValueError("this file has no receipt: fetch the result again, and save it with result.save")
         return self._receipt
 
+    @property
+    def size_error(self) -> float | None:
+        """The standard deviation of the noise in each size; None where it is not known."""
+        return None if self.sizes is None or self._receipt is None else size_error(self._receipt)
+
     def frame(self) -> Any:
-        """A pandas DataFrame: a row per centre, the columns by name, and `size` where sizes were released."""
+        """A pandas DataFrame with a row per centre, numbered from 1.
+
+        It has the columns by name and, where they are known, the noisy `size` and the standard deviation of
+        its noise, `size_noise`.
+        """
         pandas = optional("pandas", "a DataFrame")
-        frame = pandas.DataFrame(self.centres, columns=self.columns)
-        frame.index.name = "cluster"
+        numbers = pandas.RangeIndex(1, len(self.centres) + 1, name="cluster")
+        return pandas.DataFrame(self._table(), index=numbers)
+
+    def _table(self) -> dict[str, list[float]]:
+        table = {name: column.tolist() for name, column in zip(self.columns, self.centres.T, strict=True)}
         if self.sizes is not None:
-            frame["cluster_size" if "size" in self.columns else "size"] = self.sizes
-        return frame
-
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file: `.csv` and `.npy` hold the centres, `.json` everything."""
-        path = Path(path)
-        kind = path.suffix.lower()
-        if kind == ".csv":
-            with path.open("w", newline="") as file:
-                self._write_csv(file)
-        elif kind == ".npy":
-            np.save(path, self.centres, allow_pickle=False)
-        elif kind == ".json":
-            path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
-        else:
-            raise ValueError(f"{path} should end in .csv, .json or .npy")
-
-    def _write_csv(self, file: TextIO) -> None:
-        """A header with the names of the columns, then a line per centre; the size comes last."""
-        writer = csv.writer(file, lineterminator="\n")
-        sizes = self.sizes
-        writer.writerow([*self.columns, *([] if sizes is None else ["size"])])
-        for number, centre in enumerate(self.centres.tolist()):
-            writer.writerow([*map(repr, centre), *([] if sizes is None else [repr(float(sizes[number]))])])
+            prefix = "cluster_" if {"size", "size_noise"} & table.keys() else ""
+            table[f"{prefix}size"] = self.sizes.tolist()
+            if self.size_error is not None:
+                table[f"{prefix}size_noise"] = [self.size_error] * len(self.sizes)
+        return table
 
     def to_json(self) -> dict[str, Any]:
         """The result as the service sent it."""
@@ -104,21 +133,20 @@ class Result:
         return found
 
     def predict(self, rows: Any) -> npt.NDArray[np.int64]:
-        """The number of the nearest centre for each of your own rows.
+        """The index in `centres` of the centre nearest to each of your own rows.
 
-        Rows are treated as the service treated the dataset's: clipped to its bounds and, with `scaling`
-        `unit`, measured in widths of the columns; along great circles where the sites were given so. A
-        DataFrame may have further columns. Nothing is sent.
+        Rows are treated as the service treats the dataset's: clipped to its bounds and, with `scaling`
+        `unit`, measured in widths of the columns, or along great circles where the sites were given so. A
+        DataFrame may have further columns. Nothing is sent to the service.
         """
-        table = self._as_table(rows)
-        domain = self.receipt["domain"]
-        measured = _measure(self.receipt)
-        centres = measured(self.centres)
+        table = array_of(rows, self.columns)
+        place = placement(self.receipt)
+        centres = place(self.centres)
         labels = np.empty(len(table), dtype=np.int64)
         step = max(1, _BLOCK // max(1, *self.centres.shape))
         lengths = np.einsum("ij,ij->i", centres, centres)
         for start in range(0, len(table), step):
-            block = measured(_clipped(table[start : start + step], domain))
+            block = place(clipped(table[start : start + step], self.receipt["domain"]))
             labels[start : start + step] = np.argmin(lengths - 2.0 * (block @ centres.T), axis=1)
         return labels
 
@@ -127,57 +155,3 @@ class Result:
         from cairn_client.plotting import draw
 
         return draw(self)
-
-    def _as_table(self, rows: Any) -> Floats:
-        if hasattr(rows, "columns") and hasattr(rows, "loc"):  # a DataFrame: by name, in the result's order
-            missing = [name for name in self.columns if name not in rows.columns]
-            if missing:
-                raise ValueError(f"the rows lack the columns {', '.join(missing)}")
-            rows = rows[self.columns].to_numpy()
-        elif hasattr(rows, "toarray"):
-            rows = rows.toarray()
-        table = np.asarray(rows, dtype=np.float64)
-        if table.ndim != 2 or table.shape[1] != self.centres.shape[1]:
-            raise ValueError(f"rows must be a table with the columns {', '.join(self.columns[:10])}")
-        if not np.isfinite(table).all():
-            raise ValueError("rows hold missing or infinite values: remove or fill them first")
-        return table
-
-
-def _bounds(domain: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    if domain["kind"] == "sparse":
-        return "ball", {"radius": domain["radius"], "centre": 0.0}
-    if domain["kind"] != "dense":
-        raise ValueError("rows of this dataset are names of sites, which have no nearest centre here")
-    ((shape, numbers),) = domain["bounds"].items()
-    return shape, numbers
-
-
-def _measure(receipt: Mapping[str, Any]) -> Callable[[Floats], Floats]:
-    """Places rows where straight distances order them as the service's own distances do."""
-    domain = receipt["domain"]
-    if receipt.get("parameters", {}).get("sites", {}).get("metric") == "great-circle":
-        return _on_the_sphere
-    shape, numbers = _bounds(domain)
-    if shape == "box" and domain["scaling"] == "unit":
-        widths = np.asarray(numbers["high"], dtype=np.float64) - np.asarray(numbers["low"])
-        return lambda rows: rows / widths
-    return lambda rows: rows
-
-
-def _on_the_sphere(rows: Floats) -> Floats:
-    """Latitudes and longitudes in degrees as points of the unit sphere: longer arcs have longer chords."""
-    latitude, longitude = np.radians(rows).T
-    across = np.cos(latitude)
-    return np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=1)
-
-
-def _clipped(rows: Floats, domain: Mapping[str, Any]) -> Floats:
-    shape, numbers = _bounds(domain)
-    if shape == "box":
-        return np.clip(rows, numbers["low"], numbers["high"])
-    centre = np.asarray(numbers["centre"], dtype=np.float64)
-    away = rows - centre
-    radius = float(numbers["radius"])
-    inside: Floats = centre + away * (radius / np.maximum(np.linalg.norm(away, axis=1), radius))[:, None]
-    return inside

@@ -1,7 +1,7 @@
-"""HTTP as this package needs it: the key, retries that never act twice, problems as exceptions, pages.
+"""HTTP requests with the key, retries, problems as exceptions, and pages of lists.
 
-A call is repeated after a broken connection only when repeating it is harmless: reading, planning, setting
-something to a value, and whatever carries an idempotency key or an announced digest. `Retry-After` is obeyed.
+A call is retried after a lost connection only if that is harmless: reading, planning, setting a value, and
+any call with an idempotency key or a digest. `Retry-After` is respected.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ __all__ = ["Transport", "quoted", "retry_after"]
 T = TypeVar("T")
 _PROBLEM = "application/problem+json"
 _GATEWAYS = {502, 503, 504}
+_PAGE = 500
 _LONGEST_PAUSE = 8.0
 _CONNECT_SECONDS = 10.0
 
 
 def quoted(name: str) -> str:
-    """A name as one part of a path, whatever is in it."""
+    """Escape a name for use as one segment of a path."""
     return quote(name, safe="").replace(".", "%2E")
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """The pause in seconds that an answer asks for, if it does."""
+    """The seconds that a response asks to wait, if it does."""
     text = response.headers.get("retry-after", "")
     return float(text) if text.isdecimal() else None
 
@@ -62,9 +63,7 @@ class Transport:
     ):
         self.address = full_address(address)
         if not key or not key.isascii() or not key.isprintable() or " " in key:
-            raise NotSignedIn(
-                "a key is one word of letters, digits and signs: paste it whole, as it was shown"
-            )
+            raise NotSignedIn("this is not a valid key: paste the whole key, without spaces")
         self.sleep = sleep
         self._patience = patience
         self._reached = False
@@ -73,8 +72,10 @@ class Transport:
         try:
             self._http = httpx.Client(base_url=self.address, headers=headers, timeout=limits)
         except httpx.InvalidURL:
-            raise Unreachable(f"{address!r} is no address: write it like https://cairn.example.org") from None
-        self.close = weakref.finalize(self, self._http.close)  # at the latest when nobody holds it any more
+            raise Unreachable(
+                f"{address!r} is not a valid address: write it like https://cairn.example.org"
+            ) from None
+        self.close = weakref.finalize(self, self._http.close)  # at the latest when it is garbage-collected
 
     def call(
         self,
@@ -88,7 +89,7 @@ class Transport:
         repeatable: bool | None = None,
         read_seconds: float | None = None,
     ) -> httpx.Response:
-        """One call, repeated while that is harmless and may help; raises a Problem when it is refused."""
+        """Make a call, with retries where they are harmless; raises a Problem if the service refuses it."""
         harmless = verb in {"GET", "PUT", "DELETE"} if repeatable is None else repeatable
         options: dict[str, Any] = {"params": {k: v for k, v in (query or {}).items() if v is not None}}
         options["headers"] = dict(headers or {})
@@ -119,14 +120,14 @@ class Transport:
                 if time.monotonic() + pause > given_up:
                     raise refusal
             self.sleep(pause)
-        raise AssertionError("unreachable: the loop above has no end")
+        raise AssertionError("the loop above never ends")
 
     def get(self, kind: type[T], path: str, **options: Any) -> T:
-        """What is at an address, as a wire type."""
+        """Fetch a path as a wire type."""
         return self.read(kind, self.call("GET", path, **options))
 
     def read(self, kind: type[T], response: httpx.Response) -> T:
-        """An answer as a wire type."""
+        """Parse a response as a wire type."""
         try:
             return read(kind, response.json())
         except ValueError as error:
@@ -135,10 +136,10 @@ class Transport:
     def pages(
         self, kind: type[T], path: str, query: Mapping[str, Any] | None = None, limit: int | None = None
     ) -> Iterator[T]:
-        """The entries of a list, page after page, at most `limit` of them."""
+        """Yield the entries of a paginated list, at most `limit` of them."""
         cursor, found = None, 0
         while True:
-            size = None if limit is None else min(limit - found, 500)
+            size = _PAGE if limit is None else min(limit - found, _PAGE)
             answer = self.call("GET", path, query={**(query or {}), "cursor": cursor, "limit": size})
             try:
                 page = answer.json()
@@ -154,38 +155,38 @@ class Transport:
     def _may_repeat(self, error: httpx.TransportError, harmless: bool) -> bool:
         never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         if never_sent:
-            return self._reached  # an address that never answered is taken for a wrong one, at once
+            return self._reached  # an address that never answered is probably wrong: no retries
         return harmless
 
     def _unreachable(self, error: Exception) -> Unreachable:
         why = f" ({error})" if str(error) else ""
         if self._reached:
-            return Unreachable(
-                f"the connection to {self.address} broke{why} and stayed so: try again in a little while"
-            )
+            return Unreachable(f"lost the connection to {self.address}{why}: try again later")
         if isinstance(error, httpx.TimeoutException):
-            return Unreachable(f"{self.address} does not answer in time: check the address and the network")
-        return Unreachable(f"nothing answers at {self.address}{why}: check the address, or start the service")
+            return Unreachable(f"{self.address} did not respond in time: check the address and the network")
+        return Unreachable(f"cannot connect to {self.address}{why}: check the address, or start the service")
 
     def _not_cairn(self) -> NotCairn:
-        return NotCairn(f"what answers at {self.address} is no Cairn service: check the address")
+        return NotCairn(f"{self.address} is not a Cairn service: check the address")
 
     def _refusal(self, response: httpx.Response) -> Problem:
-        """The problem of an answer; NotCairn when it is none."""
+        """The problem that a response describes; raises NotCairn if it describes none."""
         if response.headers.get("content-type", "").startswith(_PROBLEM):
             try:
                 return problem_from(response.status_code, response.json(), retry_after(response))
             except (ValueError, AttributeError) as error:
                 raise self._not_cairn() from error
-        if response.status_code in _GATEWAYS:  # a proxy before the service
+        if response.status_code in _GATEWAYS:  # from a proxy in front of the service
             return Unavailable(
-                f"{self.address} is away", status=response.status_code, retry_after=retry_after(response)
+                f"{self.address} is unavailable",
+                status=response.status_code,
+                retry_after=retry_after(response),
             )
         raise self._not_cairn()
 
 
 def _passing(refusal: Problem, harmless: bool) -> bool:
-    """Whether the same call may succeed in a little while, and may be made again."""
+    """Whether the call may be retried and may then succeed."""
     if isinstance(refusal, RateLimited):  # refused before anything was done
         return True
     return harmless and isinstance(refusal, Unavailable) and refusal.status in _GATEWAYS

@@ -1,19 +1,23 @@
-"""The body of an upload: read in pieces, hashed first, counted on the way out, ready to be sent again."""
+"""The body of an upload: hashed first, then sent in pieces, again if need be."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
+
+from cairn_client.tables import is_frame, write_frame
 
 __all__ = ["Body", "Sent", "body_of", "media_type"]
 
-#: Called with the bytes sent so far and the bytes in all.
+#: Called with the bytes sent so far and the bytes in total.
 Sent = Callable[[int, int], None]
 _PIECE = 1 << 18
 _TYPES = {
@@ -27,7 +31,7 @@ _TYPES = {
 
 
 def media_type(name: str) -> str:
-    """The media type of a file by the end of its name; the service looks into the file otherwise."""
+    """The media type that a file's suffix stands for; the service detects the format of any other file."""
     return _TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
 
 
@@ -50,7 +54,7 @@ class Body:
             yield piece
 
     def send(self) -> Iterator[bytes]:
-        """The bytes, from the beginning, telling how far they are."""
+        """Yield the bytes from the beginning and report progress."""
         sent = 0
         for piece in self._pieces():
             yield piece
@@ -61,15 +65,26 @@ class Body:
 
 @contextmanager
 def body_of(data: Any, kind: str | None, progress: Sent | None) -> Iterator[Body]:
-    """What was given to be uploaded: a path, an open binary file, bytes, or an array."""
+    """Open what is to be uploaded: a path, an open binary file, bytes, a table of numbers or a DataFrame."""
     if isinstance(data, str | Path):
         with open(data, "rb") as file:
             yield Body(file, kind or media_type(str(data)), progress)
     elif isinstance(data, bytes | bytearray):
         yield Body(io.BytesIO(data), kind or "application/octet-stream", progress)
-    elif isinstance(data, np.ndarray):
-        buffer = io.BytesIO()
-        np.save(buffer, data, allow_pickle=False)
-        yield Body(buffer, "application/x-npy", progress)
-    else:
+    elif hasattr(data, "read"):
         yield Body(data, kind or media_type(str(getattr(data, "name", ""))), progress)
+    else:
+        with tempfile.TemporaryFile() as file:
+            if is_frame(data):
+                write_frame(data, file)
+            else:
+                np.save(file, _numbers(data), allow_pickle=False)
+            yield Body(file, "text/csv" if is_frame(data) else "application/x-npy", progress)
+
+
+def _numbers(data: Any) -> npt.NDArray[Any]:
+    array = np.asarray(data)
+    if array.dtype.kind not in "biuf":
+        accepted = "a path, an open binary file, bytes, an array of numbers or a pandas DataFrame"
+        raise TypeError(f"upload takes {accepted}, not this {type(data).__name__}")
+    return array

@@ -1,8 +1,8 @@
-"""The types on the wire: what the service answers, as frozen dataclasses, and the way from JSON and back.
+"""The types of the service's responses, as frozen dataclasses, with conversion from and to JSON.
 
-Amounts are exact decimals; times are aware datetimes. Fields that a newer service adds are passed over, and
-fields that an older one does not send take their default, so the client and the service need not be upgraded
-together.
+Amounts are exact decimals; times are datetimes with a time zone. Fields that a newer service adds are
+ignored, and fields that an older one does not send take their default, so that client and service need not be
+upgraded together.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, Literal, TypeVar
 
+from cairn_client.forecast import verdict
+from cairn_client.formatting import number
 from cairn_client.receipt import size_error
 
 __all__ = [
@@ -52,34 +54,35 @@ Number = int | float | str | Decimal
 
 
 def amount_text(value: Number) -> str:
-    """The exact decimal to send; a float stands for the number it prints as."""
+    """The exact decimal to send; a float means the number that it prints as."""
     if isinstance(value, bool):
-        raise ValueError("a boolean is no amount; write a number such as 0.5")
+        raise ValueError("a boolean is not an amount; write a number such as 0.5")
     try:
         number = Decimal(repr(value) if isinstance(value, float) else value)
     except InvalidOperation:
-        raise ValueError(f"{value!r} is no amount; write a number such as 0.5") from None
+        raise ValueError(f"{value!r} is not an amount; write a number such as 0.5") from None
     if not number.is_finite():
-        raise ValueError(f"{value!r} is no amount; write a number such as 0.5")
+        raise ValueError(f"{value!r} is not an amount; write a number such as 0.5")
     return format(number, "f")
 
 
 @dataclass(frozen=True)
 class Amount:
-    """An amount of privacy loss; under the accountant `zcdp` it is `rho`, and epsilon its equivalent."""
+    """An amount of privacy loss. With the accountant `zcdp` it is `rho`, and epsilon is its equivalent."""
 
     epsilon: Decimal
     delta: Decimal
     rho: Decimal | None = None
 
     def __str__(self) -> str:
-        first = f"epsilon {self.epsilon:f}" if self.rho is None else f"rho {self.rho:f}"
-        return f"{first}, delta {self.delta:f}"
+        """Rounded to six digits for people; the fields are exact."""
+        name, loss = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+        return f"{name} {number(loss, 6)}, delta {number(self.delta, 6)}"
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a budget or a cap holds; `declared` is the (epsilon, delta) it was opened with."""
+    """The balance of a budget or a cap; `declared` is the epsilon and delta that the curator set."""
 
     declared: Amount
     total: Amount
@@ -90,7 +93,7 @@ class Account:
 
 @dataclass(frozen=True)
 class UploadReport:
-    """What became of an upload; for the curator alone."""
+    """The outcome of an upload; only the curator sees it."""
 
     format: str
     rows: int
@@ -106,7 +109,7 @@ class UploadReport:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Public facts of a dataset, what is left of its budget, the caller's cap, the owner's upload report."""
+    """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
 
     name: str
     description: str
@@ -132,7 +135,7 @@ class DatasetFacts:
 
 @dataclass(frozen=True)
 class GrantFacts:
-    """An analyst's permission to use a dataset, and how far it goes."""
+    """An analyst's permission to use a dataset, with its cap."""
 
     analyst: str
     cap: Account
@@ -142,7 +145,7 @@ class GrantFacts:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One entry of a dataset's ledger; analysts see their own, without the chain's hashes."""
+    """One entry of a dataset's ledger; analysts see only their own, without the hashes."""
 
     sequence: int
     kind: str
@@ -157,7 +160,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What a replay of the ledger found."""
+    """The outcome of checking a ledger."""
 
     ok: bool
     entries: int
@@ -167,13 +170,13 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class Retirement:
-    """What retiring a dataset did."""
+    """The outcome of retiring a dataset."""
 
     state: str
     voided_jobs: int
 
 
-#: What the numbers of a site set are.
+#: What the numbers of a set of sites mean.
 SiteKind = Literal["coordinates", "great-circle", "distances"]
 
 
@@ -190,7 +193,7 @@ class SiteSetFacts:
 
 @dataclass(frozen=True)
 class WhoAmI:
-    """Whose key this is."""
+    """Name and role of a key's owner."""
 
     name: str
     role: str
@@ -209,14 +212,14 @@ class KeyFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class NewKey(KeyFacts):
-    """A key, shown this once; its text is left out of `repr`, so that logs do not keep it."""
+    """A new key, shown only once; its text is not part of `repr`, to keep it out of logs."""
 
     key: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class PrincipalFacts:
-    """A person or program; keys are listed to whoever manages them."""
+    """An account of a person or program; its keys are listed for whoever manages it."""
 
     name: str
     role: str
@@ -228,7 +231,7 @@ class PrincipalFacts:
 
 @dataclass(frozen=True)
 class NewPrincipal:
-    """A new person or program with a first key, shown this once."""
+    """A new account with its first key, which is shown only once."""
 
     name: str
     role: str
@@ -237,7 +240,7 @@ class NewPrincipal:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One act on the record."""
+    """One entry of the audit log."""
 
     id: int
     at: datetime
@@ -261,7 +264,7 @@ class AlgorithmFacts:
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """A plan with its price: what is measured, what it costs, what would remain, how well it should do."""
+    """A plan: what is measured, what it costs, what would be left, and a forecast of its accuracy."""
 
     plan: dict[str, Any]
     digest: str
@@ -273,7 +276,7 @@ class PlanFacts:
 
     @property
     def average_size(self) -> float:
-        """Records in an average cluster, by the public size of the dataset."""
+        """Records in an average cluster, from the public size of the dataset."""
         return float(self.plan["domain"]["size"]) / float(self.plan["k"])
 
     @property
@@ -281,10 +284,15 @@ class PlanFacts:
         """The standard deviation of the noise in a cluster's size; None where no sizes are counted."""
         return size_error(self.plan)
 
+    @property
+    def verdict(self) -> str | None:
+        """How large the noise is beside the clusters, in one sentence; None without a forecast."""
+        return verdict(self.forecast, self.average_size)
+
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How many of the planned measurements are made."""
+    """How many of the planned measurements have been made."""
 
     measured: int
     planned: int
@@ -292,7 +300,7 @@ class JobProgress:
 
 @dataclass(frozen=True)
 class JobFacts:
-    """Where a job stands."""
+    """The state of a job."""
 
     id: str
     dataset: str
@@ -314,7 +322,7 @@ class JobFacts:
 
 @dataclass(frozen=True)
 class ResultFacts:
-    """What a job released."""
+    """The result of a job."""
 
     job: str
     dataset: str
@@ -339,11 +347,11 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def read(kind: type[T], data: Any) -> T:
-    """A wire type from what the service sent; ValueError when it is something else."""
+    """Convert JSON to a wire type; raises ValueError if it does not fit."""
     try:
         value: T = _value(kind, data)
     except (KeyError, TypeError, InvalidOperation) as error:
-        raise ValueError(f"this is no {kind.__name__}: {error}") from error
+        raise ValueError(f"not a {kind.__name__}: {error}") from error
     return value
 
 
@@ -375,7 +383,7 @@ def _value(kind: Any, data: Any) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """A wire type as the JSON that the service sent."""
+    """Convert a wire type to the JSON that the service sent."""
     if is_dataclass(value) and not isinstance(value, type):
         named = {each.name: to_json(getattr(value, each.name)) for each in fields(value)}
         return {name: each for name, each in named.items() if each is not None or name != "rho"}

@@ -1,6 +1,4 @@
-"""Which algorithm `auto` stands for: a pure function of public numbers, with its reason in words."""
-
-from __future__ import annotations
+"""The choice of `auto`: a pure function of public numbers, with its reason in words."""
 
 from core.data import Domain
 from core.errors import UnknownAlgorithm
@@ -8,7 +6,7 @@ from core.plan import Request
 
 
 def choose(domain: Domain, request: Request) -> tuple[str, str]:
-    """The name of the algorithm for this request, and why."""
+    """Name of the algorithm for this request, and the reason."""
     pure = request.budget.is_pure
     guarantee = "pure epsilon" if pure else "epsilon and delta"
     match domain.kind:

@@ -1,15 +1,18 @@
 """Balcan et al. (2017) for k-means: candidates in a projection, swaps, noisy averages, Lloyd's rounds."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
-from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.blocks.forecast import forecast_of
-from core.blocks.lloyd import clipped_rounds, clipped_steps, lloyd_rounds, lloyd_steps, sum_share
-from core.blocks.recovery import best_trial, mean_steps, trial_steps
-from core.blocks.selection import Settings, selection_steps, settings_for
-from core.data import UNITS, Domain
-from core.plan import Plan, Request, Step, Work
-from core.privacy import Split
+from core.algorithms.base import Algorithm, Option
+from core.blocks.base import Clusters
+from core.blocks.lloyd import LloydRounds, sum_share
+from core.blocks.recovery import GroupMeans, NetMedians
+from core.blocks.rounds import ClippedRounds, Refinement
+from core.blocks.selection import BestTrial, Selection, Settings, settings_for
+from core.data import Domain
+from core.plan import Plan, Request, Work
+from core.privacy import Shares
 from core.probe import Probe
 
 SELECTION_OPTIONS = (
@@ -31,8 +34,10 @@ SELECTION_OPTIONS = (
     ),
 )
 
-#: Shares of the budget (of epsilon, or of rho); refinement gets what the others leave.
-TREES, SWAPS, RECOVERY, TRIAL = 0.1, 0.1, 0.1, 0.05
+#: Shares of the budget (of epsilon, or of rho); the last stage gets what recovery and the others leave.
+TREES, SWAPS, TRIAL = 0.1, 0.1, 0.05
+
+LastStage = LloydRounds | Refinement | NetMedians
 
 
 class Balcan(Algorithm):
@@ -40,9 +45,11 @@ class Balcan(Algorithm):
 
     name = "balcan"
     summary = "candidates from partition trees in a projection, local swaps, noisy averages, Lloyd's rounds"
-    objectives = ("means",)
+    objectives: tuple[str, ...] = ("means",)
     guarantee = "either"
-    domains = ("dense", "sparse")
+    domains: tuple[str, ...] = ("dense", "sparse")
+    #: The share of the budget that noisy averages get, and the option that chooses the last stage.
+    recovery_share, choice = 0.1, "clipping"
     options = (
         *SELECTION_OPTIONS,
         Option("rounds", int, 8, "rounds of Lloyd's algorithm that refine the centres", least=0, most=100),
@@ -55,54 +62,42 @@ class Balcan(Algorithm):
         ),
     )
 
-    def plan(self, domain: Domain, request: Request) -> Plan:
-        chosen = read_options(self.options, request.options)
-        settings = settings_for(domain, request.k, chosen)
-        split = Split(request.budget, domain.rows_per_person)
-        rounds, clipping = chosen["rounds"], chosen["clipping"]
-        left = 1.0 - TREES - SWAPS - (TRIAL if settings.trials > 1 else 0.0)
-        recovery = RECOVERY if rounds else left
-        steps = (
-            *selection_steps(settings, split, TREES, SWAPS),
-            *mean_steps(settings, split, recovery, domain.dimension),
-            *trial_steps(settings, split, TRIAL),
-            *_refinement(split, left - recovery, rounds, domain.dimension, clipping),
-        )
-        released = rounds > 0 and clipping == "released"
-        return Plan(
-            algorithm=self.name,
-            objective=request.objective,
-            k=request.k,
-            domain=domain,
-            budget=request.budget,
-            steps=steps,
-            parameters={**settings.to_json(), "rounds": rounds, "clipping": clipping},
-            forecast=forecast_of(steps, domain, request.k, radius=None if released else UNITS),
-            work=refinement_work(settings, domain, request.k, rounds),
-        )
+    def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+        settings = settings_for(domain, request.k, options)
+        return {**settings.to_json(), "rounds": options["rounds"], self.choice: options[self.choice]}
 
-    def run(self, plan: Plan, probe: Probe) -> Clustering:
-        centres, sizes = best_trial(probe, Settings.from_json(plan.parameters))
-        rounds = plan.parameters["rounds"]
-        if rounds and plan.parameters["clipping"] == "domain":
-            centres, sizes = lloyd_rounds(probe, centres, UNITS, rounds, "refine-")
-        elif rounds:
-            centres, sizes = clipped_rounds(probe, centres, rounds)
-        return Clustering(plan.domain.decode(centres), sizes, plan, dict(probe.draws))
+    def blocks(self, plan: Plan) -> tuple[BestTrial] | tuple[BestTrial, LastStage]:
+        domain, rounds, shares = plan.domain, plan.parameters["rounds"], plan.shares(with_choices=True)
+        selection = Selection.of(plan, shares, TREES, SWAPS)
+        left = 1.0 - TREES - SWAPS - (TRIAL if selection.settings.trials > 1 else 0.0)
+        recovery = self.recovery_share if rounds else left
+        means = GroupMeans(domain, shares, recovery, selection.settings.trials)
+        trial = BestTrial(selection, means, TRIAL)
+        return (trial, self.last_stage(plan, shares, left - recovery)) if rounds else (trial,)
+
+    def last_stage(self, plan: Plan, shares: Shares, fraction: float) -> LastStage:
+        """The rounds that refine the centres of the best trial."""
+        domain, rounds = plan.domain, plan.parameters["rounds"]
+        if plan.parameters["clipping"] == "domain":
+            return LloydRounds(domain, shares, fraction, rounds, prefix="refine-")
+        clipped = ClippedRounds(shares, fraction, sum_share(domain.dimension), rounds)
+        return Refinement(domain, (clipped,))
+
+    def work(self, plan: Plan) -> Work:
+        return selection_work(plan, plan.parameters["rounds"])
+
+    def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        trial, *stages = self.blocks(plan)
+        found = trial.run(probe)
+        for stage in stages:
+            refined = stage.run(probe, found.centres)
+            found = replace(refined, sizes=found.sizes if refined.sizes is None else refined.sizes)
+        return found
 
 
-def _refinement(split: Split, fraction: float, rounds: int, width: int, clipping: str) -> tuple[Step, ...]:
-    if rounds == 0:
-        return ()
-    if clipping == "released":
-        return clipped_steps(split, fraction, rounds, width)
-    share = sum_share(width)
-    sums, counts = split.noise(fraction * share, rounds), split.noise(fraction * (1 - share), rounds)
-    return lloyd_steps(sums, counts, rounds, "refine-")
-
-
-def refinement_work(settings: Settings, domain: Domain, k: int, rounds: int) -> Work:
-    """What selection, recovery and refinement take together."""
+def selection_work(plan: Plan, rounds: int) -> Work:
+    """The work of selection, recovery and so many rounds of refinement together."""
+    settings, domain, k = Settings.from_json(plan.parameters), plan.domain, plan.k
     select = settings.work(domain, k)
     lloyd = 2.0 * domain.size * domain.dimension * (k + 1.0) * (rounds + settings.trials)
     return Work(select.operations + lloyd, select.memory_bytes + 32.0 * k * domain.dimension)

@@ -1,25 +1,27 @@
 """Balcan et al. (2017), section 6.1, for sparse rows: the same selection, then sparse means of clusters."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from core.algorithms.balcan import SELECTION_OPTIONS, refinement_work
-from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.blocks.forecast import forecast_of
-from core.blocks.selection import Settings, select_centres, selection_steps, settings_for
-from core.blocks.sparse_recovery import affordable_picks, recover_sparse, sparse_steps
+from core.algorithms.balcan import SELECTION_OPTIONS, selection_work
+from core.algorithms.base import Algorithm, Option
+from core.blocks.base import Clusters
+from core.blocks.recovery import SparseMeans, affordable_picks
+from core.blocks.selection import Selection, settings_for
 from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
-from core.plan import Plan, Request
+from core.plan import Plan, Request, Work
 from core.postprocessing.bounds import clip_into
-from core.privacy import Split
+from core.privacy import Shares
 from core.probe import Probe
 from core.views import Assigned, Encoded, TopEntries
 
 TREES, SWAPS = 0.15, 0.15
+LEFT = 1.0 - TREES - SWAPS
 
 
 class BalcanSparse(Algorithm):
@@ -43,56 +45,51 @@ class BalcanSparse(Algorithm):
         Option("rounds", int, None, "recoveries, each of the clusters of the one before", least=1, most=20),
     )
 
-    def plan(self, domain: Domain, request: Request) -> Plan:
-        chosen = read_options(self.options, request.options)
+    def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
         assert isinstance(domain, Sparse)
-        if chosen["largest"] is not None and not 0 < chosen["largest"] <= domain.radius:
+        largest = options["largest"]
+        if largest is not None and not 0 < largest <= domain.radius:
             raise InvalidRequest(
                 f"option largest must be above zero and at most the radius {domain.radius:g}",
                 parameter="options.largest",
             )
-        settings = settings_for(domain, request.k, {**chosen, "trials": 1})
-        split = Split(request.budget, domain.rows_per_person)
-        # Pure noise leaves too little for a second recovery; under a delta it mends many a wrong assignment.
-        rounds = chosen["rounds"] or (1 if request.budget.is_pure else 2)
-        left = 1.0 - TREES - SWAPS
-        picks = chosen["columns"] or affordable_picks(
-            split,
-            left / rounds,
-            domain.size,
-            request.k,
-            domain.dimension,
-            chosen["nonzeros"],
-            chosen["accuracy"],
+        settings = settings_for(domain, request.k, {**options, "trials": 1})
+        # Under pure noise a second recovery costs more than it gains; with a delta it corrects assignments.
+        rounds = options["rounds"] or (1 if request.budget.is_pure else 2)
+        shares = Shares(request.budget, domain.rows_per_person, with_choices=True)
+        width, nonzeros = domain.dimension, options["nonzeros"]
+        part = (largest or domain.radius) / domain.radius
+        picks = options["columns"] or affordable_picks(
+            shares, LEFT / rounds, domain.size, request.k, width, nonzeros, options["accuracy"]
         )
-        largest = chosen["largest"] or domain.radius
-        steps = (
-            *selection_steps(settings, split, TREES, SWAPS),
-            *sparse_steps(split, left, min(picks, domain.dimension), rounds),
-        )
-        return Plan(
-            algorithm=self.name,
-            objective=request.objective,
-            k=request.k,
-            domain=domain,
-            budget=request.budget,
-            steps=steps,
-            parameters={
-                **settings.to_json(),
-                "rounds": rounds,
-                "nonzeros": chosen["nonzeros"],
-                "largest_units": max(1, min(UNITS, math.ceil(largest / domain.radius * UNITS))),
-            },
-            forecast=forecast_of(steps, domain, request.k, positions=False),
-            work=refinement_work(settings, domain, request.k, 0),
-        )
+        return {
+            **settings.to_json(),
+            "rounds": rounds,
+            "nonzeros": nonzeros,
+            "largest_units": max(1, min(UNITS, math.ceil(part * UNITS))),
+            "columns": min(picks, width),
+        }
 
-    def run(self, plan: Plan, probe: Probe) -> Clustering:
+    def plan(self, domain: Domain, request: Request) -> Plan:
+        made = super().plan(domain, request)
+        # The number of columns is part of the step that picks them.
+        published = {name: value for name, value in made.parameters.items() if name != "columns"}
+        return replace(made, parameters=published)
+
+    def blocks(self, plan: Plan) -> tuple[Selection, SparseMeans]:
+        shares, given = plan.shares(with_choices=True), plan.parameters
+        means = SparseMeans(shares, LEFT, given.get("columns", 1), given["rounds"])
+        return Selection.of(plan, shares, TREES, SWAPS), means
+
+    def work(self, plan: Plan) -> Work:
+        return selection_work(plan, 0)
+
+    def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        selection, means = self.blocks(plan)
         rows = Encoded.of(plan.domain)
         kept = TopEntries(rows, plan.parameters["nonzeros"], plan.parameters["largest_units"])
-        selected = select_centres(probe, Settings.from_json(plan.parameters), 0)
-        centres, sizes = recover_sparse(probe, selected, kept)
-        for _ in range(plan.parameters["rounds"] - 1):
-            inside = np.rint(clip_into(plan.domain, centres)).astype(np.int64)
-            centres, sizes = recover_sparse(probe, Assigned(rows, inside), kept)
-        return Clustering(plan.domain.decode(centres), sizes, plan, dict(probe.draws))
+        found = means.run(probe, selection.run(probe), kept)
+        for _ in range(means.rounds - 1):
+            inside = np.rint(clip_into(plan.domain, found.centres)).astype(np.int64)
+            found = means.run(probe, Assigned(rows, inside), kept)
+        return found

@@ -1,147 +1,88 @@
 """Chaturvedi et al. (2021) for k-means: maximum coverage over a grid in a projection, noisy averages."""
 
-from __future__ import annotations
-
-import math
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.arrays import Floats, Integers
-from core.blocks.averages import AVERAGES, Averages, noisy_averages, refine, refining_steps
-from core.blocks.forecast import forecast_of
-from core.blocks.max_coverage import (
-    above_noise,
-    cover,
-    coverage_for,
-    growing_radii,
-    in_few_dimensions,
-    rest_of,
+from core.algorithms.base import Option
+from core.algorithms.projected_coverage import (
+    RECOVERY,
+    ProjectedCoverage,
+    coverage_in_projection,
+    refinement,
 )
-from core.blocks.projection import dimension_for
-from core.coverage import CoverageLoop, GridBalls
-from core.data import UNITS, Domain
-from core.mechanisms import LaplaceNoise
-from core.plan import Plan, Request, Step, Work
+from core.arrays import Floats, Integers
+from core.blocks.base import Clusters
+from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
+from core.blocks.recovery import CONSTANTS, GroupMeans
+from core.blocks.rounds import Refinement
+from core.coverage import GridBalls
+from core.data import UNITS
+from core.plan import Plan, Work
 from core.postprocessing.kmeans import weighted_kmeans
-from core.privacy import MARGIN, Budget, gaussian_mu
 from core.probe import Probe
 from core.statistics import ClusterCounts
 from core.views import Assigned
 
-#: Shares of epsilon of the coverage loop and of the counts; averages get the rest.
-COVER_SHARE, COUNT_SHARE = 0.15, 0.1
-#: The part of the rest that the first averages get; Lloyd's round gets what is left.
-RECOVERY = 0.3
-#: A grid of more dimensions would be nearly all empty.
-MOST_DIMENSIONS = 5
-#: Radii reach from that of the projected ball down to this part of it.
-SPAN = 32.0
-GROWTH = 2.0
 #: Grid points lie this part of the radius apart; a grid point's set holds cells within sqrt(REACH) steps.
 SPACING = 0.75
 REACH = 2
-MOST_ROUNDS = 1000
 
 
-class Chaturvedi(Algorithm):
+class Chaturvedi(ProjectedCoverage):
     """The paper's Algorithms 1 to 3, corrected; the argument is in `chaturvedi.md`."""
 
     name = "chaturvedi"
     summary = "maximum coverage over a grid in a projection, noisy averages, one round of Lloyd's algorithm"
     objectives = ("means",)
-    guarantee = "approximate"
-    domains = ("dense", "sparse")
+    lengths = "spacings"
+    purposes = ("grid points near uncovered records", "records nearest to each grid point")
     options = (
-        Option("dimension", int, None, "dimensions of the projection", least=1, most=MOST_DIMENSIONS),
-        Option(
-            "rounds",
-            int,
-            None,
-            "picks at each radius; by default three for two clusters",
-            least=1,
-            most=MOST_ROUNDS,
-        ),
-        Option("growth", float, GROWTH, "each radius is this many times the one before", least=1.25, most=16),
-        Option("span", float, SPAN, "the largest radius is this many times the smallest", least=1, most=256),
+        *coverage_in_projection(32.0, "chaturvedi"),
         Option("lloyd", int, 1, "rounds of Lloyd's algorithm at the end", least=0, most=100),
-        Option("averages", str, "tight", "constants of the noise in averages", choices=AVERAGES),
-        Option(
-            "accounting",
-            str,
-            "pure",
-            "how the coverage loop is accounted for",
-            choices=("pure", "approximate", "chaturvedi"),
-        ),
+        Option("averages", str, "tight", "constants of the noise in averages", choices=CONSTANTS),
     )
 
-    def plan(self, domain: Domain, request: Request) -> Plan:
-        chosen = read_options(self.options, request.options)
-        dimension = min(chosen["dimension"] or MOST_DIMENSIONS, dimension_for(domain.size), domain.dimension)
-        rounds = chosen["rounds"] or min(math.ceil(1.5 * request.k), MOST_ROUNDS)
-        radii = growing_radii(UNITS, chosen["span"], chosen["growth"])
-        spacings = sorted({max(1, round(SPACING * radius)) for radius in radii})
-        loop = coverage_for(request.budget, chosen["accounting"], COVER_SHARE, domain.rows_per_person)
-        counts = request.budget.epsilon * COUNT_SHARE * (1 - MARGIN) / domain.rows_per_person
-        rest = rest_of(request.budget, chosen["accounting"], COVER_SHARE + COUNT_SHARE)
-        steps = (
-            Step(
-                "cover", loop, CoverageLoop.kind, rounds * len(spacings), "grid points near uncovered records"
+    def lengths_of(self, radii: tuple[int, ...]) -> list[int]:
+        return sorted({max(1, round(SPACING * radius)) for radius in radii})
+
+    def blocks(
+        self, plan: Plan
+    ) -> tuple[MaxCoverage, GroupMeans] | tuple[MaxCoverage, GroupMeans, Refinement]:
+        rounds, constants = plan.parameters["lloyd"], plan.parameters["averages"]
+        coverage = self.coverage(plan.shares(), plan.parameters)
+        first, rest = RECOVERY if rounds else 1.0, coverage.rest
+        if constants == "tight":
+            means, last, left = GroupMeans(plan.domain, rest, first), rest, 1 - first
+        else:  # the paper's averages do not compose as Gaussian DP, so they get a budget of their own
+            delta = 0.5 if rounds else 1.0
+            means = GroupMeans(plan.domain, rest.portion(first, delta), 1.0, constants=constants)
+            last, left = rest.portion(1 - first, delta) if rounds else rest, 1.0
+        return (coverage, means, refinement(plan, last, left, rounds)) if rounds else (coverage, means)
+
+    def work(self, plan: Plan) -> Work:
+        size, width, dimension = float(plan.domain.size), plan.domain.dimension, plan.parameters["dimension"]
+        picks = self.coverage(plan.shares(), plan.parameters).picks
+        around = float(len(GridBalls.offsets_within(dimension, REACH)))
+        return Work(
+            operations=size
+            * (
+                width * (dimension + 2.0 * (plan.k + 1) * (plan.parameters["lloyd"] + 1))
+                + 40.0 * around
+                + 4.0 * picks * dimension
             ),
-            Step("counts", LaplaceNoise(counts), ClusterCounts.kind, 1, "records nearest to each grid point"),
-            *_averaging(domain, rest, chosen),
-        )
-        return Plan(
-            algorithm=self.name,
-            objective=request.objective,
-            k=request.k,
-            domain=domain,
-            budget=request.budget,
-            steps=steps,
-            parameters={
-                **chosen,
-                "dimension": dimension,
-                "rounds": rounds,
-                "spacings": spacings,
-                "weight_per_record": loop.eta,
-                "kept": loop.keep / 2**64,
-            },
-            forecast=forecast_of(steps, domain, request.k, radius=None if chosen["lloyd"] else UNITS),
-            work=_work(domain, request.k, dimension, rounds * len(spacings), chosen["lloyd"]),
+            memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * plan.k * width,
         )
 
-    def run(self, plan: Plan, probe: Probe) -> Clustering:
-        given = plan.parameters
+    def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        coverage, means, *last = self.blocks(plan)
         view = in_few_dimensions(probe)
-        family = GridBalls(view, tuple(given["spacings"]), REACH)
-        picks = cover(probe, "cover", family, given["rounds"])
+        family = GridBalls(view, tuple(plan.parameters["spacings"]), REACH)
+        picks = coverage.run(probe, family)
         points = np.unique(
             np.concatenate([family.points(level, found) for level, found in enumerate(picks)]), axis=0
         )
-        counts = probe.measure("counts", ClusterCounts(Assigned(view, points)))
-        weights = above_noise(counts, plan.step("counts").mechanism)
+        weights = coverage.weights(probe, ClusterCounts(Assigned(view, points)))
         seeds = _seeds(points, weights, plan.k, probe.draw("proxy"))
-        centres, sizes = noisy_averages(probe, Assigned(view, np.rint(seeds).astype(np.int64)))
-        if given["lloyd"]:
-            centres, sizes = refine(probe, centres, given["lloyd"], medians=False)
-        return Clustering(plan.domain.decode(centres), sizes, plan, dict(probe.draws))
-
-
-def _averaging(domain: Domain, budget: Budget, chosen: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The steps after the proxy: averages of its clusters, then rounds of Lloyd's algorithm."""
-    rounds, rows = chosen["lloyd"], domain.rows_per_person
-    first = RECOVERY if rounds else 1.0
-    if chosen["averages"] == "tight":
-        mu = gaussian_mu(budget) / rows
-        averages = Averages.tight(mu * math.sqrt(first), domain.dimension)
-        left = mu * math.sqrt(1 - first)
-    else:
-        delta = budget.delta / 2 if rounds else budget.delta
-        averages = Averages.paper(Budget.at_most(budget.epsilon * first, delta), rows)
-        left = gaussian_mu(Budget.at_most(budget.epsilon * (1 - first), delta)) / rows if rounds else 0.0
-    return (*averages.steps(), *(refining_steps(left, rounds, domain.dimension) if rounds else ()))
+        return self.finish(probe, view, np.rint(seeds).astype(np.int64), means, *last)
 
 
 def _seeds(points: Integers, weights: Floats, k: int, draw: np.random.Generator) -> Floats:
@@ -150,17 +91,3 @@ def _seeds(points: Integers, weights: Floats, k: int, draw: np.random.Generator)
     filling = draw.normal(size=(k - len(seeds), points.shape[1]))
     filling *= UNITS / np.maximum(np.linalg.norm(filling, axis=1, keepdims=True), 1.0)
     return np.concatenate([seeds, filling])
-
-
-def _work(domain: Domain, k: int, dimension: int, picks: int, lloyd: int) -> Work:
-    size = float(domain.size)
-    around = float(len(GridBalls.offsets_within(dimension, REACH)))
-    return Work(
-        operations=size
-        * (
-            domain.dimension * (dimension + 2.0 * (k + 1) * (lloyd + 1))
-            + 40.0 * around
-            + 4.0 * picks * dimension
-        ),
-        memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * k * domain.dimension,
-    )

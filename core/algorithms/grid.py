@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.arrays import Integers
+from core.algorithms.base import Algorithm, Option
+from core.arrays import Floats, Integers
+from core.blocks.base import Block, Clusters
 from core.data import UNITS, Dense, Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms import LaplaceNoise
 from core.plan import Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into, spread_centres
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
-from core.privacy import MARGIN
+from core.privacy import Shares
 from core.probe import Probe
 from core.statistics import GridCounts
 from core.views import Encoded, GridCells
 
-#: Cells that are counted and clustered at most.
+#: Largest number of cells that are counted and clustered.
 MOST_CELLS = 1 << 20
 #: Su et al.: cells should hold so many records that noise of scale 1/epsilon does not drown them.
 _RECORDS_PER_NOISE = 10.0
@@ -35,57 +39,74 @@ class Grid(Algorithm):
     domains = ("dense",)
     options = (Option("cells", int, None, "cells along each column", least=1, most=1 << 15),)
 
-    def plan(self, domain: Domain, request: Request) -> Plan:
-        assert isinstance(domain, Dense)
-        chosen = read_options(self.options, request.options)
-        cells = chosen["cells"] or _cells_per_column(domain, request.budget.epsilon)
+    def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+        cells = options["cells"] or _cells_per_column(domain, request.budget.epsilon)
         if domain.dimension * math.log(cells) > math.log(MOST_CELLS):
             raise WorkLimitExceeded(
                 f"a grid of {cells} cells along each of {domain.dimension} columns is too large to count: "
                 f"at most {MOST_CELLS} cells in all; use fewer columns, fewer cells or another algorithm",
                 parameter="options.cells",
             )
-        total = cells**domain.dimension
-        epsilon = request.budget.epsilon * (1 - MARGIN) / domain.rows_per_person
-        return Plan(
-            algorithm=self.name,
-            objective=request.objective,
-            k=request.k,
-            domain=domain,
-            budget=request.budget,
-            steps=(
-                Step("cells", LaplaceNoise(epsilon), GridCounts.kind, 1, "how many records lie in each cell"),
-            ),
-            parameters={"cells": cells},
+        return {"cells": cells}
+
+    def blocks(self, plan: Plan) -> tuple[GridHistogram]:
+        return (GridHistogram(plan.domain, plan.shares(), plan.parameters["cells"]),)
+
+    def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
+        (grid,), (step,) = self.blocks(plan), steps
+        assert isinstance(plan.domain, Dense)
+        assert isinstance(step.mechanism, LaplaceNoise)
+        return {
+            "cluster_share": 1 / plan.k,
             # A cluster of the average share adds up the noise of its share of all cells.
-            forecast={
-                "cluster_share": 1 / request.k,
-                "size_noise": math.sqrt(2 * max(total / request.k, 1.0)) / epsilon,
-                "cell_width": float((_box(domain)[1] * domain.unit_lengths()).max()) / cells,
-            },
-            work=Work(
-                20.0 * domain.size * domain.dimension + 3000.0 * total * request.k, 200.0 * total + 1e7
-            ),
+            "size_noise": math.sqrt(max(grid.total / plan.k, 1.0)) * step.mechanism.deviation(),
+            "cell_width": float((_box(plan.domain)[1] * plan.domain.unit_lengths()).max()) / grid.cells,
+        }
+
+    def work(self, plan: Plan) -> Work:
+        (grid,), domain = self.blocks(plan), plan.domain
+        return Work(
+            20.0 * domain.size * domain.dimension + 3000.0 * grid.total * plan.k, 200.0 * grid.total + 1e7
         )
 
-    def run(self, plan: Plan, probe: Probe) -> Clustering:
-        domain, cells = plan.domain, plan.parameters["cells"]
-        assert isinstance(domain, Dense)
-        low, widths = _box(domain)
-        counts = probe.measure("cells", GridCounts(GridCells(Encoded.of(domain), low, widths, cells)))
-        places = np.stack(
-            np.unravel_index(np.arange(len(counts)), (cells,) * domain.dimension, order="F"), axis=1
-        )
-        points = clip_into(domain, low + (places + 0.5) * (widths / cells))
+    def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        (grid,) = self.blocks(plan)
+        points, counts = grid.run(probe)
         draw = probe.draw("clustering")
         weights = np.maximum(counts, 0).astype(np.float64)
         heavy = weights > 0
         found = weighted_kmeans(points[heavy], weights[heavy], plan.k, draw) if heavy.any() else points[:0]
         if len(found) < plan.k:
-            found = np.concatenate([found, spread_centres(domain, plan.k - len(found), draw)])
+            found = np.concatenate([found, spread_centres(plan.domain, plan.k - len(found), draw)])
         owners = nearest_points(points, found)
-        sizes = np.maximum(np.bincount(owners, counts, minlength=plan.k), 0.0)
-        return Clustering(domain.decode(found), sizes, plan, dict(probe.draws))
+        return Clusters(found, np.maximum(np.bincount(owners, counts, minlength=plan.k), 0.0))
+
+
+@dataclass(frozen=True)
+class GridHistogram(Block):
+    """Noisy counts of the cells of a uniform grid over the bounds."""
+
+    domain: Domain
+    shares: Shares
+    cells: int
+
+    @property
+    def total(self) -> int:
+        return int(self.cells**self.domain.dimension)
+
+    def steps(self) -> tuple[Step, ...]:
+        noise = LaplaceNoise(self.shares.pure(1.0).epsilon)
+        return (self.step("cells", noise, GridCounts, 1, "how many records lie in each cell"),)
+
+    def run(self, probe: Probe) -> tuple[Floats, Integers]:
+        """The middles of all cells, and their noisy counts."""
+        assert isinstance(self.domain, Dense)
+        low, widths = _box(self.domain)
+        view = GridCells(Encoded.of(self.domain), low, widths, self.cells)
+        counts = self.measure(probe, "cells", GridCounts(view))
+        shape = (self.cells,) * self.domain.dimension
+        places = np.stack(np.unravel_index(np.arange(len(counts)), shape, order="F"), axis=1)
+        return clip_into(self.domain, low + (places + 0.5) * (widths / self.cells)), counts
 
 
 def _cells_per_column(domain: Domain, epsilon: float) -> int:

@@ -1,6 +1,4 @@
-"""The algorithms by name, and the two verbs on them: plan and run."""
-
-from __future__ import annotations
+"""The registry of algorithms: look one up by name, plan a request, run a plan."""
 
 from concurrent.futures import Executor
 from dataclasses import replace

@@ -1,14 +1,14 @@
-"""DP-Lloyd (Blum et al. 2005): rounds of noisy averages from starting points that owe nothing to the rows."""
+"""DP-Lloyd (Blum et al. 2005): rounds of noisy averages from data-independent starting points."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
 
-from core.algorithms.base import Algorithm, Clustering, Option, read_options
-from core.blocks.forecast import forecast_of
-from core.blocks.lloyd import lloyd_rounds, lloyd_steps, sum_share
+from core.algorithms.base import Algorithm, Option
+from core.blocks.base import Clusters
+from core.blocks.lloyd import LloydRounds
 from core.data import UNITS, Domain
 from core.plan import KEPT_BYTES, Plan, Request, Work
 from core.postprocessing.bounds import spread_centres
-from core.privacy import Shares
 from core.probe import Probe
 
 
@@ -32,29 +32,20 @@ class Sulq(Algorithm):
         ),
     )
 
-    def plan(self, domain: Domain, request: Request) -> Plan:
-        chosen = read_options(self.options, request.options)
-        rounds, width = chosen["rounds"], domain.dimension
-        shares = Shares(request.budget, domain.rows_per_person)
-        share, radius = sum_share(width), max(1, round(chosen["clip"] * UNITS))
-        steps = lloyd_steps(shares.of(share / rounds), shares.of((1 - share) / rounds), rounds)
-        return Plan(
-            algorithm=self.name,
-            objective=request.objective,
-            k=request.k,
-            domain=domain,
-            budget=request.budget,
-            steps=steps,
-            parameters={"rounds": rounds, "radius": radius},
-            forecast=forecast_of(steps, domain, request.k, radius=radius),
-            work=Work(
-                operations=2.0 * domain.size * width * (request.k + 1) * rounds,
-                memory_bytes=min(16.0 * domain.size, KEPT_BYTES) + 16.0 * request.k * width,
-            ),
+    def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"rounds": options["rounds"], "radius": max(1, round(options["clip"] * UNITS))}
+
+    def blocks(self, plan: Plan) -> tuple[LloydRounds]:
+        given = plan.parameters
+        return (LloydRounds(plan.domain, plan.shares(), 1.0, given["rounds"], given["radius"]),)
+
+    def work(self, plan: Plan) -> Work:
+        size, width, k = plan.domain.size, plan.domain.dimension, plan.k
+        return Work(
+            operations=2.0 * size * width * (k + 1) * plan.parameters["rounds"],
+            memory_bytes=min(16.0 * size, KEPT_BYTES) + 16.0 * k * width,
         )
 
-    def run(self, plan: Plan, probe: Probe) -> Clustering:
-        starts = spread_centres(plan.domain, plan.k, probe.draw("starts"))
-        radius, rounds = plan.parameters["radius"], plan.parameters["rounds"]
-        centres, sizes = lloyd_rounds(probe, starts, radius, rounds)
-        return Clustering(plan.domain.decode(centres), sizes, plan, dict(probe.draws))
+    def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        (lloyd,) = self.blocks(plan)
+        return lloyd.run(probe, spread_centres(plan.domain, plan.k, probe.draw("starts")))

@@ -1,6 +1,6 @@
-"""Every tuned number of the house algorithm, and how public numbers turn into shares, rounds and levels.
+"""The tuned numbers of the house algorithm, and the shares, rounds and levels derived from them.
 
-Nothing here knows a row. Constants were chosen on public and synthetic data; each says what it trades.
+Everything here is a function of public numbers. Constants were chosen on public and synthetic data.
 `summit_tuning.md` says why none of them can cost privacy.
 """
 
@@ -12,17 +12,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from core.blocks.adaptive_tree import level_bits
-from core.blocks.forecast import widest_unit
-from core.data import UNITS, Domain
+from core.data import Domain
 from core.errors import EpsilonTooSmall
-from core.mechanisms import vector_noise
+from core.mechanisms import additive_noise
 from core.plan import Request
 from core.privacy import Shares
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.
 CENTRE = 0.03
-#: The radius gets between these: what brings the noise of a bin down to `RADIUS_SIGNAL * N`.
+#: The radius gets what brings the noise of a bin down to `RADIUS_SIGNAL * N`, within these limits.
 LEAST_RADIUS, MOST_RADIUS, RADIUS_SIGNAL = 0.02, 0.06, 0.01
 #: What the centre spends on its sum; the rest goes to the count.
 CENTRE_SUM = 0.9
@@ -31,10 +30,9 @@ TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
 #: Second moments get between `LEAST_SUBSPACE` and `MOST_SUBSPACE`: more, the more the noise of many columns
 #: blurs the principal axes. At `SUBSPACE_SIGNAL * N` the edge of the noise's spectrum should lie.
 LEAST_SUBSPACE, MOST_SUBSPACE, SUBSPACE_SIGNAL = 0.15, 0.4, 0.015
-#: Within a round: the histogram of distances, then sums against sizes in few and in all coordinates.
-ROUND_SPREAD = 0.07
+#: Within a round: sums against sizes in few and in all coordinates.
 EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
-#: Each refining round gets this many times the budget of the one before: the last one is what is seen.
+#: Each refining round gets this many times the budget of the one before: the last one is what is released.
 REFINE_GROWTH = 1.5
 
 # --- radius -------------------------------------------------------------------------------------------------
@@ -58,7 +56,7 @@ RANDOM_AXES = 12
 MOST_COLUMNS, MOST_SKETCH, LEAST_SKETCH, SKETCH_ENTRIES = 2048, 256, 24, 1 << 23
 #: A sketch may lengthen rows: room for that in the ball it is clipped to.
 SKETCH_ROOM = 1.25
-#: Columns in the first group of a shrinkage that knows columns only; each group is twice the one before.
+#: Columns in the first group of shrinkage by columns; each group is twice the one before.
 FIRST_COLUMNS = 16
 
 # --- tree ---------------------------------------------------------------------------------------------------
@@ -80,7 +78,7 @@ MOST_FIRST_BITS = 14
 # --- rounds -------------------------------------------------------------------------------------------------
 #: With `N * mu / k` of at least this, three rounds of each kind pay; below it two.
 PLENTY = 30.0
-#: Seeds per centre asked for, or this many in all where that is more: a finer picture to merge from.
+#: Seeds per centre asked for, or this many in all where that is more: more to merge from.
 OVERSEED, ENOUGH_SEEDS = 2.0, 64
 #: How many standard deviations of its size a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
@@ -93,7 +91,7 @@ PURE_AS_MU = 1 / 3
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a plan fixes before a row is read."""
+    """The public numbers of a run: shares, rounds and levels."""
 
     #: Columns of the random projection in which clusters are looked for; 0 where none is needed.
     sketch: int
@@ -164,13 +162,13 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
 
 
 def _subspace_weight(width: int, power: float) -> float:
-    """What second moments get beside the other parts; `power` is N * mu."""
+    """The weight of second moments beside the other parts; `power` is N * mu."""
     wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
     return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
 
 
 def _require_enough(size: int, shares: Shares) -> None:
-    """Refuse a budget under which not even the number of records would be known to its order."""
+    """Refuse a budget too small to measure even the order of the number of records."""
     spread = 1 / shares.total * (math.sqrt(2) if shares.budget.is_pure else 1.0)
     least = 4.0 * spread
     if size < least:
@@ -183,34 +181,7 @@ def _require_enough(size: int, shares: Shares) -> None:
 
 def _count_deviation(shares: Shares, fraction: float) -> float:
     """Standard deviation of a noisy count that spends this fraction of the budget."""
-    loss = shares.of(fraction)
-    return math.sqrt(2) / loss.epsilon if hasattr(loss, "epsilon") else 1 / loss.mu
-
-
-def forecast_for(schedule: Schedule, domain: Domain, request: Request) -> dict[str, float]:
-    """What to expect, from public numbers alone.
-
-    `noise_per_radius`: the standard deviation of the noise in each coordinate of a centre, as a fraction of
-    the radius its cluster is clipped to, for a cluster of the average share 1/k; it falls with the share.
-    (For medians: at most this fraction of the mean distance to the centre.)
-    `noise_at_bounds`: the same in the units of the widest column for a cluster that fills the bounds, the
-    worst case. `smallest_cluster`: about how many records a group far from all others needs to be found.
-    """
-    shares = Shares(request.budget, domain.rows_per_person)
-    last = vector_noise(shares.of(schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * REFINE_SUMS))
-    noise = last.deviation(domain.dimension) * request.k / domain.size
-    sizes = schedule.refine_shares[-1] * (1 - ROUND_SPREAD) * (1 - REFINE_SUMS)
-    cell = _count_deviation(shares, schedule.tree_share / schedule.tree_levels)
-    seed = _count_deviation(
-        shares, schedule.explore_share / schedule.explore_rounds * (1 - ROUND_SPREAD) * (1 - EXPLORE_SUMS)
-    )
-    return {
-        "cluster_share": 1 / request.k,
-        "noise_per_radius": noise,
-        "noise_at_bounds": noise * UNITS * widest_unit(domain),
-        "size_noise": _count_deviation(shares, sizes),
-        "smallest_cluster": FOUND * max(KEEP * cell, SEED_NOISES * seed),
-    }
+    return additive_noise(shares.noise(fraction)).deviation()
 
 
 def first_bits(size: float, noise: float, depth: int) -> int:
@@ -220,14 +191,14 @@ def first_bits(size: float, noise: float, depth: int) -> int:
 
 
 def affordable_seeds(size: float, noise: float, k: int, most: int) -> int:
-    """How many seeds to follow, given about how many records there are and the noise in the size of one."""
+    """Number of seeds to follow, given about how many records there are and the noise in the size of one."""
     asked = min(round(OVERSEED * k), size / (SEED_NOISES * noise))
     spare = min(most, size / (SPARE_SEED_NOISES * noise))
     return int(max(asked, spare, min(k, 8), 2))
 
 
 def _tree_levels(size: int, depth: int, shares: Shares, share: float) -> int:
-    """How many levels reach the planned depth, given that each gets an equal share."""
+    """Number of levels that reach the planned depth, given that each gets an equal share."""
     levels = 1
     for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
         noise = _count_deviation(shares, share / levels)

@@ -1,1 +1,1 @@
-"""Pieces that algorithms are composed of; each sees rows only through a probe."""
+"""The stages that algorithms are composed of; each sees rows only through a probe."""

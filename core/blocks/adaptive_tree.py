@@ -1,11 +1,9 @@
 """An adaptive partition tree of noisy counts, whose leaves are a private coreset.
 
 A box is halved along a fixed sequence of axes. Each level counts the descendants of the cells that are
-still active, all of them, and keeps those that stand above the noise; the mass of the others stays behind
-as a leaf. Which cells are asked about follows from released counts alone.
+still active, and keeps those that stand above the noise; the others become a leaf. Which cells are counted
+follows from released counts alone.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence
@@ -15,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats, Integers
-from core.blocks.noise import deviation
+from core.blocks.base import Block
+from core.mechanisms import additive_noise
+from core.plan import Step
 from core.postprocessing.seeds import Coreset
+from core.privacy import Shares
 from core.probe import Probe
 from core.statistics import PrefixCounts
 from core.views import PathCodes, RowView
@@ -59,7 +60,7 @@ def halvings(half_widths: Floats, depth: int) -> Halvings:
 
 
 def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:
-    """How many halvings each of at most `levels` levels makes: `first`, then as `later` says."""
+    """Number of halvings of each of at most `levels` levels: `first`, then those of `later`."""
     bits = [min(first, depth)]
     for want in later:
         if len(bits) == levels or sum(bits) >= depth:
@@ -68,48 +69,60 @@ def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> lis
     return bits
 
 
-def grow_tree(
-    probe: Probe,
-    step: str,
-    view: RowView,
-    cuts: Halvings,
-    bits: Sequence[int],
-    total: float,
-    threshold: float,
-) -> Coreset:
-    """Leaves and their counts; at most as many measurements of `step` as there are levels in `bits`.
+@dataclass(frozen=True)
+class AdaptiveTree(Block):
+    """Counts of the descendants of active cells, level by level."""
 
-    A cell stays active while its count is above `threshold` standard deviations. Counts of parents and
-    children are made consistent: each corrects the other by its variance.
-    """
-    noise = deviation(probe.plan, step)
-    codes = PathCodes(view, cuts.low, cuts.widths, cuts.axes)
-    active = np.zeros(1, dtype=np.int64)
-    counts, variances = np.array([total]), np.array([math.inf])
-    points: list[Floats] = []
-    weights: list[Floats] = []
-    depth = 0
-    for more in bits:
-        fan = 1 << more
-        if len(active) == 0 or len(active) * fan > MOST_CELLS:
-            break
-        depth += more
-        children = (active[:, None] * fan + np.arange(fan)).reshape(-1)
-        asked = PrefixCounts(codes, len(cuts.axes) - depth, children)
-        measured = probe.measure(step, asked).astype(np.float64).reshape(-1, fan)
-        totals, measured, variance = _consistent(counts, variances, measured, noise**2)
-        kept = measured > threshold * np.sqrt(variance)[:, None]
-        middles = cuts.centres(children, depth).reshape(len(active), fan, -1)
-        parents = cuts.centres(active, depth - more)
-        for part in _left_over(measured, kept, totals, middles, parents, noise * math.sqrt(fan)):
-            points.append(part.points)
-            weights.append(part.weights)
-        flat = kept.reshape(-1)
-        active, counts = children[flat], measured.reshape(-1)[flat]
-        variances = np.repeat(variance, fan)[flat]
-    points.append(cuts.centres(active, depth))
-    weights.append(counts)
-    return Coreset(np.concatenate(points), np.maximum(np.concatenate(weights), 0.0))
+    shares: Shares
+    fraction: float
+    levels: int
+
+    def steps(self) -> tuple[Step, ...]:
+        noise = additive_noise(self.shares.noise(self.fraction, self.levels))
+        return (self.step("tree", noise, PrefixCounts, self.levels, "where records crowd"),)
+
+    def run(
+        self,
+        probe: Probe,
+        view: RowView,
+        cuts: Halvings,
+        bits: Sequence[int],
+        total: float,
+        threshold: float,
+    ) -> Coreset:
+        """Leaves and their counts; at most as many measurements as there are levels in `bits`.
+
+        A cell stays active while its count is above `threshold` standard deviations. Counts of parents and
+        children are made consistent: each corrects the other by its variance.
+        """
+        noise = self.deviation(probe.plan, "tree")
+        codes = PathCodes(view, cuts.low, cuts.widths, cuts.axes)
+        active = np.zeros(1, dtype=np.int64)
+        counts, variances = np.array([total]), np.array([math.inf])
+        points: list[Floats] = []
+        weights: list[Floats] = []
+        depth = 0
+        for more in bits:
+            fan = 1 << more
+            if len(active) == 0 or len(active) * fan > MOST_CELLS:
+                break
+            depth += more
+            children = (active[:, None] * fan + np.arange(fan)).reshape(-1)
+            asked = PrefixCounts(codes, len(cuts.axes) - depth, children)
+            measured = self.measure(probe, "tree", asked).astype(np.float64).reshape(-1, fan)
+            totals, measured, variance = _consistent(counts, variances, measured, noise**2)
+            kept = measured > threshold * np.sqrt(variance)[:, None]
+            middles = cuts.centres(children, depth).reshape(len(active), fan, -1)
+            parents = cuts.centres(active, depth - more)
+            rest = _left_over(measured, kept, totals, middles, parents, noise * math.sqrt(fan))
+            points.append(rest.points)
+            weights.append(rest.weights)
+            flat = kept.reshape(-1)
+            active, counts = children[flat], measured.reshape(-1)[flat]
+            variances = np.repeat(variance, fan)[flat]
+        points.append(cuts.centres(active, depth))
+        weights.append(counts)
+        return Coreset(np.concatenate(points), np.maximum(np.concatenate(weights), 0.0))
 
 
 def _consistent(
@@ -132,7 +145,7 @@ def _left_over(
     middles: Floats,
     parents: Floats,
     noise: float,
-) -> list[Coreset]:
+) -> Coreset:
     """Mass that no active child carries on: one leaf for each parent in which it stands above the noise."""
     weak = np.where(kept, 0.0, np.maximum(measured, 0.0))
     mass = weak.sum(axis=1)
@@ -145,4 +158,4 @@ def _left_over(
     rest = totals - np.where(kept, measured, 0.0).sum(axis=1)
     leaves = (~goes_on | (rest > noise)) & (rest > 0)
     amount = np.where(goes_on, rest - 0.5 * noise, totals)
-    return [Coreset(places[leaves], amount[leaves])]
+    return Coreset(places[leaves], amount[leaves])

@@ -1,32 +1,52 @@
 """Local search over a finite set of candidates: private swaps of single centres, then a private pick."""
 
-from __future__ import annotations
+from dataclasses import dataclass
 
 import numpy as np
 
 from core.arrays import Floats, Integers
+from core.blocks.base import Block
+from core.mechanisms import Choice
+from core.plan import Step
 from core.postprocessing.kmeans import weighted_kmeans
+from core.privacy import Shares
 from core.probe import Probe
 from core.statistics import SetLosses, SwapLosses
 from core.views import Distances
 
 
-def local_swaps(
-    probe: Probe, swap: str, pick: str, source: Distances, start: Integers, swaps: int
-) -> Integers:
-    """The numbers of the chosen candidates after `swaps` measurements of swap losses and one of whole sets.
+@dataclass(frozen=True)
+class LocalSearch(Block):
+    """Swaps of one centre for a candidate, and a pick of the best set on the way; `trials` times."""
 
-    The start takes part in the final pick, and a swap may leave everything as it is.
-    """
-    visited = [start]
-    for _ in range(swaps):
-        choice = int(probe.measure(swap, SwapLosses(source, visited[-1]))[0])
-        leaves, comes = divmod(choice, source.count)
-        swapped = visited[-1].copy()
-        swapped[leaves] = comes
-        visited.append(swapped)
-    best = int(probe.measure(pick, SetLosses(source, np.array(visited)))[0])
-    return visited[best]
+    shares: Shares
+    fraction: float
+    swaps: int
+    trials: int = 1
+    #: What is swapped, in words.
+    noun: str = "centre"
+
+    def steps(self) -> tuple[Step, ...]:
+        choice = Choice(self.shares.choice(self.fraction, self.trials * (self.swaps + 1)))
+        swap = f"which {self.noun} to swap for which"
+        pick = f"the best set of {self.noun}s on the way"
+        swaps = [self.step("swap", choice, SwapLosses, self.trials * self.swaps, swap)] if self.swaps else []
+        return (*swaps, self.step("pick", choice, SetLosses, self.trials, pick))
+
+    def run(self, probe: Probe, source: Distances, start: Integers) -> Integers:
+        """The numbers of the chosen candidates after all swaps and one pick among the sets visited.
+
+        The start takes part in the final pick, and a swap may leave everything as it is.
+        """
+        visited = [start]
+        for _ in range(self.swaps):
+            choice = int(self.measure(probe, "swap", SwapLosses(source, visited[-1]))[0])
+            leaves, comes = divmod(choice, source.count)
+            swapped = visited[-1].copy()
+            swapped[leaves] = comes
+            visited.append(swapped)
+        best = int(self.measure(probe, "pick", SetLosses(source, np.array(visited)))[0])
+        return visited[best]
 
 
 def crowded_choice(points: Floats, k: int, draw: np.random.Generator) -> Integers:

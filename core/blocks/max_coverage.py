@@ -1,19 +1,25 @@
-"""Maximum coverage over growing radii: the radii, what the loop may spend, and its picks."""
-
-from __future__ import annotations
+"""Maximum coverage over growing radii, and noisy counts of the records near what was picked."""
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from core.arrays import Floats, Integers
+from core.blocks.base import Block
 from core.blocks.projection import random_projection
 from core.coverage import CoverageLoop, Family
 from core.data import Dense
-from core.mechanisms import CoverageChoice, LaplaceNoise, Mechanism
-from core.privacy import MARGIN, Budget
+from core.mechanisms import CoverageChoice, LaplaceNoise
+from core.plan import Step
+from core.privacy import Shares
 from core.probe import Probe
+from core.statistics import Statistic
 from core.views import Encoded, RowView
+
+#: Picks at one radius at most.
+MOST_ROUNDS = 1000
 
 
 def growing_radii(largest: float, span: float, growth: float) -> tuple[int, ...]:
@@ -23,40 +29,71 @@ def growing_radii(largest: float, span: float, growth: float) -> tuple[int, ...]
     return tuple(sorted(radii))
 
 
-def coverage_for(budget: Budget, accounting: str, share: float, rows_per_person: int) -> CoverageChoice:
-    """The loop that spends this share of epsilon on a person with that many rows.
+@dataclass(frozen=True)
+class MaxCoverage(Block):
+    """A coverage loop over a family of sets, then counts of the records near its picks.
 
-    An accounting other than pure spends half of delta as well.
+    `accounting` says how the loop is accounted for: "pure" spends `loop_share` of epsilon, the others half
+    of delta as well. Counts are pure and spend `count_share` of epsilon.
     """
-    epsilon = budget.epsilon * share * (1 - MARGIN)
-    if accounting == "pure":
-        return CoverageChoice(epsilon / rows_per_person)
-    delta = budget.delta / 2 * (1 - MARGIN)
-    # A group of m pays m epsilon, and delta times m e^((m-1) epsilon): below what is divided by here.
-    alone = delta if rows_per_person == 1 else delta / (rows_per_person * math.exp(epsilon))
-    return CoverageChoice(epsilon / rows_per_person, alone, accounting)
+
+    shares: Shares
+    accounting: str
+    loop_share: float
+    count_share: float
+    #: Rounds at each level, and levels.
+    rounds: int
+    levels: int
+    #: The kind of statistic that counts, and what both steps are for.
+    counts: type[Any]
+    purposes: tuple[str, str]
+
+    @property
+    def picks(self) -> int:
+        return self.rounds * self.levels
+
+    @property
+    def loop(self) -> CoverageChoice:
+        if self.accounting == "pure":
+            return CoverageChoice(self.shares.pure(self.loop_share).epsilon)
+        loss = self.shares.approximate(self.loop_share, 0.5)
+        return CoverageChoice(loss.epsilon, loss.delta, self.accounting)
+
+    @property
+    def rest(self) -> Shares:
+        """The part of the budget that loop and counts leave."""
+        used = self.loop_share + self.count_share
+        return self.shares.portion(1 - used, 1.0 if self.accounting == "pure" else 0.5)
+
+    def facts(self) -> dict[str, Any]:
+        """The loop in numbers, for the parameters of a plan."""
+        return {"weight_per_record": self.loop.eta, "kept": self.loop.keep / 2**64}
+
+    def steps(self) -> tuple[Step, ...]:
+        counts = LaplaceNoise(self.shares.pure(self.count_share).epsilon)
+        return (
+            self.step("cover", self.loop, CoverageLoop, self.picks, self.purposes[0]),
+            self.step("counts", counts, self.counts, 1, self.purposes[1]),
+        )
+
+    def run(self, probe: Probe, family: Family) -> list[Integers]:
+        """The indices that were picked at each level."""
+        picks = self.measure(probe, "cover", CoverageLoop(family, (self.rounds,) * self.levels))
+        return np.split(picks, self.levels)
+
+    def weights(self, probe: Probe, statistic: Statistic) -> Floats:
+        """Noisy counts as weights: zero where noise alone would explain them."""
+        counts = self.measure(probe, "counts", statistic)
+        return above_noise(counts, self.deviation(probe.plan, "counts") / math.sqrt(2))
 
 
-def rest_of(budget: Budget, accounting: str, share: float) -> Budget:
-    """What a coverage loop with this share leaves of the budget."""
-    left = budget.delta if accounting == "pure" else budget.delta / 2
-    return Budget.at_most(budget.epsilon * (1 - share), left)
+def above_noise(counts: Integers, scale: float) -> Floats:
+    """Counts with Laplace noise of this scale as weights: zero where noise alone would explain them.
 
-
-def cover(probe: Probe, step: str, family: Family, rounds: int) -> list[Integers]:
-    """The indices that were picked at each level, in `rounds` rounds each."""
-    picks = probe.measure(step, CoverageLoop(family, (rounds,) * family.levels))
-    return [picks[level * rounds : (level + 1) * rounds] for level in range(family.levels)]
-
-
-def above_noise(counts: Integers, mechanism: Mechanism) -> Floats:
-    """Released counts as weights: zero where noise alone would explain them.
-
-    Of m counts without records, half a one exceeds log(m) times the scale of Laplace noise on average. Many
-    small weights at random places would draw centres away from where records are.
+    Of m counts without records, half a one exceeds log(m) times the scale on average. Many small weights at
+    random places would draw centres away from where records are.
     """
-    assert isinstance(mechanism, LaplaceNoise)
-    return np.where(counts > math.log(max(len(counts), 2)) / mechanism.epsilon, counts, 0).astype(np.float64)
+    return np.where(counts > math.log(max(len(counts), 2)) * scale, counts, 0).astype(np.float64)
 
 
 def in_few_dimensions(probe: Probe) -> RowView:

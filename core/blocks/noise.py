@@ -1,20 +1,94 @@
-"""The size of the noise of a planned step."""
+"""The size of the noise in sizes and centres: forecast from a plan's steps, and stated with a result."""
 
-from __future__ import annotations
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import numpy as np
+
+from core.blocks.base import Clusters
+from core.data import UNITS, Domain, Ids, Sparse
 from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise
-from core.plan import Plan
-from core.postprocessing.spread import CountNoise
+from core.plan import Plan, Step
+from core.statistics import ClusterCounts, GroupSums, ResidualSums
+
+#: The clip of blocks whose rounds release the radii that they clip to.
+RELEASED = "released"
 
 
-def deviation(plan: Plan, step: str, width: int = 1) -> float:
-    """Standard deviation of the noise in an entry of scale one; `width` matters to vectors under pure DP."""
-    mechanism = plan.step(step).mechanism
-    if not isinstance(mechanism, (GaussianNoise, LaplaceNoise, L2Noise)):
-        raise ValueError(f"step {step!r} adds no noise: it chooses")
-    return mechanism.deviation(width)
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the noise in a result, for error bars."""
+
+    #: In the size of a cluster, in records; None where no sizes are counted.
+    size: float | None = None
+    #: In each coordinate of each centre, in units of the widest column; None where centres are no means.
+    centres: tuple[float, ...] | None = None
+    #: Factors of `centres` for each column: its unit over that of the widest; None where all are alike.
+    columns: tuple[float, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
-def count_noise(plan: Plan, step: str) -> CountNoise:
-    """The law of the noise in a count that this step measures."""
-    return CountNoise(deviation(plan, step), isinstance(plan.step(step).mechanism, LaplaceNoise))
+def widest_unit(domain: Domain) -> float:
+    """Data units per encoded unit in the widest column."""
+    return 0.0 if isinstance(domain, Ids) else float(domain.unit_lengths().max())
+
+
+def forecast_of(steps: Sequence[Step], domain: Domain, k: int, clip: int | str | None) -> dict[str, float]:
+    """The noise of the last sizes and sums that these steps measure, from public numbers alone.
+
+    `size_noise`: the standard deviation of the noise in the size of a cluster. `noise_at_bounds`: that in
+    each coordinate of a centre, in the units of the widest column, for a cluster of the average share 1/k
+    clipped to the radius `clip` or, where each round releases radii, to the bounds: the worst case. Only
+    then `noise_per_radius`: the same as a fraction of the radius a cluster is clipped to.
+    """
+    forecast = {"cluster_share": 1 / k}
+    sizes = _last(steps, ClusterCounts.kind)
+    if sizes is not None:
+        forecast["size_noise"] = sizes.deviation(1)
+    noise = _per_radius(steps, domain, domain.size / k)
+    if noise is not None and clip is not None:
+        radius = clip if isinstance(clip, int) else UNITS
+        forecast["noise_at_bounds"] = noise * radius * widest_unit(domain)
+        if clip == RELEASED:
+            forecast["noise_per_radius"] = noise
+    return forecast
+
+
+def noise_of(plan: Plan, found: Clusters, clip: int | str | None) -> Noise:
+    """The noise in what a run of the plan has released."""
+    centres = columns = None
+    if clip is not None and not isinstance(plan.domain, Ids):
+        sizes = np.full(plan.k, plan.domain.size / plan.k) if found.sizes is None else found.sizes
+        fixed = float(clip) if isinstance(clip, int) else float(UNITS)
+        radii = np.full(plan.k, fixed) if found.radii is None else found.radii
+        noises = [_per_radius(plan.steps, plan.domain, max(float(size), 1.0)) for size in sizes]
+        unit = widest_unit(plan.domain)
+        centres = tuple(n * float(r) * unit for n, r in zip(noises, radii, strict=True) if n is not None)
+        if not isinstance(plan.domain, Sparse):
+            columns = tuple((plan.domain.unit_lengths() / unit).tolist())
+    return Noise(plan.forecast.get("size_noise"), centres or None, columns)
+
+
+def _per_radius(steps: Sequence[Step], domain: Domain, size: float) -> float | None:
+    """The noise in each coordinate of the mean of this many records, for a clipping radius of one."""
+    residuals, rows = _last(steps, ResidualSums.kind), _last(steps, GroupSums.kind)
+    sums = residuals or rows
+    if sums is None:
+        return None
+    noise = sums.deviation(domain.dimension) / size
+    sizes = _last(steps, ClusterCounts.kind)
+    if residuals is None and sizes is not None:
+        # Whole rows were added: noise in the size they are divided by moves a mean at the bounds as well.
+        noise = math.hypot(noise, sizes.deviation(1) / size / math.sqrt(domain.dimension))
+    return noise
+
+
+def _last(steps: Sequence[Step], statistic: str) -> GaussianNoise | LaplaceNoise | L2Noise | None:
+    """The noise of the last step that measures this."""
+    found = [step.mechanism for step in steps if step.statistic == statistic]
+    noisy = [m for m in found if isinstance(m, (GaussianNoise, LaplaceNoise, L2Noise))]
+    return noisy[-1] if noisy else None

@@ -1,7 +1,5 @@
 """Johnson and Lindenstrauss: a random projection to few dimensions, drawn without looking at rows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

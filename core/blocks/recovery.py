@@ -1,56 +1,190 @@
-"""From centres selected in a projection back to all columns: noisy means of the records of each.
+"""Centres, in all columns, of clusters that were found elsewhere: means, sparse means, or medians from nets.
 
-The groups are those of the nearest selected centre, so one record touches one of them.
+A cluster is the records nearest to one of some released points, so one record touches one cluster.
 """
 
-from __future__ import annotations
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from core.arrays import Floats
+from core.arrays import Floats, Integers
+from core.blocks.base import Block, Clusters
 from core.blocks.lloyd import sum_share
-from core.blocks.selection import Settings, select_centres
-from core.mechanisms import Choice, additive_noise, vector_noise
+from core.data import UNITS, Domain
+from core.mechanisms import (
+    Choice,
+    GaussianNoise,
+    LaplaceNoise,
+    Mechanism,
+    TopChoice,
+    additive_noise,
+    vector_noise,
+)
 from core.plan import Step
-from core.postprocessing.bounds import clip_into, inside_ball
-from core.privacy import Split
+from core.postprocessing.bounds import clip_into, inside_ball, spread_centres
+from core.privacy import Shares
 from core.probe import Probe
-from core.statistics import ClusterCounts, GroupSums, SetLosses
-from core.views import Assigned, CandidateDistances, Encoded
+from core.statistics import ClusterCounts, EntrySums, GroupSums, NetLosses, PickedSums
+from core.views import Assigned, Encoded, TopEntries
+
+CONSTANTS = ("tight", "paper")
+#: The constants of NoisyAVG in Chaturvedi et al. (2021).
+_COUNT_SHARE = 1 / 5
+_DIAMETER_FACTOR = 5 / 4
+_DELTA_FACTOR = 3.5
 
 
-def mean_steps(settings: Settings, split: Split, fraction: float, width: int) -> tuple[Step, ...]:
-    """The planned measurements of `recover_means` in every trial, which together spend this fraction."""
-    trials, share = settings.trials, sum_share(width)
-    sums, counts = split.noise(fraction * share, trials), split.noise(fraction * (1 - share), trials)
-    return (
-        Step("sizes", additive_noise(counts), ClusterCounts.kind, trials, "size of each cluster"),
-        Step("means", vector_noise(sums), GroupSums.kind, trials, "its mean in all columns"),
-    )
+@dataclass(frozen=True)
+class GroupMeans(Block):
+    """A noisy sum over a noisy count for each cluster, `times` times.
+
+    With `constants="paper"` it draws the noise that Chaturvedi et al. (2021) take from Nissim, Stemmer and
+    Vadhan (2016), about three times as much, for comparison; it then needs all of its shares.
+    """
+
+    domain: Domain
+    shares: Shares
+    fraction: float
+    times: int = 1
+    constants: str = "tight"
+
+    @property
+    def clip(self) -> int:
+        return UNITS
+
+    def steps(self) -> tuple[Step, ...]:
+        sizes, sums = self._noise()
+        return (
+            self.step("sizes", sizes, ClusterCounts, self.times, "size of each cluster"),
+            self.step("means", sums, GroupSums, self.times, "its mean in all columns"),
+        )
+
+    def _noise(self) -> tuple[Mechanism, Mechanism]:
+        if self.constants == "tight":
+            share = sum_share(self.domain.dimension)
+            sizes = self.shares.noise(self.fraction * (1 - share), self.times)
+            return additive_noise(sizes), vector_noise(self.shares.noise(self.fraction * share, self.times))
+        budget, rows = self.shares.budget, self.shares.rows_per_person
+        printed = budget.epsilon / (
+            2 * _DIAMETER_FACTOR * math.sqrt(2 * math.log(_DELTA_FACTOR / budget.delta))
+        )
+        # The paper's constant, or an exact one where that would not hold (at a large epsilon).
+        mu = min(printed / rows, self.shares.portion(1 - _COUNT_SHARE).total)
+        return LaplaceNoise(self.shares.pure(_COUNT_SHARE).epsilon), GaussianNoise(mu)
+
+    def run(self, probe: Probe, assigned: Assigned) -> Clusters:
+        """Means moved into the bounds, and noisy sizes.
+
+        Under the paper's constants a cluster whose noisy size is too small gets a random point, as printed.
+        """
+        sizes = self.measure(probe, "sizes", ClusterCounts(assigned))
+        sums = self.measure(probe, "means", GroupSums(assigned, Encoded.of(self.domain)))
+        means = clip_into(self.domain, sums / np.maximum(sizes, 1)[:, None])
+        if self.constants == "paper":
+            scale = self.deviation(probe.plan, "sizes") / math.sqrt(2)
+            unsure = sizes < math.log(2 / probe.plan.budget.delta) * scale
+            means[unsure] = spread_centres(self.domain, len(sizes), probe.draw("too-small"))[unsure]
+        return Clusters(means, np.maximum(sizes, 0).astype(np.float64))
 
 
-def recover_means(probe: Probe, assigned: Assigned) -> tuple[Floats, Floats]:
-    """The noisy mean in all columns of each group, moved into the bounds, and noisy sizes."""
-    domain = probe.plan.domain
-    sizes = probe.measure("sizes", ClusterCounts(assigned))
-    sums = probe.measure("means", GroupSums(assigned, Encoded.of(domain)))
-    means = clip_into(domain, sums / np.maximum(sizes, 1)[:, None])
-    return means, np.maximum(sizes, 0).astype(np.float64)
+#: Shares of a sparse recovery: choosing columns, their sums, sizes.
+_SELECT, _VALUES, _SIZES = 0.6, 0.3, 0.1
+#: A column should be found if a cluster's records reach this share of its largest sum.
+_TELLING = 0.25
 
 
-def trial_steps(settings: Settings, split: Split, fraction: float) -> tuple[Step, ...]:
-    """The private pick of a trial, where there are several."""
-    if settings.trials == 1:
-        return ()
-    return (Step("trial", Choice(split.choice(fraction)), SetLosses.kind, 1, "the trial that loses least"),)
+def affordable_picks(
+    shares: Shares, fraction: float, size: int, k: int, width: int, entries: int, eta: float
+) -> int:
+    """Number of columns to pick: 2s/eta, but no more than stand out from noise, judged from public numbers.
+
+    A column that every fourth record of a cluster has, at full size, should outweigh all empty columns.
+    """
+    printed = math.ceil(2 * entries / eta)
+    amount = shares.amount(fraction * _SELECT)
+    records = _TELLING * size / k / math.log(max(width, 2))
+    telling = amount * records / 2 if shares.budget.is_pure else 2 * amount * records**2
+    return max(1, min(printed, width, int(min(telling, 1e9))))
 
 
-def best_trial(probe: Probe, settings: Settings) -> tuple[Floats, Floats]:
-    """Means and sizes of the trial that loses least in all columns; centres are clipped before scoring."""
-    found = [recover_means(probe, select_centres(probe, settings, t)) for t in range(settings.trials)]
-    if len(found) == 1:
-        return found[0]
-    points = inside_ball(np.rint(np.concatenate([centres for centres, _ in found])).astype(np.int64))
-    source = CandidateDistances(Encoded.of(probe.plan.domain), points, probe.plan.objective)
-    sets = np.arange(len(points)).reshape(settings.trials, probe.plan.k)
-    return found[int(probe.measure("trial", SetLosses(source, sets))[0])]
+@dataclass(frozen=True)
+class SparseMeans(Block):
+    """A few columns for each cluster, chosen privately, and noisy means there (Balcan et al., Algorithm 5).
+
+    Rows are cut to their largest entries, each of bounded size: a record changes few column sums by little.
+    """
+
+    shares: Shares
+    fraction: float
+    picks: int
+    rounds: int
+
+    def steps(self) -> tuple[Step, ...]:
+        shares, rounds = self.shares, self.rounds
+        select = TopChoice(
+            shares.amount(self.fraction * _SELECT, rounds), self.picks, not shares.budget.is_pure
+        )
+        values = additive_noise(shares.noise(self.fraction * _VALUES, rounds))
+        sizes = additive_noise(shares.noise(self.fraction * _SIZES, rounds))
+        columns = "in which columns each cluster's mean is large"
+        return (
+            self.step("columns", select, EntrySums, rounds, columns),
+            self.step("values", values, PickedSums, rounds, "the sums in those columns"),
+            self.step("sizes", sizes, ClusterCounts, rounds, "how many records each cluster has"),
+        )
+
+    def run(self, probe: Probe, assigned: Assigned, rows: TopEntries) -> Clusters:
+        """The means of one round, and noisy sizes."""
+        picks = self.measure(probe, "columns", EntrySums(assigned, rows))
+        values = self.measure(probe, "values", PickedSums(assigned, rows, picks))
+        sizes = self.measure(probe, "sizes", ClusterCounts(assigned))
+        means = np.clip(values / np.maximum(sizes, 1)[:, None], -rows.largest, rows.largest)
+        centres = np.zeros((len(picks), rows.width))
+        np.put_along_axis(centres, picks, means, axis=1)
+        return Clusters(centres, np.maximum(sizes, 0).astype(np.float64))
+
+
+#: Lengths of the steps of a net, as shares of the domain's radius, and directions for each length.
+_LENGTHS = (1 / 4, 1 / 16, 1 / 64)
+_DIRECTIONS = 16
+
+
+@dataclass(frozen=True)
+class NetMedians(Block):
+    """Private choices from a public net of points around each released centre, repeated about the choice.
+
+    Exact sampling from a log-concave density is not available in finite time, and approximate sampling costs
+    a delta. A finite net is chosen from exactly: the centre itself and steps away from it along random
+    directions, drawn without looking at rows, at a few public lengths.
+    """
+
+    domain: Domain
+    shares: Shares
+    fraction: float
+    rounds: int
+
+    def steps(self) -> tuple[Step, ...]:
+        choice = Choice(self.shares.choice(self.fraction, self.rounds), in_each_row=True)
+        purpose = "which point of a net around each centre has the shortest distances"
+        return (self.step("net", choice, NetLosses, self.rounds, purpose),)
+
+    def run(self, probe: Probe, centres: Floats) -> Clusters:
+        """Centres after some choices from nets around them."""
+        rows = Encoded.of(self.domain)
+        draw = probe.draw("nets")
+        for _ in range(self.rounds):
+            middles = inside_ball(np.rint(clip_into(self.domain, centres)).astype(np.int64))
+            nets = np.stack([_net(middle, draw) for middle in middles])
+            nets = inside_ball(nets.reshape(-1, rows.width)).reshape(nets.shape)
+            chosen = self.measure(probe, "net", NetLosses(Assigned(rows, middles), nets))
+            centres = nets[np.arange(len(nets)), chosen].astype(np.float64)
+        return Clusters(clip_into(self.domain, centres))
+
+
+def _net(middle: Integers, draw: np.random.Generator) -> Integers:
+    away = draw.normal(size=(len(_LENGTHS), _DIRECTIONS, len(middle)))
+    away *= np.array(_LENGTHS)[:, None, None] * UNITS / np.linalg.norm(away, axis=2, keepdims=True)
+    steps = np.concatenate([np.zeros((1, len(middle))), away.reshape(-1, len(middle))])
+    net: Integers = np.trunc(middle + steps).astype(np.int64)
+    return net

@@ -1,41 +1,38 @@
-"""One private round of Lloyd's algorithm: clip residuals where the noise and the bias balance, then average.
+"""Private rounds of Lloyd's algorithm: clip residuals where noise and bias balance, then average.
 
 A round measures a histogram of the distances of each cluster's records, reads a clipping radius off it,
 and measures clipped residual sums and sizes. Everything after the three measurements is arithmetic on
 released values.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from core.arrays import Floats, Integers
-from core.blocks.noise import count_noise, deviation
-from core.data import UNITS
+from core.blocks.base import Block, Clusters
+from core.blocks.noise import RELEASED
+from core.data import UNITS, Domain
 from core.kernels.clipping import WEIGHT_ONE
-from core.postprocessing.spread import DistanceShape
+from core.mechanisms import additive_noise, vector_noise
+from core.plan import Step
+from core.postprocessing.bounds import clip_into
+from core.postprocessing.shrinkage import shorten
+from core.postprocessing.spread import DistanceShape, geometric_edges
+from core.privacy import Shares
 from core.probe import Probe
 from core.statistics import ClusterCounts, NormHistogram, ResidualSums
-from core.views import Assigned, RowView
+from core.views import Assigned, Encoded, RowView
 
 #: k-medians: residuals are clipped at this quantile, which makes the round a smoothed Weiszfeld step.
 _MEDIAN_QUANTILE = 0.15
 
 
-@dataclass(frozen=True)
-class RoundSteps:
-    """The names under which a plan lists the three measurements of a round."""
-
-    spread: str
-    sums: str
-    sizes: str
-
-
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a round released, per cluster: how far its mean lies from the centre, and how surely."""
+    """The release of a round: for each cluster the move from its centre to its mean, and the noise in it."""
 
     centres: Integers
     moves: Floats
@@ -51,50 +48,137 @@ class Round:
     spreads: Floats
 
 
-def noisy_round(
-    probe: Probe,
-    steps: RoundSteps,
-    view: RowView,
-    centres: Floats,
-    edges: Integers,
-    free_coordinates: int,
-    medians: bool = False,
-) -> Round:
-    """Measure one round about `centres` (rounded here, before they parametrise anything).
+@dataclass(frozen=True)
+class ClippedRounds(Block):
+    """Private rounds of Lloyd's algorithm, each clipped to radii that it releases.
 
-    `free_coordinates` is how many coordinates of a move the caller's shrinkage leaves standing: the noise
-    that counts when a radius is chosen.
+    Of the fraction that all rounds share, `SPREAD` goes to histograms of distances and `sum_share` of the
+    rest to sums.
     """
-    plan = probe.plan
-    assigned = Assigned(view, np.rint(centres).astype(np.int64))
-    counted = probe.measure(steps.sizes, ClusterCounts(assigned)).astype(np.float64)
-    histogram = probe.measure(steps.spread, NormHistogram(assigned, edges)).astype(np.float64)
-    per_bin = count_noise(plan, steps.spread)
-    sizes, size_error = _combine(
-        (counted, deviation(plan, steps.sizes)),
-        (histogram.sum(axis=1), per_bin.deviation * len(edges) ** 0.5),
+
+    #: The share of a round that goes to the histogram of distances, from which it reads clipping radii.
+    SPREAD: ClassVar[float] = 0.07
+
+    shares: Shares
+    fraction: float
+    sum_share: float
+    rounds: int = 1
+    prefix: str = "refine-"
+    #: Of the histogram, the sums and the sizes.
+    purposes: tuple[str, str, str] = (
+        "how far each cluster reaches",
+        "where its centre lies",
+        "how many records it has",
     )
-    divisor = np.maximum(sizes, max(2 * size_error, 1.0))
-    shape = DistanceShape.of(histogram, edges, divisor, per_bin)
-    per_coordinate = deviation(plan, steps.sums, view.width)
-    if medians:
-        radii = edges[shape.quantiles(_MEDIAN_QUANTILE)]
-    else:
-        radii = edges[shape.best_clip(free_coordinates * per_coordinate**2)]
-    radii = np.clip(radii, 1, 2 * UNITS)
-    sums = probe.measure(steps.sums, ResidualSums(assigned, radii)) / WEIGHT_ONE
-    weights = shape.weiszfeld_weights(radii) if medians else np.ones(len(radii))
-    divisor = np.maximum(divisor * weights, 1.0)
-    return Round(
-        centres=assigned.centres,
-        moves=sums / divisor[:, None],
-        errors=radii * per_coordinate / divisor,
-        sizes=sizes,
-        size_error=size_error,
-        radii=radii,
-        reaches=radii / weights,
-        spreads=shape.spreads,
-    )
+
+    def steps(self) -> tuple[Step, ...]:
+        rest = self.fraction * (1 - self.SPREAD)
+        spread = additive_noise(self.shares.noise(self.fraction * self.SPREAD, self.rounds))
+        sums = vector_noise(self.shares.noise(rest * self.sum_share, self.rounds))
+        sizes = additive_noise(self.shares.noise(rest * (1 - self.sum_share), self.rounds))
+        return (
+            self.step("spread", spread, NormHistogram, self.rounds, self.purposes[0]),
+            self.step("sums", sums, ResidualSums, self.rounds, self.purposes[1]),
+            self.step("sizes", sizes, ClusterCounts, self.rounds, self.purposes[2]),
+        )
+
+    def run(
+        self,
+        probe: Probe,
+        view: RowView,
+        centres: Floats,
+        edges: Integers,
+        free_coordinates: int,
+        medians: bool = False,
+    ) -> Round:
+        """Measure one round about `centres` (rounded here, before anything is derived from them).
+
+        `free_coordinates` is the number of coordinates that the caller's shrinkage keeps: their noise decides
+        the choice of a radius.
+        """
+        plan = probe.plan
+        assigned = Assigned(view, np.rint(centres).astype(np.int64))
+        counted = self.measure(probe, "sizes", ClusterCounts(assigned)).astype(np.float64)
+        histogram = self.measure(probe, "spread", NormHistogram(assigned, edges)).astype(np.float64)
+        per_bin = self.count_noise(plan, "spread")
+        sizes, size_error = _combine(
+            (counted, self.deviation(plan, "sizes")),
+            (histogram.sum(axis=1), per_bin.deviation * len(edges) ** 0.5),
+        )
+        divisor = np.maximum(sizes, max(2 * size_error, 1.0))
+        shape = DistanceShape.of(histogram, edges, divisor, per_bin)
+        per_coordinate = self.deviation(plan, "sums", view.width)
+        if medians:
+            radii = edges[shape.quantiles(_MEDIAN_QUANTILE)]
+        else:
+            radii = edges[shape.best_clip(free_coordinates * per_coordinate**2)]
+        radii = np.clip(radii, 1, 2 * UNITS)
+        sums = self.measure(probe, "sums", ResidualSums(assigned, radii)) / WEIGHT_ONE
+        weights = shape.weiszfeld_weights(radii) if medians else np.ones(len(radii))
+        divisor = np.maximum(divisor * weights, 1.0)
+        return Round(
+            centres=assigned.centres,
+            moves=sums / divisor[:, None],
+            errors=radii * per_coordinate / divisor,
+            sizes=sizes,
+            size_error=size_error,
+            radii=radii,
+            reaches=radii / weights,
+            spreads=shape.spreads,
+        )
+
+
+#: Computes how far centres move from the release of a round.
+Rule = Callable[[Round], Floats]
+
+
+def whole_moves(found: Round) -> Floats:
+    """Moves as they were measured, no longer than the clipping radius."""
+    return shorten(found.moves, found.radii)
+
+
+def median_moves(found: Round) -> Floats:
+    """Steps of smoothed unit gradients, no longer than twice the root mean squared distance."""
+    return shorten(found.moves, 2 * np.sqrt(found.spreads))
+
+
+def stein_moves(found: Round) -> Floats:
+    """Moves shrunk by James and Stein's rule, cluster by cluster, and no longer than the clipping radius."""
+    energy = np.maximum((found.moves**2).sum(axis=1), 1e-30)
+    factor = np.maximum(0.0, 1.0 - found.moves.shape[1] * found.errors**2 / energy)
+    return shorten(factor[:, None] * found.moves, found.radii)
+
+
+@dataclass(frozen=True)
+class Refinement(Block):
+    """Clipped rounds in all columns, one after the other: the last stage of most algorithms."""
+
+    domain: Domain
+    rounds: tuple[ClippedRounds, ...]
+    rule: Rule = whole_moves
+    medians: bool = False
+    #: None for medians that were searched: how far they err depends on the rows.
+    clip: str | None = RELEASED
+
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for rounds in self.rounds for step in rounds.steps())
+
+    def run(
+        self,
+        probe: Probe,
+        centres: Floats,
+        edges: Integers | None = None,
+        free_coordinates: int | None = None,
+    ) -> Clusters:
+        """Centres after all rounds, with the noisy sizes and the radii of the last one."""
+        rows = Encoded.of(self.domain)
+        edges = geometric_edges(2 * UNITS, 1.2, 25) if edges is None else edges
+        free = free_coordinates or rows.width
+        for rounds in self.rounds:
+            for _ in range(rounds.rounds):
+                found = rounds.run(probe, rows, centres, edges, free, self.medians)
+                centres = clip_into(self.domain, found.centres + self.rule(found))
+        return Clusters(centres, np.maximum(found.sizes, 0.0), found.reaches)
 
 
 def _combine(*estimates: tuple[Floats, float]) -> tuple[Floats, float]:

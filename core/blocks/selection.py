@@ -1,7 +1,7 @@
 """The first half of Balcan et al. (2017): project, grow candidates, select k of them by local swaps.
 
-What comes out is an assignment of records to k released centres in the projection. The settings are
-functions of public numbers; what follows (recovery in all columns, refinement) is the algorithm's own.
+The result is an assignment of records to k released centres in the projection, or the noisy means of
+the best of several such trials. The settings are functions of public numbers.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from core.blocks.local_search import crowded_choice, local_swaps
-from core.blocks.partition_trees import active_limit, candidate_points, grow_partition
+from core.blocks.base import Block, Clusters
+from core.blocks.candidates import TreeCandidates, candidate_points
+from core.blocks.local_search import LocalSearch, crowded_choice
 from core.blocks.projection import dimension_for, random_projection
-from core.data import Domain
+from core.blocks.recovery import GroupMeans
+from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded
-from core.mechanisms import Choice, threshold
-from core.plan import Step, Work
-from core.privacy import Split
+from core.mechanisms import Choice
+from core.plan import Plan, Step, Work
+from core.postprocessing.bounds import inside_ball
+from core.privacy import Shares
 from core.probe import Probe
-from core.statistics import CubeCounts, SetLosses, SwapLosses
+from core.statistics import SetLosses
 from core.views import Assigned, CandidateDistances, Cubes, Encoded
 
 #: Children of a cube are numbered by 62 bits, with room for a million cubes.
 LARGEST_DIMENSION = 40
-#: What a run may take: minutes on one core, and the memory of a small machine.
+#: Limit on the work of a run: minutes on one core, and the memory of a small machine.
 LIMIT = Work(operations=2e12, memory_bytes=8e9)
 #: The failure probability in the printed constants.
 _PRINTED_FAILURE = 0.01
@@ -35,7 +38,7 @@ _PRINTED_FAILURE = 0.01
 
 @dataclass(frozen=True)
 class Settings:
-    """How candidates are found and selected; public numbers all of them."""
+    """Public numbers of the search for candidates and of the selection among them."""
 
     dimension: int
     trees: int
@@ -107,36 +110,83 @@ def settings_for(domain: Domain, k: int, chosen: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def selection_steps(settings: Settings, split: Split, trees: float, swaps: float) -> tuple[Step, ...]:
-    """The planned measurements of `trials` selections; `trees` and `swaps` are fractions of the budget."""
-    levels = settings.trials * settings.trees * settings.depth
-    loss = split.noise(trees, levels)
-    limit = settings.limit if settings.limit is not None else active_limit(loss, settings.dimension)
-    choices = settings.trials * (settings.swaps + 1)
-    epsilon = split.choice(swaps, choices)
-    steps = [
-        Step("partition", threshold(loss, limit), CubeCounts.kind, levels, "cubes in which records crowd"),
-        Step("pick", Choice(epsilon), SetLosses.kind, settings.trials, "the best set of centres on the way"),
-    ]
-    if settings.swaps:
-        repeats = settings.trials * settings.swaps
-        steps.insert(
-            1, Step("swap", Choice(epsilon), SwapLosses.kind, repeats, "which centre to swap for which")
+@dataclass(frozen=True)
+class Selection(Block):
+    """Candidates from partition trees in a random projection, and local search among them."""
+
+    domain: Domain
+    k: int
+    objective: str
+    settings: Settings
+    shares: Shares
+    #: Fractions of the budget that all trials together spend on trees and on swaps.
+    tree_fraction: float
+    swap_fraction: float
+
+    @classmethod
+    def of(cls, plan: Plan, shares: Shares, trees: float, swaps: float) -> Selection:
+        settings = Settings.from_json(plan.parameters)
+        return cls(plan.domain, plan.k, plan.objective, settings, shares, trees, swaps)
+
+    @property
+    def candidates(self) -> TreeCandidates:
+        chosen = self.settings
+        return TreeCandidates(
+            self.shares,
+            self.tree_fraction,
+            chosen.trees,
+            chosen.depth,
+            chosen.dimension,
+            chosen.candidates,
+            chosen.limit,
+            chosen.trials,
         )
-    return tuple(steps)
+
+    @property
+    def search(self) -> LocalSearch:
+        return LocalSearch(self.shares, self.swap_fraction, self.settings.swaps, self.settings.trials)
+
+    def steps(self) -> tuple[Step, ...]:
+        return (*self.candidates.steps(), *self.search.steps())
+
+    def run(self, probe: Probe, trial: int = 0) -> Assigned:
+        """Records assigned to k centres that were selected in a projection."""
+        draw = probe.draw(f"selection-{trial}")
+        rows = random_projection(Encoded.of(self.domain), self.settings.dimension, draw)
+        found = self.candidates.run(probe, rows, draw)
+        points = candidate_points(found, self.k, self.settings.candidates, draw)
+        source = CandidateDistances(rows, points, self.objective)
+        start = crowded_choice(points.astype(np.float64), self.k, draw)
+        return Assigned(rows, points[self.search.run(probe, source, start)])
 
 
-def select_centres(probe: Probe, settings: Settings, trial: int) -> Assigned:
-    """Records assigned to k centres that were selected in a projection."""
-    plan = probe.plan
-    draw = probe.draw(f"selection-{trial}")
-    rows = random_projection(Encoded.of(plan.domain), settings.dimension, draw)
-    found = [
-        grow_partition(probe, "partition", rows, settings.depth, draw, settings.candidates)
-        for _ in range(settings.trees)
-    ]
-    points = candidate_points(np.concatenate(found), plan.k, settings.candidates, draw)
-    source = CandidateDistances(rows, points, plan.objective)
-    start = crowded_choice(points.astype(np.float64), plan.k, draw)
-    chosen = local_swaps(probe, "swap", "pick", source, start, settings.swaps)
-    return Assigned(rows, points[chosen])
+@dataclass(frozen=True)
+class BestTrial(Block):
+    """The noisy means of several selections, of which the one that loses least is picked privately."""
+
+    selection: Selection
+    means: GroupMeans
+    #: The fraction of the budget that the pick spends where there are several trials.
+    pick_fraction: float
+
+    @property
+    def clip(self) -> int:
+        return UNITS
+
+    def steps(self) -> tuple[Step, ...]:
+        steps = (*self.selection.steps(), *self.means.steps())
+        if self.selection.settings.trials == 1:
+            return steps
+        choice = Choice(self.selection.shares.choice(self.pick_fraction))
+        return (*steps, self.step("trial", choice, SetLosses, 1, "the trial that loses least"))
+
+    def run(self, probe: Probe) -> Clusters:
+        """The trial that loses least in all columns; centres are clipped before they are scored."""
+        chosen, trials = self.selection, self.selection.settings.trials
+        found = [self.means.run(probe, chosen.run(probe, trial)) for trial in range(trials)]
+        if trials == 1:
+            return found[0]
+        points = inside_ball(np.rint(np.concatenate([each.centres for each in found])).astype(np.int64))
+        source = CandidateDistances(Encoded.of(chosen.domain), points, chosen.objective)
+        sets = np.arange(len(points)).reshape(trials, chosen.k)
+        return found[int(self.measure(probe, "trial", SetLosses(source, sets))[0])]

@@ -1,8 +1,7 @@
 """Families of sets for maximum coverage, and the loop that picks from them."""
 
-from core.coverage.balls import Balls, SiteBalls
 from core.coverage.coins import Coins
-from core.coverage.families import Family, SetCounts
+from core.coverage.families import Balls, Family, SetCounts, SiteBalls
 from core.coverage.grid_balls import GridBalls
 from core.coverage.loop import CoverageLoop, LoopRound
 

@@ -1,7 +1,5 @@
 """Secret coins that decide which records take part in a coverage loop."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
@@ -14,7 +12,7 @@ _COINS_PER_BLOCK = 4096
 class Coins:
     """A secret coin for each record, by its ordinal: the same in every round, chunking and retry of a task.
 
-    The key is held by the loop alone. It shows in no repr; it is pickled only to reach a chunk task.
+    Only the loop has the key. It appears in no repr and is pickled only for chunk tasks.
     """
 
     __slots__ = ("_key", "keep")
@@ -31,11 +29,11 @@ class Coins:
 
     @property
     def name(self) -> str:
-        """Tells loops apart in a cache and says nothing about their coins."""
+        """Identifies a loop in a cache without revealing anything about its coins."""
         return hashlib.sha256(b"name of a coverage loop" + self._key).hexdigest()
 
     def kept(self, first: int, count: int) -> npt.NDArray[np.bool_]:
-        """Whether the records with ordinals first .. first + count - 1 take part."""
+        """Mask of the records with ordinals first .. first + count - 1 that take part."""
         if self.keep == 1 << 64:
             return np.ones(count, dtype=bool)
         blocks = range(first // _COINS_PER_BLOCK, (first + count - 1) // _COINS_PER_BLOCK + 1)

@@ -1,12 +1,12 @@
-"""Publicly indexed sets of records for maximum coverage.
+"""Publicly indexed sets of records for maximum coverage: balls about listed points or public sites.
 
 A family is a stack of levels, one for each radius. At every level it maps a public index to a set of records,
 by a rule that looks at one record at a time. `SetCounts` holds how many records each set holds.
 """
 
-from __future__ import annotations
-
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,16 @@ import numpy.typing as npt
 from core.arrays import Integers
 from core.data import Chunk
 from core.kernels.sparse_counts import Total
+from core.views import DerivedView, RowView, SiteDistances, View
 
 
 class SetCounts(Protocol):
-    """How many records each set of one level holds; changes as records join or leave."""
+    """Number of records in each set of one level; changes as records join or leave."""
 
     def change(self, parts: Total, sign: int) -> None:
-        """Add (1) or take away (-1) the parts of some records, as `Family.parts` made them."""
+        """Add (1) or subtract (-1) the parts of some records, as `Family.parts` made them."""
 
-    def held(self) -> tuple[Integers, Integers]:
+    def listed(self) -> tuple[Integers, Integers]:
         """Indices and counts; sets that are not listed, and those listed with zero, hold no record."""
 
 
@@ -41,20 +42,20 @@ class Family(Protocol):
     def levels(self) -> int: ...
 
     def size(self, level: int) -> int:
-        """How many sets there are at this level, whatever the records."""
+        """Number of sets at this level, whatever the records."""
 
     def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
-        """Which of the named records of a chunk the set holds."""
+        """Mask of the named records of a chunk that the set holds."""
 
     def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
-        """What the named records of a chunk contribute to the tally."""
+        """The contribution of the named records of a chunk to the counts."""
 
-    def tally(self, level: int) -> SetCounts:
-        """A tally of no records."""
+    def set_counts(self, level: int) -> SetCounts:
+        """Counts of no records."""
 
 
 class ListedCounts:
-    """A tally with one number for every set."""
+    """Counts with one number for every set."""
 
     def __init__(self, size: int) -> None:
         self._counts = np.zeros(size, dtype=np.int64)
@@ -63,5 +64,131 @@ class ListedCounts:
         assert isinstance(parts, np.ndarray)
         self._counts += sign * parts
 
-    def held(self) -> tuple[Integers, Integers]:
+    def listed(self) -> tuple[Integers, Integers]:
         return np.arange(len(self._counts)), self._counts
+
+
+class _Within(View):
+    """Records within a radius of each of some points; subclasses define the position of a record."""
+
+    points: Integers
+
+    @property
+    def levels(self) -> int:
+        raise NotImplementedError
+
+    def limit(self, level: int) -> int:
+        """The largest squared distance that is within the level's radius."""
+        raise NotImplementedError
+
+    def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
+        """The named records as integer vectors beside the points, of norms below 2^25."""
+        raise NotImplementedError
+
+    def size(self, level: int) -> int:
+        return len(self.points)
+
+    def set_counts(self, level: int) -> SetCounts:
+        return ListedCounts(len(self.points))
+
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
+        away = self.positions(chunk, among).astype(np.int64) - self.points[index]
+        inside: npt.NDArray[np.bool_] = np.einsum("ij,ij->i", away, away) <= self.limit(level)
+        return inside
+
+    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
+        counts = np.zeros(len(self.points), dtype=np.int64)
+        turned, offsets = self._turned
+        for part in _pieces(len(among), len(self.points)):
+            block = self.positions(chunk, among[part]).astype(np.float64)
+            # |p|^2 - 2 x.p <= limit - |x|^2, all integers of at most 2^53.
+            limits = self.limit(level) - np.einsum("ij,ij->i", block, block)
+            scores = turned @ block.T
+            scores += offsets
+            counts += np.count_nonzero(scores <= limits, axis=1)
+        return counts
+
+    @cached_property
+    def _turned(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        squared = np.einsum("ij,ij->i", self.points, self.points).astype(np.float64)
+        return np.ascontiguousarray(self.points.astype(np.float64) * -2.0), squared[:, None]
+
+
+def _pieces(count: int, width: int) -> list[slice]:
+    """Cut a list of records into blocks whose temporaries stay small."""
+    step = max(64, (1 << 18) // max(1, width))
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+@dataclass(frozen=True, eq=False)
+class Balls(DerivedView, _Within):
+    """The records of a view within a radius of each of some public or released points."""
+
+    base: RowView
+    points: Integers
+    radii: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.points.ndim != 2 or self.points.dtype.kind != "i" or len(self.points) == 0:
+            raise ValueError("points are a matrix of integers with at least one row")
+        if self.points.shape[1] != self.base.width:
+            raise ValueError(f"points must be {self.base.width} wide")
+        if np.abs(self.points).max() > 1 << 17 or max(self.radii) > 1 << 18 or min(self.radii) < 0:
+            raise ValueError("points or radii lie outside the range in which distances are exact")
+
+    @property
+    def levels(self) -> int:
+        return len(self.radii)
+
+    def limit(self, level: int) -> int:
+        return self.radii[level] ** 2
+
+    def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
+        return np.asarray(self.base.rows(chunk)[among])
+
+
+@dataclass(frozen=True, eq=False)
+class SiteBalls(_Within):
+    """The records within a radius, in steps of the sites' measure, of each public site."""
+
+    sites: SiteDistances
+    radii: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if min(self.radii) < 0:
+            raise ValueError("radii are at least zero")
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]  # derived from the sites
+        return self.sites.domain
+
+    @property
+    def points(self) -> Integers:  # type: ignore[override]  # the sites themselves
+        return self.sites.sites
+
+    @property
+    def levels(self) -> int:
+        return len(self.radii)
+
+    def limit(self, level: int) -> int:
+        return self.sites.squared_limit(self.radii[level])
+
+    def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
+        return self.sites.positions(np.asarray(chunk.rows)[among])
+
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
+        if self.sites.metric != "matrix":
+            return super().holds(chunk, level, index, among)
+        inside: npt.NDArray[np.bool_] = self.points[np.asarray(chunk.rows)[among], index] <= self.radii[level]
+        return inside
+
+    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
+        if self.sites.metric != "matrix":
+            return super().parts(chunk, level, among)
+        # How many records are at each site, summed in doubles: integers below 2^53.
+        counts = np.bincount(np.asarray(chunk.rows)[among], minlength=len(self.points)).astype(np.float64)
+        total = np.zeros(self.size(level), dtype=np.int64)
+        for part in _pieces(len(self.points), self.size(level)):
+            near = (self.points[part] <= self.radii[level]).astype(np.float64)
+            total += (counts[part] @ near).astype(np.int64)
+        return total

@@ -1,7 +1,5 @@
 """Balls about every point of a grid: a family too large to list."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass
@@ -13,15 +11,16 @@ import numpy.typing as npt
 from core.arrays import Integers
 from core.coverage.families import SetCounts
 from core.data import Chunk
+from core.kernels.geometry import cell_numbers, numbered_cells
 from core.kernels.sparse_counts import LARGEST_FAMILY, SparseCounts, Total
-from core.views import RowView, View
+from core.views import DerivedView, RowView
 
 #: Offsets of a grid's ball beyond this number would make every pass over the records slow.
 MOST_OFFSETS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class GridBalls(View):
+class GridBalls(DerivedView):
     """Records near each point of a grid over the whole ball of a view: a huge family, most of it empty.
 
     At level l the grid is spacing[l] * {-M..M}^width with M = ceil(radius / spacing[l]). A record belongs to
@@ -43,10 +42,6 @@ class GridBalls(View):
             raise ValueError("the reach covers too many grid points: use fewer dimensions or a shorter reach")
 
     @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
-
-    @property
     def levels(self) -> int:
         return len(self.spacings)
 
@@ -59,13 +54,7 @@ class GridBalls(View):
 
     def coordinates(self, level: int, indices: Integers) -> Integers:
         """The grid points of some indices, in steps."""
-        side = 2 * self.half(level) + 1
-        rest = np.asarray(indices, dtype=np.int64)
-        columns = []
-        for _ in range(self.base.width):
-            columns.append(rest % side)
-            rest = rest // side
-        return np.stack(columns[::-1], axis=-1) - self.half(level)
+        return numbered_cells(indices, self.half(level), self.base.width)
 
     def points(self, level: int, indices: Integers) -> Integers:
         """The grid points of some indices, in the units of the view."""
@@ -73,11 +62,7 @@ class GridBalls(View):
 
     def indices(self, level: int, coordinates: Integers) -> Integers:
         """The indices of some grid points, given in steps and inside the grid."""
-        side = 2 * self.half(level) + 1
-        index = np.zeros(coordinates.shape[:-1], dtype=np.int64)
-        for axis in range(self.base.width):
-            index = index * side + (coordinates[..., axis] + self.half(level))
-        return index
+        return cell_numbers(coordinates, self.half(level))
 
     def _cells(self, chunk: Chunk, level: int, among: Integers) -> Integers:
         spacing = self.spacings[level]
@@ -94,7 +79,7 @@ class GridBalls(View):
         """The cells that hold these records, with their counts."""
         return SparseCounts.of(self.size(level), self.indices(level, self._cells(chunk, level, among)))
 
-    def tally(self, level: int) -> SetCounts:
+    def set_counts(self, level: int) -> SetCounts:
         return _Implicit(self, level)
 
     @cached_property
@@ -124,7 +109,7 @@ class GridBalls(View):
 
 
 class _Implicit:
-    """A tally that lists only grid points whose sets held a record when the level began."""
+    """Counts that list only grid points whose sets had a record when the level began."""
 
     #: Cells spread to their neighbours at once; bounds the temporaries.
     _BLOCK = 1 << 22
@@ -157,5 +142,5 @@ class _Implicit:
         total[np.searchsorted(known, points)] += sums
         self._points, self._counts = known, total
 
-    def held(self) -> tuple[Integers, Integers]:
+    def listed(self) -> tuple[Integers, Integers]:
         return self._points, self._counts

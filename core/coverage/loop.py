@@ -5,8 +5,6 @@ Everything the proof needs is kept here and in the probe, out of the algorithm's
 which records are still in play, and the secret coin of every record. The proof is in `loop.md`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections import OrderedDict
@@ -29,7 +27,7 @@ _STATE_BYTES = 1 << 28
 
 @dataclass(frozen=True, eq=False)
 class CoverageLoop:
-    """What a coverage step measures: at each level of the family, that many rounds of picking a set."""
+    """The measurement of a coverage step: at each level of the family, that many rounds of picking a set."""
 
     kind: ClassVar[str] = "coverage"
     family: Family
@@ -64,7 +62,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class LoopRound:
-    """What changes in the tally before a round: at a new level all that is in play, else what just left.
+    """Changes of the counts before a round: at a new level all records in play, else those that just left.
 
     A pure function of the chunk, the picks and the coins; a cached state saves going through all picks again.
     """
@@ -107,12 +105,12 @@ class _States:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: OrderedDict[Hashable, _State] = OrderedDict()
+        self._states: OrderedDict[Hashable, _State] = OrderedDict()
         self._bytes = 0
 
     def get(self, name: Hashable) -> _State | None:
         with self._lock:
-            return self._held.get(name)
+            return self._states.get(name)
 
     def put(self, name: Hashable, state: _State) -> None:
         with self._lock:
@@ -121,12 +119,12 @@ class _States:
             if size > _STATE_BYTES:
                 return
             while self._bytes + size > _STATE_BYTES:
-                self._drop(next(iter(self._held)))
-            self._held[name] = state
+                self._drop(next(iter(self._states)))
+            self._states[name] = state
             self._bytes += size
 
     def _drop(self, name: Hashable) -> None:
-        state = self._held.pop(name, None)
+        state = self._states.pop(name, None)
         if state is not None:
             self._bytes -= _size(state)
 

@@ -2,11 +2,9 @@
 
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
-from core.data.domain import Domain, domain_from_json
-from core.data.ids import Ids
-from core.data.sites import Sites, read_sites
+from core.data.domain import Domain, Ids, Sparse, domain_from_json
+from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
 from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource
-from core.data.sparse import Sparse
 from core.kernels.rows import UNITS
 
 __all__ = [
@@ -19,9 +17,11 @@ __all__ = [
     "Dense",
     "Domain",
     "Ids",
+    "SiteFacts",
     "Sites",
     "Sparse",
     "SparseSource",
+    "choose_sites",
     "domain_from_json",
     "read_sites",
 ]

@@ -1,7 +1,5 @@
 """Public facts that every kind of domain has, and checks of what a curator declares."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass
@@ -50,7 +48,7 @@ class PublicFacts:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the domain in views and receipts."""
+        """SHA-256 of the domain, by which views and receipts refer to it."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,18 +1,121 @@
-"""The public facts about a dataset, and the one way rows become integers.
+"""Kinds of domains: public facts about a dataset, and the one way its rows become integers.
 
 A domain is given by the curator before any row is read: columns, bounds, scaling, an order of magnitude
 `size` for the number of records, and how many rows one person may own. Nothing in it is ever taken from data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from core.arrays import Floats
+from core.data.base import LARGEST_DIMENSION, PublicFacts, numbers, whole
 from core.data.dense import Dense
-from core.data.ids import Ids
-from core.data.sparse import Sparse
-from core.errors import InvalidDomain
+from core.errors import InvalidData, InvalidDomain
+from core.kernels.clipping import WEIGHT_ONE, clip_weights
+from core.kernels.rows import UNITS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ids(PublicFacts):
+    """Rows that name one of `count` public sites by its number."""
+
+    kind: ClassVar[str] = "ids"
+    count: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self.count, "count", 1, LARGEST_DIMENSION)
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("site",)
+
+    def encode(self, rows: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Site numbers as int32; numbers outside 0..count-1 are clipped to the nearest site."""
+        array = np.asarray(rows)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim != 1 or array.dtype.kind not in "iuf":
+            raise InvalidData("rows must be one column of site numbers")
+        if not np.isfinite(array).all() or np.any(array != np.floor(array)):
+            raise InvalidData("site numbers must be whole numbers")
+        sites: npt.NDArray[np.int32] = np.clip(array, 0, self.count - 1).astype(np.int32)
+        return sites
+
+    def decode(self, units: npt.ArrayLike) -> Floats:
+        """Centres among sites are the numbers of those sites."""
+        return np.clip(np.asarray(units, dtype=np.float64), 0, self.count - 1)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "count": self.count}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sparse(PublicFacts):
+    """Rows of a CSR matrix inside a ball about the origin."""
+
+    kind: ClassVar[str] = "sparse"
+    dimension: int
+    radius: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self.dimension, "dimension", 1, LARGEST_DIMENSION)
+        (radius,) = numbers([self.radius], 1, "radius")
+        if not radius > 0:
+            raise InvalidDomain("radius must be greater than zero", parameter="radius")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f"x{i}" for i in range(self.dimension))
+
+    def encode(self, rows: Any) -> sp.csr_array:
+        """A CSR matrix clipped to the ball, as int16 units truncated towards zero."""
+        matrix = sp.csr_array(rows, dtype=np.float64, copy=True)
+        if matrix.shape[1] != self.dimension:
+            raise InvalidData(f"rows must have {self.dimension} columns")
+        matrix.sum_duplicates()
+        if not np.isfinite(matrix.data).all():
+            raise InvalidData("rows hold missing or infinite values: remove or fill them first")
+        counts = np.diff(matrix.indptr)
+        values = np.clip(matrix.data, -1e150, 1e150)
+        owner = np.repeat(np.arange(matrix.shape[0]), counts)
+        for _ in range(2):  # a first pass by the largest entry keeps the squares finite
+            largest = np.zeros(matrix.shape[0])
+            np.maximum.at(largest, owner, np.abs(values))
+            shrink = self.radius / np.maximum(largest, self.radius)
+            values = values * shrink[owner]
+            norms = np.sqrt(np.bincount(owner, values * values, minlength=matrix.shape[0]))
+            values *= (self.radius / np.maximum(norms, self.radius))[owner]
+        values = np.trunc(values * (UNITS / self.radius))
+        squared = np.bincount(owner, values * values, minlength=matrix.shape[0]).astype(np.int64)
+        weights = clip_weights(squared, UNITS)
+        values = np.trunc(values * weights[owner] / WEIGHT_ONE)
+        encoded = sp.csr_array((values.astype(np.int16), matrix.indices, matrix.indptr), shape=matrix.shape)
+        encoded.eliminate_zeros()
+        return encoded
+
+    def decode(self, units: npt.ArrayLike) -> Floats:
+        points = np.asarray(units, dtype=np.float64) * (self.radius / UNITS)
+        norms = np.linalg.norm(points, axis=-1, keepdims=True)
+        inside: Floats = points * (self.radius / np.maximum(norms, self.radius))
+        return inside
+
+    def unit_lengths(self) -> Floats:
+        return np.full(self.dimension, self.radius / UNITS)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "dimension": self.dimension, "radius": self.radius}
+
 
 Domain = Dense | Sparse | Ids
 

@@ -5,22 +5,20 @@ along the surface of a sphere (`great-circle`: columns are latitude and longitud
 matrix of distances between sites that records name by number. See `sites.md`.
 """
 
-from __future__ import annotations
-
 import hashlib
-import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from core.arrays import Floats, Integers
 from core.data.dense import Dense
-from core.data.domain import Domain
-from core.data.ids import Ids
+from core.data.domain import Domain, Ids
 from core.errors import InvalidRequest
+from core.kernels.rows import UNITS
 
 MOST_SITES = 20_000
 MOST_SITES_IN_A_MATRIX = 4_000
@@ -30,11 +28,31 @@ def _refuse(message: str) -> InvalidRequest:
     return InvalidRequest(f"sites: {message}", parameter="options.sites")
 
 
+@dataclass(frozen=True)
+class SiteFacts:
+    """The public facts of a set of sites that a plan needs; the digest names the set."""
+
+    #: `euclidean` or `great-circle` for coordinates, `matrix` for distances between sites.
+    metric: str
+    count: int
+    digest: str
+    #: The most whole steps that a record can lie from a site; see `SiteDistances`.
+    reach: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def facts(self, _domain: Domain) -> Self:
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
 @dataclass(frozen=True, eq=False)
 class Sites:
     """A checked set of public sites; `read_sites` makes one."""
 
-    kind: str
     metric: str
     #: Coordinates in the data's units, or the matrix of distances.
     numbers: Floats
@@ -42,29 +60,38 @@ class Sites:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def to_json(self) -> dict[str, Any]:
-        if self.kind == "distances":
-            return {"kind": "distances", "matrix": self.numbers.tolist()}
-        return {"kind": "coordinates", "metric": self.metric, "points": self.numbers.tolist()}
-
     @cached_property
     def digest(self) -> str:
-        """Names the set; covers every number in it."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        """SHA-256 of the numbers as little-endian doubles, row by row."""
+        return hashlib.sha256(np.ascontiguousarray(self.numbers, dtype="<f8").tobytes()).hexdigest()
+
+    def facts(self, domain: Domain) -> SiteFacts:
+        """Describe this set for plans on a domain."""
+        return SiteFacts(self.metric, len(self), self.digest, self.reach(domain))
+
+    def reach(self, domain: Domain) -> int:
+        """The most whole steps that a record inside the domain can lie from a site."""
+        if not isinstance(domain, Dense) or self.metric != "euclidean":
+            return UNITS
+        points = domain.encode_points(self.numbers)
+        if domain.bounds_units is None:
+            longest = float(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1)).max()) + UNITS
+        else:
+            low, high = domain.bounds_units
+            away = np.maximum(np.abs(points - low), np.abs(points - high))
+            longest = float(np.sqrt((away**2).sum(axis=1)).max())
+        return math.ceil(min(longest, 2.0 * UNITS + 2 * math.sqrt(domain.dimension)))
 
     def centres(self, picked: Integers) -> Floats:
         """The picked sites as centres: their coordinates, or their numbers."""
-        if self.kind == "distances":
+        if self.metric == "matrix":
             return picked.astype(np.float64)[:, None]
         chosen: Floats = self.numbers[picked]
         return chosen
 
 
-def read_sites(domain: Domain, given: Mapping[str, Any] | None, k: int) -> Sites:
-    """The sites of a request, or a refusal that says what is wrong with them."""
-    if given is None:
-        raise _refuse("give a set of public sites that centres may be chosen from")
+def read_sites(domain: Domain, given: Mapping[str, Any]) -> Sites:
+    """Check sites that were sent with a request; a refusal says what is wrong with them."""
     kind = given.get("kind")
     allowed = {"coordinates": {"kind", "metric", "points"}, "distances": {"kind", "matrix"}}
     if kind not in allowed:
@@ -72,7 +99,20 @@ def read_sites(domain: Domain, given: Mapping[str, Any] | None, k: int) -> Sites
     unknown = sorted(set(given) - allowed[kind])
     if unknown:
         raise _refuse(f"there is no field {unknown[0]!r} in sites of kind {kind}")
-    sites = _matrix(domain, given) if kind == "distances" else _coordinates(domain, given)
+    return _matrix(domain, given) if kind == "distances" else _coordinates(domain, given)
+
+
+def choose_sites(
+    domain: Domain, given: Mapping[str, Any] | Sites | SiteFacts | None, k: int
+) -> Sites | SiteFacts:
+    """The sites of a request: checked ones as they are, others after a check; enough for k centres."""
+    if given is None:
+        raise _refuse("give a set of public sites that centres may be chosen from")
+    sites = given if isinstance(given, Sites | SiteFacts) else read_sites(domain, given)
+    if (sites.metric == "matrix") != isinstance(domain, Ids):
+        raise _refuse("a matrix of distances is for site numbers, coordinates are for dense columns")
+    if isinstance(domain, Ids) and len(sites) != domain.count:
+        raise _refuse(f"the distance matrix must have one row for each of the {domain.count} sites")
     if len(sites) < k:
         raise _refuse(f"{len(sites)} sites cannot hold k = {k} different centres: give more, or lower k")
     return sites
@@ -106,7 +146,7 @@ def _matrix(domain: Domain, given: Mapping[str, Any]) -> Sites:
         raise _refuse("the distance matrix must be symmetric")
     if table.max() == 0:
         raise _refuse("at least two sites must lie apart")
-    return Sites("distances", "matrix", table)
+    return Sites("matrix", table)
 
 
 def _coordinates(domain: Domain, given: Mapping[str, Any]) -> Sites:
@@ -128,11 +168,11 @@ def _coordinates(domain: Domain, given: Mapping[str, Any]) -> Sites:
         twin = first.setdefault(row.tobytes(), i)
         if twin != i:
             raise _refuse(f"points {twin} and {i} are the same: list each site once")
-    return Sites("coordinates", metric, table)
+    return Sites(metric, table)
 
 
 def _slack(domain: Dense) -> Floats:
-    """How far a point inside the bounds may move by rounding to encoded units, and a little more."""
+    """Bound on how far rounding to encoded units moves a point inside the bounds."""
     middle = domain.decode(np.zeros((1, domain.dimension)))[0]
     slack: Floats = domain.unit_lengths() * 0.51 + 1e-9 * np.abs(middle)
     return slack

@@ -1,6 +1,4 @@
-"""Where rows come from: a domain and picklable loaders of chunks that know their records' ordinals."""
-
-from __future__ import annotations
+"""Sources of rows: a domain, and picklable loaders of chunks that know their records' ordinals."""
 
 import shutil
 import tempfile
@@ -17,9 +15,7 @@ import scipy.sparse as sp
 
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
-from core.data.domain import Domain
-from core.data.ids import Ids
-from core.data.sparse import Sparse
+from core.data.domain import Domain, Ids, Sparse
 from core.errors import InvalidData
 
 #: Bytes of encoded rows in one chunk: a task of about a tenth of a second.
@@ -46,7 +42,7 @@ class ChunkLoader(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """Names the chunk's content, for caches of what was derived from it."""
+        """Identifies the chunk's content, for caches of derived values."""
 
     def __call__(self) -> Chunk: ...
 
@@ -62,7 +58,7 @@ class DataSource(Protocol):
 
 
 def chunk_rows_for(domain: Domain) -> int:
-    """How many records make a chunk: a function of public facts."""
+    """Number of records in a chunk: a function of public facts."""
     width = 64 if isinstance(domain, Sparse) else domain.dimension
     return max(1024, min(1 << 20, CHUNK_BYTES // (2 * width)))
 
@@ -119,7 +115,7 @@ class _ChunkedSource:
 
 
 def _starts(domain: Domain, count: int, chunk_rows: int | None) -> range:
-    """Where chunks start."""
+    """The ordinals at which chunks start."""
     if count > MAX_RECORDS:
         raise InvalidData(f"a dataset holds at most {MAX_RECORDS} records")
     return range(0, count, chunk_rows or chunk_rows_for(domain))

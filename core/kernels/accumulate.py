@@ -1,7 +1,5 @@
 """Exact sums over rows: by column, by group, and of second moments."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -77,19 +75,19 @@ def _grouped_sums(
 
     def work(parts: Iterator[slice]) -> Integers:
         total = np.zeros((groups, width), dtype=np.int64)
-        held, rows_held = np.zeros((groups, width)), 0
+        partial, rows_summed = np.zeros((groups, width)), 0
         for part, block in FloatBlocks(rows, parts, one=one):
             picked = weigh(part).astype(np.float64)
             places = labels[part].astype(np.int32, copy=False)
             selector = sp.csc_array(
                 (picked, places, np.arange(len(picked) + 1, dtype=np.int32)), shape=(groups, len(picked))
             )
-            held += selector @ block
-            rows_held += len(picked)
-            if rows_held >= _ROWS_IN_DOUBLES:  # a block adds at most as many rows again
-                total += held.astype(np.int64)
-                held[:], rows_held = 0, 0
-        return total + held.astype(np.int64)
+            partial += selector @ block
+            rows_summed += len(picked)
+            if rows_summed >= _ROWS_IN_DOUBLES:  # a block adds at most as many rows again
+                total += partial.astype(np.int64)
+                partial[:], rows_summed = 0, 0
+        return total + partial.astype(np.int64)
 
     return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1], _SUM_BYTES)))
 
@@ -145,19 +143,19 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
 
     def work(parts: Iterator[slice]) -> Integers:
         packed = np.zeros(width * (width + 1) // 2, dtype=np.int64)
-        held, rows_held = np.zeros((width, width)), 0
+        partial, rows_summed = np.zeros((width, width)), 0
         buffer = np.empty((blocks[0].stop if blocks else 0, width), dtype=precision)
         for part in parts:
             block = buffer[: part.stop - part.start]
             residuals(part, block)
             # numpy sees a block times itself and computes one triangle only; unlike scipy's wrappers of
             # BLAS it lets other threads run meanwhile.
-            held += block.T @ block
-            rows_held += len(block)
-            if rows_held >= _ROWS_IN_DOUBLES:
-                _add_packed(packed, held)
-                held[:], rows_held = 0, 0
-        _add_packed(packed, held)
+            partial += block.T @ block
+            rows_summed += len(block)
+            if rows_summed >= _ROWS_IN_DOUBLES:
+                _add_packed(packed, partial)
+                partial[:], rows_summed = 0, 0
+        _add_packed(packed, partial)
         return packed
 
     return _sum_of(share_blocks(work, blocks))

@@ -1,7 +1,5 @@
 """Exact clipping of integer rows: to a radius, or to a few entries of bounded size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

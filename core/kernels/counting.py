@@ -1,7 +1,5 @@
 """Counts of labels, distances and codes that were derived from rows: passes without products, in threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -19,7 +17,7 @@ _TABLE_BITS = 20
 
 
 def bin_counts(labels: Labels, values: Labels, limits: Integers, groups: int) -> Integers:
-    """For each group how many of its values each bin holds: bin b ends at limits[b], the last one nowhere."""
+    """For each group the number of its values in each bin: bin b ends at limits[b], the last has no end."""
     bins = len(limits)
     # No value exceeds the largest number of its own type.
     ends = np.minimum(limits[:-1], np.iinfo(values.dtype).max).astype(values.dtype)
@@ -40,8 +38,8 @@ def bin_counts(labels: Labels, values: Labels, limits: Integers, groups: int) ->
 
 
 def value_counts(values: Labels, shift: int, listed: Integers, bits: int) -> Integers:
-    """How many values, shifted to the right, equal each of some increasing numbers below 2^bits."""
-    other = len(listed)  # what is not listed falls into one place more, which is thrown away
+    """Number of values that, shifted to the right, equal each of some increasing numbers below 2^bits."""
+    other = len(listed)  # values that are not listed are counted in one more place, which is dropped
     if bits <= _TABLE_BITS:
         table = np.full(1 << bits, other, dtype=np.int32)
         table[listed] = np.arange(other, dtype=np.int32)
@@ -61,7 +59,7 @@ def value_counts(values: Labels, shift: int, listed: Integers, bits: int) -> Int
 
 
 def _counts(places: Callable[[slice], Labels], records: int, cells: int) -> Integers:
-    """How many records fall into each cell; `places` tells the cells of some of them."""
+    """Number of records in each cell; `places` returns the cells of a slice of records."""
 
     def work(parts: Iterator[slice]) -> Integers:
         total = np.zeros(cells, dtype=np.int64)

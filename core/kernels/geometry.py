@@ -1,7 +1,5 @@
 """Exact norms, projections and distances of integer rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -19,18 +17,6 @@ from core.kernels.threads import share_blocks
 _MOST_CENTRES = 1 << 12
 
 
-def squared_norms(rows: Rows) -> Integers:
-    """Exact squared norms; the caller's rows have norms below 2^26."""
-    out = np.empty(rows.shape[0], dtype=np.int64)
-
-    def work(parts: Iterator[slice]) -> None:
-        for part, block in FloatBlocks(rows, parts):
-            out[part] = block_norms(block)
-
-    share_blocks(work, row_blocks(rows.shape[0], widest(rows, 1)))
-    return out
-
-
 def block_norms(block: npt.NDArray[np.floating[Any]] | sp.csr_array) -> Integers:
     """Exact squared norms of a block, below 2^53 in doubles and below 2^24 in singles."""
     if isinstance(block, sp.csr_array):
@@ -39,7 +25,9 @@ def block_norms(block: npt.NDArray[np.floating[Any]] | sp.csr_array) -> Integers
     return squared
 
 
-def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) -> Rows:
+def project(
+    rows: Rows, matrix: Integers, centre: Integers | None, radius: int
+) -> npt.NDArray[np.int16] | npt.NDArray[np.int32]:
     """(rows - centre) @ matrix / WEIGHT_ONE, truncated towards zero and clipped to the radius.
 
     |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33, and a division by a power
@@ -67,9 +55,9 @@ def project(rows: Rows, matrix: Integers, centre: Integers | None, radius: int) 
 
 
 class _Scoring:
-    """Finds the nearest of some centres: scores |c|^2 - 2 x.c, with the centre's number below them.
+    """Finds the nearest of some centres by scores |c|^2 - 2 x.c, with the centre's number in the low bits.
 
-    The least `score * unit + number` tells both at once; among equal scores, which are real ties, the lowest
+    The least `score * unit + number` gives both at once; among equal scores, which are real ties, the lowest
     number wins.
     """
 
@@ -91,7 +79,7 @@ class _Scoring:
 
 
 def _centres_at_once(centres: Integers, reach: int) -> int:
-    """How many centres can be numbered below their scores for rows of norm at most `reach`: a power of two.
+    """Number of centres whose index fits below their score, for rows of norm at most `reach`: a power of two.
 
     |score| <= |c|^2 + 2 |x| |c| and all partial sums; with the number below it stays below 2^53.
     """
@@ -133,26 +121,27 @@ def integer_sqrt(squared: Integers) -> Integers:
     return roots
 
 
-def squared_distances(rows: Rows, points: Floats) -> Floats:
-    """Exact squared distances of integer rows to integer points, below 2^36."""
-    block = as_floats(rows)
-    squared: Floats = np.asarray(block @ (points.T * -2.0))
-    squared += np.einsum("ij,ij->i", points, points)
-    squared += float_norms(block)[:, None]
+def squared_distances(rows: Rows | Integers, points: Integers) -> Floats:
+    """Exact squared distances of integer rows to integer points: below 2^52 for norms below 2^25."""
+    block, right = as_floats(rows), points.astype(np.float64)
+    squared: Floats = np.asarray(block @ (right.T * -2.0))
+    squared += np.einsum("ij,ij->i", right, right)
+    squared += block_norms(block)[:, None]
     return squared
 
 
-def float_norms(block: Floats | sp.csr_array) -> Floats:
-    if isinstance(block, sp.csr_array):
-        return np.asarray(block.power(2).sum(axis=1), dtype=np.float64).ravel()
-    norms: Floats = np.einsum("ij,ij->i", block, block)
-    return norms
+def cell_numbers(cells: Integers, half: int) -> Integers:
+    """The numbers of grid cells, given by coordinates from -half to half along the last axis."""
+    numbers = np.zeros(cells.shape[:-1], dtype=np.int64)
+    for axis in range(cells.shape[-1]):
+        numbers = numbers * (2 * half + 1) + (cells[..., axis] + half)
+    return numbers
 
 
-def squared_chords(rows: npt.NDArray[Any], points: Integers) -> Integers:
-    """Exact squared distances of rows to points: below 2^52 for norms below 2^25."""
-    block, right = rows.astype(np.float64), points.astype(np.float64)
-    squared: Floats = block @ (right.T * -2.0)
-    squared += np.einsum("ij,ij->i", right, right)
-    squared += np.einsum("ij,ij->i", block, block)[:, None]
-    return squared.astype(np.int64)
+def numbered_cells(numbers: Integers, half: int, width: int) -> Integers:
+    """The coordinates of grid cells, given by their numbers."""
+    rest, columns = np.asarray(numbers, dtype=np.int64), []
+    for _ in range(width):
+        rest, column = np.divmod(rest, 2 * half + 1)
+        columns.append(column)
+    return np.stack(columns[::-1], axis=-1) - half

@@ -5,14 +5,12 @@ exact and the order of summation (threads, chunking, engine) cannot matter. Each
 Rows are int16 or int32 arrays with entries below 2^17, or CSR matrices of int16.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
 
-from core.arrays import Floats, Rows
+from core.arrays import Floats, Integers, Rows
 
 #: Bytes of one block as float64: small enough for the cache, large enough for BLAS.
 BLOCK_BYTES = 1 << 20
@@ -59,6 +57,6 @@ class FloatBlocks:
             yield part, block
 
 
-def as_floats(rows: Rows) -> Floats | sp.csr_array:
+def as_floats(rows: Rows | Integers) -> Floats | sp.csr_array:
     """A block in the type that BLAS (or scipy.sparse) multiplies; integers stay integers."""
     return rows.astype(np.float64)

@@ -1,7 +1,5 @@
 """Great-circle distances in exact integers: points on a sphere, and arcs between them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

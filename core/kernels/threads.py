@@ -5,8 +5,6 @@ wait for each other at every small block; threads over blocks speed up everythin
 there are is BLAS's own limit, so that one setting (`OPENBLAS_NUM_THREADS`, or a worker's limit) governs both.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
-#: Held while BLAS's threads are lent. Whoever finds it taken is one of several threads already.
+#: Held while BLAS is limited. A caller that finds it taken runs in one of several threads already.
 _lent = threading.Lock()
 
 
@@ -29,7 +27,7 @@ def _blas() -> ThreadpoolController:
 
 @contextmanager
 def _borrowed_threads() -> Iterator[int]:
-    """How many threads to use; BLAS is down to one in each of them meanwhile."""
+    """Number of threads to use, while BLAS is limited to one thread in each of them."""
     if not _lent.acquire(blocking=False):
         yield 1
         return

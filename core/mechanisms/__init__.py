@@ -1,4 +1,4 @@
-"""The mechanisms by which statistics are released, and no others."""
+"""All mechanisms by which statistics are released."""
 
 from core.mechanisms.base import Mechanism
 from core.mechanisms.choice import Choice, TopChoice

@@ -5,8 +5,6 @@ the statistic's declared sensitivity, and returns the only thing that is release
 every total, every released scale and every shape.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from core.arrays import Integers
@@ -26,7 +24,7 @@ class Mechanism(Protocol):
 
     @property
     def loss(self) -> Loss:
-        """What one use costs one record."""
+        """The loss of one use to one record."""
 
     def release(self, total: Any, sensitivity: Sensitivity) -> Integers:
-        """What leaves; `total` is an array, or for some mechanisms `SparseCounts`."""
+        """The released values; `total` is an array, or for some mechanisms `SparseCounts`."""

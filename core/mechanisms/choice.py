@@ -1,7 +1,5 @@
 """Mechanisms that choose by score: one index, or several different ones."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The mechanism of a coverage loop: picks of sets, at one cost for all rounds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

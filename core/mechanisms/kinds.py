@@ -1,7 +1,5 @@
 """Mechanisms as JSON: the kinds that a plan may name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Mechanisms that add noise: Gaussian, Laplace and L2-norm."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -34,7 +32,7 @@ class GaussianNoise:
         return Gaussian(self.mu)
 
     def deviation(self, width: int = 1) -> float:
-        """Standard deviation of an entry of scale one (`width` is of no account here)."""
+        """Standard deviation of an entry of scale one (independent of `width`)."""
         return 1 / self.mu
 
     def release(self, total: Integers, sensitivity: Sensitivity) -> Integers:

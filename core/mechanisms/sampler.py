@@ -6,8 +6,6 @@ define, widened by a bound on the library's error; where both ends round to the 
 the answer. Otherwise more bits are drawn and `mpmath` decides. The argument is in `sampler.md`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 
@@ -280,7 +278,7 @@ def choice(scores: Integers, eta: float) -> int:
 def choices(scores: Integers, eta: float, picks: int) -> Integers:
     """`picks` different indices, one after the other, each with probability proportional to exp(eta * score).
 
-    What was picked leaves the race; the rest is weighed against its own best.
+    Each pick is among the indices that are left, weighted relative to the best of them.
     """
     left = scores.astype(np.int64).copy()
     picked = np.zeros(len(left), dtype=bool)
@@ -312,7 +310,7 @@ def categorical(log_weights: Floats, exact: Callable[[int], mpmath.mpf]) -> int:
     low, high = word * 2.0**-64 * total, (word + 1) * 2.0**-64 * total
     first = int(np.searchsorted(cumulated, low * (1 - 4 * error), side="right"))
     last = int(np.searchsorted(cumulated, high * (1 + 4 * error), side="left"))
-    # Weights that vanish in doubles at the very start can only be meant by a word of zero.
+    # Leading weights that underflow to zero can only be selected by a word of zero.
     if first == last < len(weights) and word > 0:
         return first
     uniform = _Uniform(word)
@@ -344,7 +342,7 @@ def uniform_below(limit: int) -> int:
 
 
 def geometric_skip(rate: float, exact: Callable[[], mpmath.mpf], limit: int) -> int:
-    """How many failures come before the first success, at most `limit`; rate = -log(P[failure]).
+    """The number of failures before the first success, at most `limit`; rate = -log(P[failure]).
 
     `rate` is within four units in the last place of the real number that `exact` gives.
     """

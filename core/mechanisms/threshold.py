@@ -1,7 +1,5 @@
 """The mechanism that names the cells whose noisy count exceeds a limit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Points inside the public bounds: clipped into them, or spread over them without looking at rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from core.arrays import Floats, Integers
@@ -12,7 +10,7 @@ _CANDIDATES_PER_CENTRE = 20
 
 
 def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
-    """k points well inside the bounds and far from each other: the centres of balls that touch neither.
+    """k points well inside the bounds and far from each other: the centres of disjoint balls.
 
     Each point is the farthest from those before among random ones. All are then moved towards the middle
     until balls of half their least distance just fit inside the bounds, but at most half of the way.
@@ -52,6 +50,11 @@ def clip_into(domain: Domain, points: Floats) -> Floats:
     """Points in encoded units moved into the domain's box and ball."""
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         points = np.clip(points, *domain.bounds_units)
+    return into_ball(points)
+
+
+def into_ball(points: Floats) -> Floats:
+    """Points moved into the ball that all rows lie in."""
     norms = np.linalg.norm(points, axis=1, keepdims=True)
     inside: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
     return inside

@@ -1,7 +1,5 @@
 """Weighted k-means on released points: free, because it never sees rows."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 
@@ -45,7 +43,7 @@ def weighted_kmeans(
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Whatever starts threads, scikit-learn's OpenMP included; looking for it takes milliseconds."""
+    """The thread pools of this process, scikit-learn's OpenMP included; finding them takes milliseconds."""
     return ThreadpoolController()
 
 
@@ -64,8 +62,8 @@ def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
     for _ in range(len(points) - k):
         one = int(least.argmin())
         other = int(partner[one])
-        # What a union costs to merge with a third follows from what its two parts would have cost (Lance
-        # and Williams); parts that are gone stay infinitely dear.
+        # The cost of merging a union with a third follows from the costs of its two parts (Lance and
+        # Williams); parts that were merged keep an infinite cost.
         both = mass[one] + mass[other]
         fresh = (mass[one] + mass) * cost[one] + (mass[other] + mass) * cost[other] - mass * least[one]
         fresh /= both + mass

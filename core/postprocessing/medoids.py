@@ -1,13 +1,11 @@
 """Weighted k-medoids (k of some public sites) and k-medians (any k points) on released counts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from core.arrays import Floats, Integers
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 
-#: Swaps end the search sooner as a rule; each of them lowers the cost.
+#: Limit on the number of swaps; most searches converge earlier.
 MOST_SWAPS = 200
 #: Steps of Weiszfeld's algorithm.
 MEDIAN_STEPS = 50
@@ -40,7 +38,7 @@ def _greedily(costs: Floats, weights: Floats, k: int) -> list[int]:
 
 
 def _best_swap(costs: Floats, weights: Floats, chosen: list[int]) -> tuple[int, int, float]:
-    """Which of the chosen to give up, for which column, and what that saves."""
+    """The chosen column to give up, the column to take instead, and the cost saved."""
     mine = costs[:, chosen]
     label = mine.argmin(axis=1)
     first = mine.min(axis=1)
@@ -48,7 +46,7 @@ def _best_swap(costs: Floats, weights: Floats, chosen: list[int]) -> tuple[int, 
     if len(chosen) > 1:
         second = np.partition(mine, 1, axis=1)[:, 1]
     kept = np.minimum(costs, first[:, None])
-    # Points that lose their nearest go to the newcomer or to their second nearest.
+    # Points whose nearest centre is replaced go to the new centre or to their second nearest.
     moved = np.minimum(costs, second[:, None]) - kept
     owner = np.zeros((len(chosen), len(costs)))
     owner[label, np.arange(len(costs))] = weights

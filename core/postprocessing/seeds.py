@@ -1,4 +1,4 @@
-"""Seeds between a coreset and k centres: enough of them, none of them idle, and in the end as many as asked.
+"""Seeds between a coreset and k centres: padding, reseeding of idle ones, and merging.
 
 Everything here is arithmetic on released values. Points live in a view whose ball has the domain's radius.
 """
@@ -11,26 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
-from core.data import UNITS
+from core.postprocessing.bounds import into_ball
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 
-#: Weight of a point that stands for no record: it is there so that enough points are.
+#: Weight of a padding point, which stands for no record.
 _NO_WEIGHT = 1e-3
 #: Halves of a split cluster start this far from its middle, in root mean squared distances of its records.
 _SPLIT = 0.5
 
 
-def inside(points: Floats) -> Floats:
-    """Points moved into the ball."""
-    norms = np.linalg.norm(points, axis=1, keepdims=True)
-    moved: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
-    return moved
-
-
 def padded(coreset: Coreset, least: int, deviations: Floats, draw: np.random.Generator) -> Coreset:
-    """The coreset with random points of hardly any weight where it has too few of its own."""
+    """The coreset, padded with random points of negligible weight where it has too few."""
     missing = max(0, least - len(coreset.points))
-    extra = inside(draw.normal(size=(missing, len(deviations))) * np.maximum(0.7 * deviations, 1.0))
+    extra = into_ball(draw.normal(size=(missing, len(deviations))) * np.maximum(0.7 * deviations, 1.0))
     return Coreset(
         np.concatenate([coreset.points, extra]),
         np.concatenate([coreset.weights, np.full(missing, _NO_WEIGHT)]),
@@ -45,7 +38,7 @@ def reseeded(
     deviations: Floats,
     draw: np.random.Generator,
 ) -> Floats:
-    """Centres of which those without weight have moved to where splitting a wide cluster saves most."""
+    """Centres, of which those without weight are moved to split the widest clusters."""
     centres, weights = centres.copy(), weights.copy()
     cost = weights * spreads
     owner = nearest_points(coreset.points, centres)
@@ -59,11 +52,11 @@ def reseeded(
         centres[idle], centres[wide] = centres[wide] + apart, centres[wide] - apart
         cost[wide] /= 4
         weights[idle] = weights[wide] = weights[wide] / 2
-    return inside(centres)
+    return into_ball(centres)
 
 
 def _longest_way(points: Floats, weights: Floats, deviations: Floats, draw: np.random.Generator) -> Floats:
-    """The direction (of length one) in which these points part best; a likely one where they do not tell."""
+    """The unit vector along which these points separate best; a random one if they do not."""
     apart = np.zeros(len(deviations))
     if len(points) >= 2:
         pair = weighted_kmeans(points, weights, 2, draw, restarts=3)

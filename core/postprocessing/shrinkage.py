@@ -1,7 +1,5 @@
 """Shrinkage of noisy moves: empirical Bayes by groups of coordinates, and thresholds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +7,7 @@ import numpy.typing as npt
 
 from core.arrays import Floats
 
-#: The same for moves, in standard deviations of the energy of a group of coordinates.
+#: A move this far beyond the noise is taken as real, in standard deviations of the energy of a group.
 _SURPRISE_NOISES = 2.5
 #: From this many coordinates on a group may be shrunk by a threshold instead, where few of them move.
 _ENOUGH_COORDINATES = 48
@@ -28,7 +26,7 @@ def shrink_by_groups(moves: Floats, errors: Floats, groups: Sequence[npt.NDArray
         energy = (part**2).sum(axis=1)
         signal = max(0.0, float((precision * (energy / len(group) - noise)).sum()))
         explained = noise * (len(group) + _SURPRISE_NOISES * np.sqrt(2 * len(group)))
-        # A long way that the noise cannot explain is gone, however little other clusters move.
+        # A move that noise cannot explain is kept, however little other clusters move.
         certain = 1 - explained / np.maximum(energy, 1e-30)
         trust = np.maximum(signal / (signal + noise + 1e-30), certain)
         shrunk[:, group] = part * trust[:, None]

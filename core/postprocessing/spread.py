@@ -13,7 +13,7 @@ from core.arrays import Floats, Integers
 #: How alike the distances in different clusters are taken to be: the share of a bin varies between clusters
 #: as if each had been seen this many times before. Bins that are rare everywhere are believed less.
 _LIKENESS = 3.0
-#: A bin that noise would fill like this less often than so is taken as real, whatever other clusters suggest.
+#: A bin that noise alone would fill with less than this chance is taken as real.
 _SURPRISE_CHANCE = 0.006
 #: How often noise alone may make a histogram reach further than its records, and the runs of bins looked at.
 _TAIL_CHANCE = 0.05
@@ -32,7 +32,7 @@ def geometric_edges(largest: int, factor: float, bins: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class DistanceShape:
-    """For each cluster how its distances are distributed, as far as noisy histograms tell."""
+    """The distribution of distances in each cluster, estimated from noisy histograms."""
 
     edges: Integers
     middles: Floats
@@ -47,7 +47,7 @@ class DistanceShape:
         expected = sizes[:, None] * overall
         variance = sizes[:, None] ** 2 * overall / (1 + _LIKENESS)
         surprise = histogram - expected
-        # What the noise cannot explain is believed whatever other clusters look like.
+        # A deviation that noise cannot explain is taken as real, whatever other clusters look like.
         certain = 1 - noise.beyond(_SURPRISE_CHANCE) ** 2 / np.maximum(surprise**2, 1e-12)
         trust = np.maximum(variance / (variance + noise.deviation**2), certain)
         believed = np.maximum(expected + surprise * trust, 0.0)
@@ -95,10 +95,10 @@ def trimmed_shares(pooled: Floats, noise: CountNoise, histograms: int = 1) -> Fl
 
 
 def _support(pooled: Floats, noise: CountNoise, histograms: int) -> slice:
-    """The bins between the first and the last records that noise alone would hardly make up.
+    """The bins between the first and the last run of bins that noise is unlikely to explain.
 
-    Bins are looked at one at a time, then in runs of two, of three and so on: many weak bins tell together
-    what none tells alone. A run counts only if it lies outside what shorter ones have found.
+    Bins are looked at one at a time, then in runs of two, of three and so on: several weak bins together
+    can be significant when none is alone. A run counts only if it lies outside what shorter ones have found.
     """
     sums = np.concatenate([[0.0], pooled.cumsum()])
     chance = _TAIL_CHANCE / (len(pooled) * len(_RUNS))
@@ -117,14 +117,14 @@ def _support(pooled: Floats, noise: CountNoise, histograms: int) -> slice:
 
 @dataclass(frozen=True)
 class CountNoise:
-    """The law of the noise in one count: what may well be noise, and what hardly can be."""
+    """The law of the noise in one count, and its quantiles."""
 
     deviation: float
     #: Laplace noise has the longer tails: the same chance lies more standard deviations out.
     long_tails: bool
 
     def beyond(self, chance: float, terms: float = 1.0) -> float:
-        """What the sum of so many noises exceeds with (about) this chance, over the root of `terms`.
+        """The level that a sum of `terms` noises exceeds with (about) this chance, over the root of `terms`.
 
         Exact for one term and for Gaussian noise. A sum of Laplace noises approaches the normal law with one
         over the root of its terms, which is how far its quantile is taken to be on the way here.

@@ -1,6 +1,4 @@
-"""Principal axes from noisy second moments: where rows vary, told apart from where only the noise does."""
-
-from __future__ import annotations
+"""Principal axes from noisy second moments, separated from axes of noise alone."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ class Subspace:
 
     axes: Floats
     variances: Floats
-    #: The axes and some more, which may hold signal though none can be told from noise by itself.
+    #: The axes and further ones, which may carry signal though none stands out from noise by itself.
     candidates: Floats
     #: The variance of every column outside the candidates.
     leftover: Floats

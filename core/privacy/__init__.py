@@ -10,10 +10,11 @@ from core.privacy.budget import (
     units_text,
     units_up,
 )
-from core.privacy.composition import Composition, compose, gaussian_epsilon
-from core.privacy.conversions import (
-    MARGIN,
+from core.privacy.composition import (
+    Composition,
+    compose,
     gaussian_delta,
+    gaussian_epsilon,
     gaussian_mu,
     rho_to_delta,
     rho_to_epsilon,
@@ -21,12 +22,11 @@ from core.privacy.conversions import (
 )
 from core.privacy.losses import ZCDP, Approximate, Gaussian, Loss, Pure
 from core.privacy.sensitivity import Norm, Sensitivity
-from core.privacy.shares import Shares, Split
+from core.privacy.shares import Shares
 
 __all__ = [
     "DELTA_UNIT",
     "EPSILON_UNIT",
-    "MARGIN",
     "RHO_UNIT",
     "ZCDP",
     "Approximate",
@@ -38,7 +38,6 @@ __all__ = [
     "Pure",
     "Sensitivity",
     "Shares",
-    "Split",
     "compose",
     "default_delta",
     "gaussian_delta",

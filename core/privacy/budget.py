@@ -1,7 +1,5 @@
 """Budgets in exact integer units: an (epsilon, delta) that somebody may spend."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation

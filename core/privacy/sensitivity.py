@@ -1,11 +1,9 @@
-"""The declaration of a statistic how far one record can move it.
+"""Bounds that a statistic declares on its change by one record.
 
 The norms are relative to `scales`, positive numbers that broadcast to the statistic's shape: adding or
 removing one record changes `value / scales` by at most `l1` and `l2` in those norms, and by at most `linf`
 in any entry. A scale may be a released radius, so a plan can fix losses before the radius is known.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,7 +18,7 @@ Norm = Literal["l1", "l2", "linf"]
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """How far one record can move a statistic, relative to `scales`."""
+    """Bounds on the change of a statistic by one record, relative to `scales`."""
 
     scales: Floats = field(default_factory=lambda: np.ones(1))
     l1: float = 1.0

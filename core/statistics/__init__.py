@@ -1,6 +1,6 @@
 """Additive functions of records that declare how far one record can move them."""
 
-from core.statistics.base import SparseStatistic, Statistic
+from core.statistics.base import FamilyCounts, Statistic
 from core.statistics.counts import (
     BucketCounts,
     ClusterCounts,
@@ -11,10 +11,18 @@ from core.statistics.counts import (
     PrefixCounts,
     SiteCounts,
 )
-from core.statistics.entries import EntrySums, PickedSums
-from core.statistics.moments import SecondMoments
 from core.statistics.scores import BOUNDED_BY_ENTRY, NetLosses, SetLosses, SwapLosses
-from core.statistics.sums import BucketSums, GroupResidualSums, GroupSums, ResidualSums, Sums, bucket_means
+from core.statistics.sums import (
+    BucketSums,
+    EntrySums,
+    GroupResidualSums,
+    GroupSums,
+    PickedSums,
+    ResidualSums,
+    SecondMoments,
+    Sums,
+    bucket_means,
+)
 
 __all__ = [
     "BOUNDED_BY_ENTRY",
@@ -24,6 +32,7 @@ __all__ = [
     "Count",
     "CubeCounts",
     "EntrySums",
+    "FamilyCounts",
     "GridCounts",
     "GroupResidualSums",
     "GroupSums",
@@ -35,7 +44,6 @@ __all__ = [
     "SecondMoments",
     "SetLosses",
     "SiteCounts",
-    "SparseStatistic",
     "Statistic",
     "Sums",
     "SwapLosses",

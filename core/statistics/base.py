@@ -1,51 +1,69 @@
-"""The protocols of statistics: additive functions of records that declare their sensitivity."""
+"""The base of all statistics: additive functions of records that declare their sensitivity."""
 
-from __future__ import annotations
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol
 
-from typing import ClassVar, Protocol, runtime_checkable
+import numpy as np
 
-from core.arrays import Integers
 from core.data import Chunk
-from core.kernels.sparse_counts import SparseCounts
+from core.kernels.sparse_counts import SparseCounts, Total
 from core.privacy import Sensitivity
 
 
-@runtime_checkable
-class Statistic(Protocol):
-    """An additive, integer-valued function of records."""
+class _OfDomain(Protocol):
+    @property
+    def domain(self) -> str: ...
+
+
+class Statistic(ABC):
+    """An additive, integer-valued function of records: a frozen dataclass over a view of them."""
 
     kind: ClassVar[str]
+    view: _OfDomain
 
     @property
     def domain(self) -> str:
         """Fingerprint of the domain it is for."""
+        return self.view.domain
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]: ...
 
     @property
+    @abstractmethod
     def sensitivity(self) -> Sensitivity: ...
 
-    def of(self, chunk: Chunk) -> Integers:
+    @property
+    def zero(self) -> Total:
+        """The total of no records."""
+        return np.zeros(self.shape, dtype=np.int64)
+
+    @abstractmethod
+    def of(self, chunk: Chunk) -> Total:
         """The sum over one chunk."""
 
 
-@runtime_checkable
-class SparseStatistic(Protocol):
-    """How many records lie in each cell of a family too large to list."""
-
-    kind: ClassVar[str]
+class Counts(Statistic):
+    """A statistic to which a record adds a one, in at most one entry."""
 
     @property
-    def domain(self) -> str:
-        """Fingerprint of the domain it is for."""
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(monotone=True)
+
+
+class FamilyCounts(Counts):
+    """Counts over the cells of a family too large to list."""
 
     @property
+    @abstractmethod
     def family(self) -> int:
-        """How many cells there are, occupied or not."""
+        """Number of cells, occupied or not."""
 
     @property
-    def sensitivity(self) -> Sensitivity: ...
+    def shape(self) -> tuple[int, ...]:
+        return (self.family,)
 
-    def of(self, chunk: Chunk) -> SparseCounts:
-        """The counts over one chunk."""
+    @property
+    def zero(self) -> SparseCounts:
+        return SparseCounts.none(self.family)

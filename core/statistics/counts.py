@@ -1,7 +1,5 @@
 """Counts of records: in all, by centre, site, distance or cell."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,54 +10,46 @@ from core.data import Chunk
 from core.kernels.counting import bin_counts, value_counts
 from core.kernels.geometry import nearest
 from core.kernels.sparse_counts import SparseCounts
-from core.privacy import Sensitivity
+from core.statistics.base import Counts, FamilyCounts
 from core.views import Assigned, Buckets, Cubes, GridCells, PathCodes, SiteDistances
 
 
 @dataclass(frozen=True, eq=False)
-class Count:
+class Count(Counts):
     """The number of records."""
 
     kind: ClassVar[str] = "count"
-    domain: str
+    fingerprint: str
+
+    @property
+    def domain(self) -> str:
+        return self.fingerprint
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (1,)
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> Integers:
         return np.array([len(chunk)], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterCounts:
-    """How many records have each centre as their nearest."""
+class ClusterCounts(Counts):
+    """Number of records nearest to each centre."""
 
     kind: ClassVar[str] = "cluster-counts"
     view: Assigned
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.view.centres),)
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> Integers:
         return np.bincount(self.view.assignment(chunk).labels, minlength=self.shape[0]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class NormHistogram:
+class NormHistogram(Counts):
     """For each centre a histogram of the distances of its records: bin b holds those up to edges[b]."""
 
     kind: ClassVar[str] = "norm-histogram"
@@ -71,16 +61,8 @@ class NormHistogram:
             raise ValueError("edges are increasing integers of at least zero")
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.view.centres), len(self.edges))
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> Integers:
         found = self.view.assignment(chunk)
@@ -88,8 +70,8 @@ class NormHistogram:
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixCounts:
-    """How many records' paths begin with each of the listed prefixes (path >> shift), and no others."""
+class PrefixCounts(Counts):
+    """Number of records whose path begins with each listed prefix (path >> shift)."""
 
     kind: ClassVar[str] = "prefix-counts"
     view: PathCodes
@@ -103,16 +85,8 @@ class PrefixCounts:
             raise ValueError("prefixes name cells of the tree")
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.prefixes),)
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> Integers:
         return value_counts(self.view.codes(chunk), self.shift, self.prefixes, self._bits)
@@ -123,53 +97,37 @@ class PrefixCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class SiteCounts:
-    """How many records have each of some public sites as their nearest; ties go to the one listed first."""
+class SiteCounts(Counts):
+    """Number of records nearest to each of some public sites; ties go to the one listed first."""
 
     kind: ClassVar[str] = "site-counts"
-    sites: SiteDistances
+    view: SiteDistances
     listed: Integers
-
-    @property
-    def domain(self) -> str:
-        return self.sites.domain
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.listed),)
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
-
     def of(self, chunk: Chunk) -> Integers:
         rows = np.asarray(chunk.rows)
-        if self.sites.metric == "matrix":
-            labels = self.sites.sites[:, self.listed].argmin(axis=1)[rows]
+        if self.view.metric == "matrix":
+            labels = self.view.sites[:, self.listed].argmin(axis=1)[rows]
         else:
             # Squared lengths of at most 2^52: what is nearest by them is nearest in whole steps too.
-            labels = nearest(self.sites.positions(rows), self.sites.sites[self.listed], 1 << 25)[0]
+            labels = nearest(self.view.positions(rows), self.view.sites[self.listed], 1 << 25)[0]
         return np.bincount(labels, minlength=len(self.listed)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class CubeCounts:
-    """How many records lie in each of the 2^width children of every active cube of a partition tree."""
+class CubeCounts(FamilyCounts):
+    """Number of records in each of the 2^width children of every active cube of a partition tree."""
 
     kind: ClassVar[str] = "cube-counts"
     view: Cubes
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def family(self) -> int:
         return self.view.count << self.view.base.width
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> SparseCounts:
         children = self.view.children(chunk)
@@ -177,46 +135,30 @@ class CubeCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class GridCounts:
-    """How many records lie in each cell of a uniform grid."""
+class GridCounts(Counts):
+    """Number of records in each cell of a uniform grid."""
 
     kind: ClassVar[str] = "grid-counts"
     view: GridCells
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (self.view.cells**self.view.base.width,)
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> Integers:
         return np.bincount(self.view.codes(chunk), minlength=self.shape[0]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class BucketCounts:
-    """How many records each bucket holds, of all that there are."""
+class BucketCounts(FamilyCounts):
+    """Number of records in each bucket, empty ones included."""
 
     kind: ClassVar[str] = "bucket-counts"
     view: Buckets
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def family(self) -> int:
         return self.view.family
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return Sensitivity(monotone=True)
 
     def of(self, chunk: Chunk) -> SparseCounts:
         return SparseCounts.of(self.family, self.view.numbers(chunk))

@@ -4,8 +4,6 @@ All of them are released by a choice, which prefers large scores. Losses are sum
 (`means`) or of distances rounded down (`medians`), exact integers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +18,38 @@ from core.kernels.geometry import block_norms, integer_sqrt
 from core.kernels.rows import FloatBlocks, row_blocks
 from core.kernels.threads import share_blocks
 from core.privacy import Sensitivity
+from core.statistics.base import Statistic
 from core.views import Assigned, Distances
 
 
+class _Losses(Statistic):
+    """Minus sums of what records pay: adding one lowers every score by at most the view's `reach`."""
+
+    view: Distances
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        # For choices only: no norm but the largest entry is bounded.
+        reach = float(self.view.reach)
+        return Sensitivity(l1=math.inf, l2=math.inf, linf=reach, one_block=False, monotone=True)
+
+    def block(self, payments: Floats, weights: Integers) -> Integers:
+        """The losses of some records; `weights` says how many records each row stands for."""
+        raise NotImplementedError
+
+    def of(self, chunk: Chunk) -> Integers:
+        def work(parts: Iterator[slice]) -> Integers:
+            total = np.zeros(self.shape, dtype=np.int64)
+            for part in parts:
+                total -= self.block(*self.view.payments(chunk, part))
+            return total
+
+        parts = share_blocks(work, self.view.parts(chunk))
+        return sum(parts, start=np.zeros(self.shape, dtype=np.int64))
+
+
 @dataclass(frozen=True, eq=False)
-class SwapLosses:
+class SwapLosses(_Losses):
     """Minus the loss after each swap: entry (i, y) is for the current set with its i-th centre replaced by y.
 
     With the nearest and second nearest current centre of every record, one pass over the records' distances
@@ -33,42 +58,25 @@ class SwapLosses:
     """
 
     kind: ClassVar[str] = "swap-losses"
-    source: Distances
+    view: Distances
     current: Integers
 
     def __post_init__(self) -> None:
-        if self.current.ndim != 1 or not len(self.current) or self.current.max() >= self.source.count:
+        if self.current.ndim != 1 or not len(self.current) or self.current.max() >= self.view.count:
             raise ValueError("the current centres are numbers of candidates")
 
     @property
-    def domain(self) -> str:
-        return self.source.domain
-
-    @property
     def shape(self) -> tuple[int, ...]:
-        return (len(self.current), self.source.count)
+        return (len(self.current), self.view.count)
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return _monotone(self.source)
-
-    def of(self, chunk: Chunk) -> Integers:
-        def work(parts: Iterator[slice]) -> Integers:
-            total = np.zeros(self.shape, dtype=np.int64)
-            for part in parts:
-                total -= self._block(*self.source.payments(chunk, part))
-            return total
-
-        return _sum(share_blocks(work, self.source.parts(chunk)), self.shape)
-
-    def _block(self, payments: Floats, weights: Integers) -> Integers:
+    def block(self, payments: Floats, weights: Integers) -> Integers:
         """Fewer than 2^18 records pay less than 2^35 each: sums stay below 2^53."""
-        held = payments[:, self.current]
-        nearest = held.argmin(axis=1)
-        lines = np.arange(len(held))
-        first = held[lines, nearest]
-        held[lines, nearest] = float(self.source.reach)
-        second = held.min(axis=1)
+        current = payments[:, self.current]
+        nearest = current.argmin(axis=1)
+        lines = np.arange(len(current))
+        first = current[lines, nearest]
+        current[lines, nearest] = float(self.view.reach)
+        second = current.min(axis=1)
         stays = np.minimum(payments, first[:, None])
         np.minimum(payments, second[:, None], out=payments)
         payments -= stays
@@ -81,43 +89,28 @@ class SwapLosses:
 
 
 @dataclass(frozen=True, eq=False)
-class SetLosses:
+class SetLosses(_Losses):
     """Minus the loss of each of some sets of candidates."""
 
     kind: ClassVar[str] = "set-losses"
-    source: Distances
+    view: Distances
     sets: Integers
 
     def __post_init__(self) -> None:
-        if self.sets.ndim != 2 or not self.sets.size or self.sets.max() >= self.source.count:
+        if self.sets.ndim != 2 or not self.sets.size or self.sets.max() >= self.view.count:
             raise ValueError("sets are rows of numbers of candidates")
-
-    @property
-    def domain(self) -> str:
-        return self.source.domain
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.sets),)
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        return _monotone(self.source)
-
-    def of(self, chunk: Chunk) -> Integers:
-        def work(parts: Iterator[slice]) -> Integers:
-            total = np.zeros(self.shape, dtype=np.int64)
-            for part in parts:
-                payments, weights = self.source.payments(chunk, part)
-                for place, members in enumerate(self.sets):
-                    total[place] -= int(payments[:, members].min(axis=1).astype(np.int64) @ weights)
-            return total
-
-        return _sum(share_blocks(work, self.source.parts(chunk)), self.shape)
+    def block(self, payments: Floats, weights: Integers) -> Integers:
+        nearest = [payments[:, members].min(axis=1).astype(np.int64) for members in self.sets]
+        return np.array([paid @ weights for paid in nearest], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class NetLosses:
+class NetLosses(Statistic):
     """For each centre minus the sum of distances of its records to each point of a net of its own."""
 
     kind: ClassVar[str] = "net-losses"
@@ -134,10 +127,6 @@ class NetLosses:
             raise ValueError("one net of integer rows for each centre")
         if int((self.nets.astype(np.int64) ** 2).sum(axis=2).max()) > self.view.base.radius**2:
             raise ValueError("nets lie in the ball of the rows: clip them first")
-
-    @property
-    def domain(self) -> str:
-        return self.view.domain
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -161,15 +150,6 @@ class NetLosses:
                 paid = integer_sqrt(block_norms(away))
                 total[:, place] -= np.bincount(labels[part], paid, minlength=len(total)).astype(np.int64)
         return total
-
-
-def _sum(parts: list[Integers], shape: tuple[int, ...]) -> Integers:
-    return sum(parts, start=np.zeros(shape, dtype=np.int64))
-
-
-def _monotone(source: Distances) -> Sensitivity:
-    """A record lowers every score by at most `reach`; for choices only, so no other norm is bounded."""
-    return Sensitivity(l1=math.inf, l2=math.inf, linf=float(source.reach), one_block=False, monotone=True)
 
 
 #: Kinds that are bounded entry by entry, but in no sum over entries: a choice releases them, noise does not.

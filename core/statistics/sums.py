@@ -1,6 +1,4 @@
-"""Sums of rows and of clipped residuals: of all records, by centre or by bucket."""
-
-from __future__ import annotations
+"""Sums of rows, of clipped residuals, of their second moments and of few entries of each row."""
 
 import math
 from dataclasses import dataclass
@@ -11,22 +9,25 @@ import numpy.typing as npt
 
 from core.arrays import Integers
 from core.data import UNITS, Chunk
-from core.kernels.accumulate import clipped_sums, column_sums, weighted_sums
+from core.kernels.accumulate import (
+    clipped_sums,
+    coarse_radius,
+    column_sums,
+    second_moments,
+    weighted_sums,
+)
 from core.kernels.clipping import WEIGHT_ONE, clip_weights
 from core.privacy import Sensitivity
-from core.views import Assigned, Buckets, RowView
+from core.statistics.base import Statistic
+from core.views import Assigned, Buckets, RowView, TopEntries
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(Statistic):
     """The sum of a view's rows, as one block."""
 
     kind: ClassVar[str] = "sums"
     view: RowView
-
-    @property
-    def domain(self) -> str:
-        return self.view.domain
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,7 +42,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualSums:
+class ResidualSums(Statistic):
     """For each centre the sum of its records' residuals, each clipped to the centre's radius.
 
     Entries are in units of 2^-15 (`WEIGHT_ONE` per encoded unit): clipping multiplies a residual by an
@@ -59,10 +60,6 @@ class ResidualSums:
             raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
 
     @property
-    def domain(self) -> str:
-        return self.view.domain
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.view.centres), self.view.base.width)
 
@@ -78,16 +75,12 @@ class ResidualSums:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSums:
+class GroupSums(Statistic):
     """For each centre the sum of its records' rows in another view than the one they were assigned in."""
 
     kind: ClassVar[str] = "group-sums"
     view: Assigned
     rows: RowView
-
-    @property
-    def domain(self) -> str:
-        return self.view.domain
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,7 +97,7 @@ class GroupSums:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupResidualSums:
+class GroupResidualSums(Statistic):
     """For each group the sum of its records' residuals about one centre common to all, clipped to a radius.
 
     As GroupSums, with noise that follows how far records reach and not how far the bounds do. Entries are in
@@ -122,10 +115,6 @@ class GroupResidualSums:
             raise ValueError("residuals of all groups are about one centre")
         if not 1 <= self.radius <= 2 * UNITS:
             raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
-
-    @property
-    def domain(self) -> str:
-        return self.view.domain
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,7 +135,7 @@ class GroupResidualSums:
 
 
 @dataclass(frozen=True, eq=False)
-class BucketSums:
+class BucketSums(Statistic):
     """For each listed bucket the number of its records, and the sum of their residuals about its middle.
 
     A row holds the residuals in units of 2^-15, then the count times 2^15 times `radius`: a record adds to
@@ -160,10 +149,6 @@ class BucketSums:
     def __post_init__(self) -> None:
         if self.listed.dtype.kind != "i" or np.any(np.diff(self.listed) <= 0):
             raise ValueError("listed buckets are increasing integers")
-
-    @property
-    def domain(self) -> str:
-        return self.view.domain
 
     @property
     def radius(self) -> int:
@@ -200,3 +185,99 @@ def bucket_means(statistic: BucketSums, released: Integers) -> npt.NDArray[np.fl
     residuals *= np.minimum(1.0, statistic.radius / lengths)
     means: npt.NDArray[np.float64] = statistic.view.middles(statistic.listed) + residuals
     return means
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoments(Statistic):
+    """The sum of z z^T, z = row - centre clipped to `radius`, as its packed upper triangle.
+
+    With a shift z is rounded to steps of 2^shift, and clipped once more: coarse rows are multiplied faster.
+    A record's vector of diagonal entries and sqrt(2) times the others has norm |z|^2 <= `steps`^2.
+    """
+
+    kind: ClassVar[str] = "second-moments"
+    view: RowView
+    centre: Integers
+    radius: int
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        if self.centre.shape != (self.view.width,) or self.centre.dtype.kind != "i":
+            raise ValueError("the centre of second moments is one integer row")
+        if not 1 <= self.radius <= 2 * UNITS:
+            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        if not 0 <= self.shift <= 15 or self.radius >> self.shift == 0:
+            raise ValueError("steps are powers of two of at most the clipping radius")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1, self.view.width * (self.view.width + 1) // 2)
+
+    @property
+    def steps(self) -> int:
+        """The radius that z is clipped to, in its own steps."""
+        return coarse_radius(self.radius, self.shift, self.view.width)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        width = self.view.width
+        rows, columns = np.triu_indices(width)
+        scales = np.where(rows == columns, 1.0, math.sqrt(0.5)) * float(self.steps) ** 2
+        return Sensitivity(scales[None, :], l1=float(width))
+
+    def of(self, chunk: Chunk) -> Integers:
+        return second_moments(self.view.rows(chunk), self.centre, self.radius, self.shift)[None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class EntrySums(Statistic):
+    """For each centre the column sums of its records' rows, cut to few entries of bounded size each."""
+
+    kind: ClassVar[str] = "entry-sums"
+    view: Assigned
+    rows: TopEntries
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.centres), self.rows.width)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        entries = self.rows.entries
+        scale = np.array([float(self.rows.largest)])
+        return Sensitivity(scale, l1=float(entries), l2=math.sqrt(entries), touched=entries)
+
+    def of(self, chunk: Chunk) -> Integers:
+        labels = self.view.assignment(chunk).labels
+        ones = np.ones(len(labels), dtype=np.int64)
+        return weighted_sums(self.rows.rows(chunk), labels, ones, self.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class PickedSums(Statistic):
+    """The same column sums, at a few released columns for each centre and nowhere else."""
+
+    kind: ClassVar[str] = "picked-sums"
+    view: Assigned
+    rows: TopEntries
+    picks: Integers
+
+    def __post_init__(self) -> None:
+        if self.picks.ndim != 2 or len(self.picks) != len(self.view.centres):
+            raise ValueError("one row of picked columns for each centre")
+        if any(len(set(row)) != len(row) for row in self.picks.tolist()):
+            raise ValueError("a column is picked once for each centre")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.picks.shape[0], self.picks.shape[1])
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        entries = min(self.rows.entries, self.shape[1])
+        scale = np.array([float(self.rows.largest)])
+        return Sensitivity(scale, l1=float(entries), l2=math.sqrt(entries), touched=entries)
+
+    def of(self, chunk: Chunk) -> Integers:
+        whole = EntrySums(self.view, self.rows).of(chunk)
+        return np.take_along_axis(whole, self.picks, axis=1)

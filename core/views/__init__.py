@@ -1,9 +1,8 @@
 """Rows derived from single records by pure functions of released parameters."""
 
 from core.views.assigned import Assigned
-from core.views.base import RowView, View
+from core.views.base import DerivedView, RowView, View, clear_cache, limit_cache
 from core.views.buckets import Buckets
-from core.views.cache import clear_cache, limit_cache
 from core.views.cells import Cubes, GridCells
 from core.views.distances import CandidateDistances, Distances, SiteDistances
 from core.views.paths import PathCodes
@@ -14,6 +13,7 @@ __all__ = [
     "Buckets",
     "CandidateDistances",
     "Cubes",
+    "DerivedView",
     "Distances",
     "Encoded",
     "GridCells",

@@ -1,7 +1,5 @@
 """Rows with the nearest of some released centres."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -10,8 +8,7 @@ import numpy as np
 from core.arrays import Integers, Labels
 from core.data import Chunk
 from core.kernels.geometry import nearest
-from core.views.base import RowView, View
-from core.views.cache import CACHE
+from core.views.base import DerivedView, RowView
 from core.views.rows import checked_points
 
 
@@ -25,9 +22,13 @@ class Assignment:
     labels: Labels
     squared: Labels
 
+    @property
+    def nbytes(self) -> int:
+        return self.labels.nbytes + self.squared.nbytes
+
 
 @dataclass(frozen=True, eq=False)
-class Assigned(View):
+class Assigned(DerivedView):
     """Rows with the nearest of some released centres; ties go to the lowest index."""
 
     base: RowView
@@ -39,20 +40,13 @@ class Assigned(View):
             raise ValueError("centres are a matrix with at least one row")
         object.__setattr__(self, "centres", centres)
 
-    @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
-
     def assignment(self, chunk: Chunk) -> Assignment:
-        def make() -> Assignment:
-            labels, squared = nearest(self.base.rows(chunk), self.centres, self.base.radius)
-            reach = self.base.radius + math.isqrt(int((self.centres**2).sum(axis=1).max())) + 1
-            return Assignment(
-                labels.astype(np.int16) if len(self.centres) <= 1 << 15 else labels,
-                squared.astype(np.uint32) if reach < 1 << 16 else squared,
-            )
+        return self.cached(chunk, lambda: self._assign(chunk))
 
-        found: Assignment = CACHE.get(
-            self.digest, chunk.key, make, lambda a: a.labels.nbytes + a.squared.nbytes
+    def _assign(self, chunk: Chunk) -> Assignment:
+        labels, squared = nearest(self.base.rows(chunk), self.centres, self.base.radius)
+        reach = self.base.radius + math.isqrt(int((self.centres**2).sum(axis=1).max())) + 1
+        return Assignment(
+            labels.astype(np.int16) if len(self.centres) <= 1 << 15 else labels,
+            squared.astype(np.uint32) if reach < 1 << 16 else squared,
         )
-        return found

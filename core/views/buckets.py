@@ -1,7 +1,5 @@
 """Buckets of a locality-sensitive hash: cells of a rotated and shifted grid."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -9,12 +7,13 @@ import numpy as np
 
 from core.arrays import Integers
 from core.data import Chunk
+from core.kernels.geometry import cell_numbers, numbered_cells
 from core.kernels.sparse_counts import LARGEST_FAMILY
-from core.views.base import RowView, View
+from core.views.base import DerivedView, RowView
 
 
 @dataclass(frozen=True, eq=False)
-class Buckets(View):
+class Buckets(DerivedView):
     """The bucket of each row: floor((row + shift) / width) by coordinate, as one number.
 
     The base is rows that were rotated at random; `shift` is random in [0, width). Rows have norms of at most
@@ -34,37 +33,25 @@ class Buckets(View):
             raise ValueError("there are too many buckets: make them wider")
 
     @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
-
-    @property
     def half(self) -> int:
         return -(-(self.base.radius + self.width) // self.width)
 
     @property
     def family(self) -> int:
-        """How many buckets there are."""
+        """Number of buckets."""
         return int((2 * self.half + 1) ** self.base.width)
 
     def numbers(self, chunk: Chunk) -> Integers:
         """The bucket of each record of a chunk."""
         rows = np.asarray(self.base.rows(chunk)).astype(np.int64)
-        cells = (rows + self.shift) // self.width + self.half
-        found = np.zeros(len(rows), dtype=np.int64)
-        for axis in range(self.base.width):
-            found = found * (2 * self.half + 1) + cells[:, axis]
-        return found
+        return cell_numbers((rows + self.shift) // self.width, self.half)
 
     def middles(self, numbers: Integers) -> Integers:
         """The middles of some buckets, in the units of the base."""
-        side, rest, columns = 2 * self.half + 1, numbers, []
-        for _ in range(self.base.width):
-            columns.append(rest % side)
-            rest = rest // side
-        cells = np.stack(columns[::-1], axis=-1) - self.half
+        cells = numbered_cells(numbers, self.half, self.base.width)
         return cells * self.width - self.shift + self.width // 2
 
     @property
     def radius(self) -> int:
-        """No row of a bucket lies farther from its middle."""
+        """Bound on the distance of a bucket's rows from its middle."""
         return max(1, math.ceil(math.sqrt(self.base.width) * (self.width // 2 + 1)))

@@ -10,12 +10,12 @@ import numpy as np
 
 from core.arrays import Integers
 from core.data import Chunk
-from core.views.base import RowView, View, cached
+from core.views.base import DerivedView, RowView
 
 
 @dataclass(frozen=True, eq=False)
-class Cubes(View):
-    """Which of the active cubes of a partition tree each row lies in, and in which of its 2^width children.
+class Cubes(DerivedView):
+    """The active cube of a partition tree that each row lies in, and which of its 2^width children.
 
     The root spans [shift - 2^16, shift + 2^16) on every axis and holds every row. A level below, `active`
     lists the released numbers of the children of `above` that are split further. Cells are half open.
@@ -41,23 +41,19 @@ class Cubes(View):
         if self.active is not None and np.any(np.diff(self.active) <= 0):
             raise ValueError("active cubes are increasing numbers")
 
-    @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
-
     @cached_property
     def level(self) -> int:
         return 0 if self.above is None else self.above.level + 1
 
     @property
     def count(self) -> int:
-        """How many cubes this level splits."""
+        """Number of cubes that this level splits."""
         return 1 if self.active is None else len(self.active)
 
     def children(self, chunk: Chunk) -> Integers:
         """For each row (place of its cube << width | child), or -1 where it lies in no active cube."""
 
-        return cached(self, chunk, lambda: self._children(chunk))
+        return self.cached(chunk, lambda: self._children(chunk))
 
     def _children(self, chunk: Chunk) -> Integers:
         rows = np.asarray(self.base.rows(chunk))
@@ -73,7 +69,7 @@ class Cubes(View):
 
 
 @dataclass(frozen=True, eq=False)
-class GridCells(View):
+class GridCells(DerivedView):
     """The cell of a uniform grid over a box that each row lies in; rows outside lie in the nearest cell."""
 
     base: RowView
@@ -84,10 +80,6 @@ class GridCells(View):
     def __post_init__(self) -> None:
         if self.cells < 1 or self.cells**self.base.width > 1 << 62 or np.any(self.widths < 1):
             raise ValueError("a grid has positive widths and at most 2^62 cells")
-
-    @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
 
     def codes(self, chunk: Chunk) -> Integers:
         rows = np.asarray(self.base.rows(chunk))

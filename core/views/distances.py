@@ -12,14 +12,14 @@ import scipy.sparse as sp
 
 from core.arrays import Floats, Integers
 from core.data import UNITS, Chunk, Dense, Domain, Ids, Sites
-from core.kernels.geometry import integer_sqrt, squared_chords, squared_distances
+from core.kernels.geometry import integer_sqrt, squared_distances
 from core.kernels.rows import row_blocks
 from core.kernels.sphere import ARC_EDGES, EARTH_RADIUS_KM, angle_tables, arc_steps, unit_vectors
 from core.views.base import RowView, View
 
 
 class Distances(Protocol):
-    """What each record pays for each of some public or released candidates: integers from 0 to `reach`."""
+    """The payment of each record for each public or released candidate: integers from 0 to `reach`."""
 
     @property
     def domain(self) -> str:
@@ -27,17 +27,17 @@ class Distances(Protocol):
 
     @property
     def count(self) -> int:
-        """How many candidates there are."""
+        """Number of candidates."""
 
     @property
     def reach(self) -> int:
-        """The most that one record can pay."""
+        """Largest payment of one record."""
 
     def parts(self, chunk: Chunk) -> list[slice]:
         """The chunk cut into parts of a size that fits the processor's cache."""
 
     def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
-        """What the records of a part pay, and how many records each row stands for."""
+        """The payments of the records of a part, and how many records each row stands for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,7 @@ class CandidateDistances:
         return row_blocks(len(chunk), self.count + (0 if sp.issparse(chunk.rows) else self.view.width))
 
     def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
-        right = self.candidates.astype(np.float64)
-        squared = squared_distances(self.view.rows(chunk)[part], right)
+        squared = squared_distances(self.view.rows(chunk)[part], self.candidates)
         if self.objective == "medians":
             squared = integer_sqrt(squared.astype(np.int64)).astype(np.float64)
         return squared, np.ones(len(squared), dtype=np.int64)
@@ -115,7 +114,7 @@ class SiteDistances(View):
             unit = EARTH_RADIUS_KM * math.pi / UNITS
             return cls(domain.fingerprint, points, "great-circle", UNITS, unit, tables)
         points = domain.encode_points(sites.numbers)
-        return cls(domain.fingerprint, points, "euclidean", _farthest(domain, points), 1.0)
+        return cls(domain.fingerprint, points, "euclidean", sites.reach(domain), 1.0)
 
     @property
     def count(self) -> int:
@@ -127,16 +126,20 @@ class SiteDistances(View):
             found: Integers = self.sites[rows]
             return found
         if self.metric == "great-circle":
-            return arc_steps(squared_chords(self._vectors(rows), self.sites))
-        return np.minimum(integer_sqrt(squared_chords(rows, self.sites)), self.reach)
+            rows = self._vectors(rows)
+        return np.minimum(self._steps(squared_distances(rows, self.sites)), self.reach)
 
     def between(self, some: Integers) -> Integers:
         """Distances of some of the sites to every site, in steps."""
         if self.metric == "matrix":
             found: Integers = self.sites[some]
             return found
-        squared = squared_chords(self.sites[some], self.sites)
-        return arc_steps(squared) if self.metric == "great-circle" else integer_sqrt(squared)
+        return self._steps(squared_distances(self.sites[some], self.sites))
+
+    def _steps(self, squared: Floats) -> Integers:
+        """Squared lengths in the space of `sites` as distances in steps."""
+        exact = squared.astype(np.int64)
+        return arc_steps(exact) if self.metric == "great-circle" else integer_sqrt(exact)
 
     def positions(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Integer vectors of encoded records, in the space of `sites`; not for a matrix."""
@@ -145,13 +148,13 @@ class SiteDistances(View):
     def squared_limit(self, steps: int) -> int:
         """The largest squared length, in that space, of a distance of at most this many steps."""
         if steps >= self.reach:
-            return 1 << 52  # beyond every squared length there is
+            return 1 << 52  # larger than any squared length
         if self.metric == "great-circle":
             return int(ARC_EDGES[steps + 1]) - 1
         return (steps + 1) ** 2 - 1
 
     def weighted(self, chunk: Chunk) -> tuple[npt.NDArray[Any], Integers]:
-        """Encoded records to ask distances of, and how many records of the chunk each stands for."""
+        """Encoded records to compute distances of, and how many records of the chunk each stands for."""
         rows = np.asarray(chunk.rows)
         if self.metric == "matrix":
             return np.arange(self.count), np.bincount(rows, minlength=self.count).astype(np.int64)
@@ -175,14 +178,3 @@ class SiteDistances(View):
             self.tables[2][longitude],
             self.tables[3][longitude],
         )
-
-
-def _farthest(domain: Dense, points: Integers) -> int:
-    """How far a record inside the bounds can lie from a site, in whole encoded units."""
-    if domain.bounds_units is None:
-        longest = float(np.sqrt((points.astype(np.float64) ** 2).sum(axis=1)).max()) + UNITS
-    else:
-        low, high = domain.bounds_units
-        away = np.maximum(np.abs(points - low), np.abs(points - high))
-        longest = float(np.sqrt((away**2).sum(axis=1)).max())
-    return math.ceil(min(longest, 2.0 * UNITS + 2 * math.sqrt(domain.dimension)))

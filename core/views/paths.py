@@ -1,7 +1,5 @@
 """Paths of rows through a fixed sequence of halvings of a box."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +12,11 @@ from core.arrays import Integers, Labels
 from core.data import Chunk
 from core.kernels.rows import row_blocks
 from core.kernels.threads import share_blocks
-from core.views.base import RowView, View
-from core.views.cache import CACHE
+from core.views.base import DerivedView, RowView
 
 
 @dataclass(frozen=True, eq=False)
-class PathCodes(View):
+class PathCodes(DerivedView):
     """The path of each row through a fixed sequence of halvings of a box, as one integer.
 
     `axes[i]` is the axis that the i-th halving cuts; a row outside the box follows the nearest side.
@@ -39,16 +36,8 @@ class PathCodes(View):
             if width < 1 or int(width) % (1 << self.axes.count(axis)):
                 raise ValueError("the width of an axis must be a multiple of its number of cells")
 
-    @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
-
     def codes(self, chunk: Chunk) -> Labels:
-        def make() -> Labels:
-            return self._paths(np.asarray(self.base.rows(chunk)))
-
-        derived: Labels = CACHE.get(self.digest, chunk.key, make, lambda codes: codes.nbytes)
-        return derived
+        return self.cached(chunk, lambda: self._paths(np.asarray(self.base.rows(chunk))))
 
     def _paths(self, rows: npt.NDArray[Any]) -> Labels:
         """Each axis adds its own bits, looked up by the coordinate, whose range is known."""

@@ -11,8 +11,7 @@ from core.arrays import Integers, Rows
 from core.data import UNITS, Chunk, Dense, Domain, Sparse
 from core.kernels.clipping import top_entries
 from core.kernels.geometry import project
-from core.views.base import RowView
-from core.views.cache import CACHE
+from core.views.base import DerivedView, RowView
 
 #: Parameters beyond this would leave the range in which the kernels are exact.
 LARGEST_COORDINATE = 1 << 17
@@ -49,7 +48,7 @@ def checked_points(values: npt.ArrayLike, width: int, what: str) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Projected(RowView):
+class Projected(DerivedView, RowView):
     """(rows - centre) @ matrix / 2^15, truncated towards zero and clipped to `radius`."""
 
     base: RowView
@@ -68,23 +67,17 @@ class Projected(RowView):
             object.__setattr__(self, "centre", checked_points(self.centre, self.base.width, "centre"))
 
     @property
-    def domain(self) -> str:  # type: ignore[override]  # a field where it is the root, derived elsewhere
-        return self.base.domain
-
-    @property
     def width(self) -> int:  # type: ignore[override]  # as above
         return int(self.matrix.shape[1])
 
     def rows(self, chunk: Chunk) -> Rows:
-        def make() -> Rows:
-            return project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
-
-        derived: Rows = CACHE.get(self.digest, chunk.key, make, lambda rows: rows.nbytes)
-        return derived
+        return self.cached(
+            chunk, lambda: project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class TopEntries(RowView):
+class TopEntries(DerivedView, RowView):
     """Sparse rows cut to their `entries` largest magnitudes (ties to the left), each clipped to `largest`."""
 
     base: RowView
@@ -94,10 +87,6 @@ class TopEntries(RowView):
     def __post_init__(self) -> None:
         if self.entries < 1 or not 1 <= self.largest <= UNITS:
             raise ValueError("at least one entry is kept, clipped to between 1 and the radius of the domain")
-
-    @property
-    def domain(self) -> str:  # type: ignore[override]  # derived from the root
-        return self.base.domain
 
     @property
     def width(self) -> int:  # type: ignore[override]  # as above

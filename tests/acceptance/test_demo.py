@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.support.processes import ROOT, server
+from benchmarks.harness.processes import ROOT, server
 
 
 def demo(folder: Path, *options: str, **settings: str) -> subprocess.Popen[str]:

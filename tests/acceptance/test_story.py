@@ -12,14 +12,14 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import migrations
+from benchmarks.harness.postgres import Server
+from benchmarks.harness.processes import RunningService, server
 from core.algorithms import registry
 from core.data import ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget
-from service.db import Database
+from service.operations.database import Database
 from tests.support.databases import KINDS
-from tests.support.postgres import Server
-from tests.support.processes import RunningService, server
 
 #: Jobs on each side of the comparison with `core`, and the false-alarm rate of the test.
 JOBS = 40

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness.processes import RunningService, server
 from tests.markdown import fences
-from tests.support.processes import RunningService, server
 
 
 def paste(service: RunningService, key: str, command: str) -> Any:

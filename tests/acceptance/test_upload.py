@@ -15,11 +15,11 @@ import psutil
 import pytest
 from sqlalchemy import func, select
 
-from service.db import Database
-from service.tables import Dataset, DatasetChunk
+from benchmarks.harness.postgres import Server
+from benchmarks.harness.processes import RemotePerson, RunningService, server
+from service.operations.database import Database
+from service.operations.tables import Dataset, DatasetChunk
 from tests.support.databases import KINDS
-from tests.support.postgres import Server
-from tests.support.processes import RemotePerson, RunningService, server
 
 ROWS = int(os.environ.get("UPLOAD_ROWS", "50000"))
 COLUMNS = 20

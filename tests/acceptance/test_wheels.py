@@ -20,12 +20,12 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from benchmarks.harness.postgres import Server
+from benchmarks.harness.processes import RunningService, server
 from tests.acceptance.test_story import tell_the_story
 from tests.markdown import ROOT, fences
-from tests.support.console import chromium
+from tests.support.browser import chromium
 from tests.support.environments import Environment, install
-from tests.support.postgres import Server
-from tests.support.processes import RunningService, server
 from tests.test_tidy import files
 
 SERVER, CLIENT = "cairn_dp", "cairn_client"

@@ -101,7 +101,7 @@ _QUICK = {
 
 def forget() -> None:
     clear_cache()
-    _states._held.clear()
+    _states._states.clear()
     _states._bytes = 0
 
 

@@ -39,9 +39,9 @@ class Kinds:
         if name not in self._patterns:
             found = []
             for chunk in self.chunks:
-                tally = family.tally(level)
-                tally.change(family.parts(chunk, level, np.zeros(1, dtype=np.int64)), 1)
-                indices, counts = tally.held()
+                counts_of_sets = family.set_counts(level)
+                counts_of_sets.change(family.parts(chunk, level, np.zeros(1, dtype=np.int64)), 1)
+                indices, counts = counts_of_sets.listed()
                 found.append(indices[counts > 0])
             self._patterns = {name: Patterns.of(found, family.size(level)), **self._latest()}
         return self._patterns[name]

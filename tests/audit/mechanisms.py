@@ -129,7 +129,7 @@ def _coverage(mechanism: CoverageChoice, rounds: int, site: int, count: int) -> 
     places = Ids(count=count, size=10)
     matrix = 1.0 - np.eye(count)
     matrix[0, 1:] = matrix[1:, 0] = 2.0
-    sites = SiteDistances.of(places, Sites("distances", "matrix", matrix))
+    sites = SiteDistances.of(places, Sites("matrix", matrix))
     cover = CoverageLoop(SiteBalls(sites, (UNITS // 2 + 1,)), (rounds,))
     neighbours = Neighbours(
         ArraySource(places, np.zeros(0, dtype=np.int64)), ArraySource(places, np.array([site]))

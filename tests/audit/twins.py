@@ -102,10 +102,10 @@ def fresh_coins(probe: Any, step_name: str, mechanism: CoverageChoice, cover: Co
     for level in cover.schedule:
         coins = Coins(sampler.random_bytes(32), mechanism.keep)
         state = LoopRound(cover, coins, tuple(picks))
-        tally = cover.family.tally(level)
+        counts_of_sets = cover.family.set_counts(level)
         for loader in probe._source.loaders():
             chunk = loader()
-            tally.change(cover.family.parts(chunk, level, state._state(chunk).alive), 1)
-        picks.append(mechanism.pick(*tally.held(), cover.family.size(level)))
+            counts_of_sets.change(cover.family.parts(chunk, level, state._state(chunk).alive), 1)
+        picks.append(mechanism.pick(*counts_of_sets.listed(), cover.family.size(level)))
         probe._publish(step_name, np.array(picks[-1:], dtype=np.int64))
     return np.array(picks, dtype=np.int64)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from service.logs import configure
+from service.operations.logs import configure
 from tests.chaos import deaths, races, statements
 from tests.chaos.stage import Stage, Tally
 

@@ -23,12 +23,12 @@ from typing import Any
 from sqlalchemy import make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from service import faults
-from service.db import Database
-from service.settings import Settings
-from service.tables import Dataset, Job
-from service.ticks import Progress
-from service.worker import Heartbeat, Worker
+from service.jobs.release import Progress
+from service.jobs.worker import Heartbeat, Worker
+from service.operations import faults
+from service.operations.database import Database
+from service.operations.settings import Settings
+from service.operations.tables import Dataset, Job
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Apis
 from tests.chaos.scene import DELTA, Scene

@@ -8,9 +8,9 @@ from collections import defaultdict
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from service import replay
-from service.db import Database
-from service.tables import Account, Dataset, DatasetChunk, Job, LedgerEntry, Result
+from service.ledger import verification
+from service.operations.database import Database
+from service.operations.tables import Account, Dataset, DatasetChunk, Job, LedgerEntry, Result
 
 __all__ = ["faults", "unfinished"]
 
@@ -43,7 +43,9 @@ def _books(session: Session) -> list[str]:
     """The chain verifies, and balances equal its replay."""
     found = []
     for dataset_id in session.scalars(select(Dataset.id)):
-        found += [f"dataset {dataset_id}: {fault}" for fault in replay.verify(session, dataset_id).faults]
+        found += [
+            f"dataset {dataset_id}: {fault}" for fault in verification.verify(session, dataset_id).faults
+        ]
     return found
 
 

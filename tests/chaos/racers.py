@@ -14,13 +14,14 @@ from typing import Any
 
 import uvicorn
 
-from service import faults, queue
-from service.api.app import create_app
-from service.clock import SystemClock
-from service.db import Database
-from service.queue import Claim
-from service.settings import Settings
-from service.worker import Worker
+from service.app import create_app
+from service.jobs import queue
+from service.jobs.queue import Claim
+from service.jobs.worker import Worker
+from service.operations import faults
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.settings import Settings
 from tests.chaos.scene import Scene
 from tests.chaos.stage import LaterClock, fork
 

@@ -18,14 +18,17 @@ from typing import Any
 from sqlalchemy import func, select
 
 from core.privacy import EPSILON_UNIT, RHO_UNIT, Budget, rho_to_epsilon
-from service import accounting, auth, datasets, grants, ledger
-from service.amounts import Cost
-from service.clock import SystemClock
-from service.tables import Dataset, Job, LedgerEntry
+from service import ledger
+from service.datasets import grants, lifecycle
+from service.ledger import accountants
+from service.ledger.units import Cost
+from service.operations.clock import SystemClock
+from service.operations.tables import Dataset, Job, LedgerEntry
+from service.people import principals
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Answer, Apis, Clients, Racer, Request
 from tests.chaos.scene import DELTA, Scene, plan
-from tests.chaos.stage import SetCounts, Stage
+from tests.chaos.stage import Stage, Tally
 from tests.support.service import table
 
 __all__ = ["CONTESTS", "race"]
@@ -40,7 +43,7 @@ _CSV = table(60)
 class Course:
     """One database, its API processes, clients and workers, and the dataset that is raced for."""
 
-    def __init__(self, stage: Stage, scene: Scene, clients: Clients, racers: list[Racer], tally: SetCounts):
+    def __init__(self, stage: Stage, scene: Scene, clients: Clients, racers: list[Racer], tally: Tally):
         self.stage, self.scene, self.clients, self.racers, self.tally = stage, scene, clients, racers, tally
         self.accountant = "sum"
         self.dataset = self.rich = ""
@@ -62,7 +65,7 @@ class Course:
 
     @property
     def cost(self) -> Cost:
-        return accounting.cost_of(self.accountant, plan(EPSILON))
+        return accountants.cost_of(self.accountant, plan(EPSILON))
 
     def allow(self, fits: int, *, of_cap: bool = False) -> None:
         """Leave room for so many jobs of ada's: in the dataset, or in her cap with more in the dataset."""
@@ -70,7 +73,7 @@ class Course:
         with self.scene.database.write() as session:
             dataset = session.get_one(Dataset, self.dataset_id)
             held = ledger.balance(ledger.find(session, dataset.id))
-            person = auth.principal_named(session, self.scene.ada.name)
+            person = principals.find(session, self.scene.ada.name)
             grant = grants._find(session, dataset, person)
             assert grant is not None
             own = ledger.balance(ledger.find(session, dataset.id, grant.id))
@@ -81,7 +84,7 @@ class Course:
             ]
             cap, whole = budgets if of_cap else budgets[::-1]
             if whole.epsilon_units > dataset.epsilon_units:
-                datasets.raise_budget(session, dataset, whole, actor="c", at=now)
+                lifecycle.raise_budget(session, dataset, whole, actor="c", at=now)
             grants.grant(session, dataset, person, cap, actor="c", at=now)
 
     def _budget(self, loss: int) -> Budget:
@@ -91,7 +94,7 @@ class Course:
         if self.accountant == "sum":
             return Budget(max(loss, step), delta_units)
         steps = math.ceil(rho_to_epsilon(loss / RHO_UNIT, 0.005) * 10**6)
-        while accounting.total_of(self.accountant, steps * step, delta_units).loss < loss:
+        while accountants.total_of(self.accountant, steps * step, delta_units).loss < loss:
             steps += 1
         return Budget(steps * step, delta_units)
 
@@ -99,7 +102,7 @@ class Course:
         """How many jobs of ada's fit now."""
         with self.scene.database.read() as session:
             dataset = session.get_one(Dataset, self.dataset_id)
-            person = auth.principal_named(session, self.scene.ada.name)
+            person = principals.find(session, self.scene.ada.name)
             grant = next(
                 row for row, who in grants.page(session, dataset, after="", limit=None) if who.id == person.id
             )
@@ -328,7 +331,7 @@ CONTESTS: dict[str, tuple[Contest, int]] = {
 _LARGE = {"the last of the budget": 64, "the same idempotency key": 50, "the last of a cap": 64}
 
 
-def race(stage: Stage, tally: SetCounts, *, accountant: str, contests: int, large_every: int = 10) -> None:
+def race(stage: Stage, tally: Tally, *, accountant: str, contests: int, large_every: int = 10) -> None:
     """So many contests against two API processes, one in ten of them a large one."""
     scene = Scene(stage.database(), stage.folder, max_queued_jobs=10**6)
     scene.database.dispose()

@@ -14,16 +14,18 @@ from core.algorithms import registry
 from core.data import Dense, Domain
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
-from service import auth, datasets, grants, submissions
-from service.auth import Caller
-from service.clock import SystemClock
-from service.db import Database
-from service.schemas.common import BudgetBody
-from service.schemas.data import Bounds, Box, DatasetBody
-from service.schemas.work import JobBody
-from service.settings import Settings
-from service.tables import Dataset
-from service.uploads.chunks import StoredChunk
+from service.datasets import access, grants, lifecycle
+from service.datasets.ingest.chunks import StoredChunk
+from service.datasets.wire import Bounds, Box, DatasetBody
+from service.http.wire import BudgetBody
+from service.jobs import submit
+from service.jobs.wire import JobBody
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.settings import Settings
+from service.operations.tables import Dataset
+from service.people import keys, principals
+from service.people.authentication import Caller
 
 __all__ = ["DELTA", "DOMAIN", "Scene", "body", "chunks", "plan"]
 
@@ -31,7 +33,7 @@ DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
 #: The delta of every job: small enough that the budgets' deltas never run out before their epsilons.
 DELTA = "0.0000001"
 _numbers = itertools.count()
-LIMITS = submissions.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
+LIMITS = submit.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
 
 
 @cache
@@ -68,10 +70,10 @@ class Scene:
         now = SystemClock().now()
         with self.database.write() as session:
             people = [
-                auth.create_principal(session, f"{name}-{_unique()}", role, by=None, at=now)
+                principals.create(session, f"{name}-{_unique()}", role, by=None, at=now)
                 for name, role in (("carla", "curator"), ("ada", "analyst"), ("ben", "analyst"))
             ]
-            self.keys = [auth.issue_key(session, each, by="test", at=now).text for each in people]
+            self.keys = [keys.issue(session, each, by="test", at=now).text for each in people]
         self.carla, self.ada, self.ben = (Caller(each.id, each.name, each.role) for each in people)
         self.analysts = (self.ada, self.ben)
 
@@ -101,17 +103,17 @@ class Scene:
             release_ticks=False,
         )
         with self.database.write() as session:
-            made = datasets.create(session, facts, owner=self.carla, at=now)
+            made = lifecycle.create(session, facts, owner=self.carla, at=now)
             if seal:
                 self.seal(session, made, at=now)
             for analyst, cap in zip(self.analysts, caps, strict=False):
-                person = auth.principal_named(session, analyst.name)
+                person = principals.find(session, analyst.name)
                 grants.grant(session, made, person, Budget.of(cap, delta), actor="carla", at=now)
         return name
 
     def seal(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
         """Upload a few rows."""
-        stored = chunks(datasets.domain_of(dataset))
+        stored = chunks(access.domain_of(dataset))
         report = {
             "format": "csv",
             "rows": sum(each.rows for each in stored),
@@ -124,17 +126,19 @@ class Scene:
             "sha256": "0" * 64,
             "warnings": [],
         }
-        datasets.seal(session, dataset.id, stored, lambda: report, actor="carla", at=at)
+        lifecycle.seal(session, dataset.id, stored, report, actor="carla", at=at)
 
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any
-    ) -> submissions.Submission:
+    ) -> submit.Submission:
         """Submit a small job inside a write session."""
         now = options.pop("at", None) or SystemClock().now()
         key = options.pop("key", None)
         request = body(dataset, epsilon, **options)
-        return submissions.submit(
-            session, who or self.ada, request, plan(epsilon), key=key, limits=LIMITS, now=now
+        caller = who or self.ada
+        _, grant = access.find_granted(session, dataset, caller)
+        return submit.reserve_and_enqueue(
+            session, caller, request, grant, plan(epsilon), key=key, limits=LIMITS, now=now
         )
 
     def queued(self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None) -> str:

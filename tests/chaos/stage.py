@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import migrations
-from service.clock import SystemClock
-from service.db import Database
-from service.rows import close_databases
-from service.settings import Settings
-from service.worker import Worker
+from benchmarks.harness.postgres import Server
+from service.jobs.rows import close_databases
+from service.jobs.worker import Worker
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.settings import Settings
 from tests.chaos.invariants import faults, unfinished
-from tests.support.postgres import Server
 
 __all__ = ["LaterClock", "Stage", "Tally", "await_stop", "drain", "fork", "reap"]
 

@@ -17,13 +17,16 @@ from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service import auth, datasets, errors, grants, queue
-from service.clock import SystemClock
-from service.db import Database
-from service.queue import Claim
-from service.tables import Dataset, Job
+from service import errors
+from service.datasets import grants, lifecycle
+from service.jobs import queue
+from service.jobs.queue import Claim
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.operations.tables import Dataset, Job
+from service.people import principals
 from tests.chaos.scene import Scene
-from tests.chaos.stage import SetCounts, Stage, drain, fork, reap
+from tests.chaos.stage import Stage, Tally, drain, fork, reap
 
 __all__ = ["ACTS", "kill_at_every_statement"]
 
@@ -45,7 +48,7 @@ class Given:
         return session.scalars(select(Dataset).where(Dataset.name == self.dataset)).one()
 
     def analyst(self, session: Session) -> Any:
-        return auth.principal_named(session, self.scene.ada.name)
+        return principals.find(session, self.scene.ada.name)
 
 
 Act = Callable[[Session, Given], object]
@@ -61,16 +64,16 @@ def _cancel(session: Session, given: Given) -> None:
 
 
 def _claim(session: Session, given: Given) -> None:
-    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: True)
+    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda *_: True)
 
 
 def _refuse_to_run(session: Session, given: Given) -> None:
-    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: False)
+    queue.claim(session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda *_: False)
 
 
 def _take_over(session: Session, given: Given) -> None:
     later = SystemClock().now() + 2 * LEASE
-    queue.claim(session, worker="w2", now=later, lease=LEASE, can_run=lambda _plan: True)
+    queue.claim(session, worker="w2", now=later, lease=LEASE, can_run=lambda *_: True)
 
 
 def _beat(session: Session, given: Given) -> None:
@@ -94,7 +97,7 @@ def _give_back(session: Session, given: Given) -> None:
 
 
 def _grant(session: Session, given: Given) -> None:
-    ben = auth.principal_named(session, given.scene.ben.name)
+    ben = principals.find(session, given.scene.ben.name)
     grants.grant(session, given.row(session), ben, Budget.of("1", "0.01"), actor="c", at=SystemClock().now())
 
 
@@ -112,11 +115,11 @@ def _revoke(session: Session, given: Given) -> None:
 
 def _raise(session: Session, given: Given) -> None:
     budget = Budget.of("2", "0.02")
-    datasets.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
+    lifecycle.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
 
 
 def _retire(session: Session, given: Given) -> None:
-    datasets.retire(session, given.row(session), actor="c", at=SystemClock().now())
+    lifecycle.retire(session, given.row(session), actor="c", at=SystemClock().now())
 
 
 def _upload(session: Session, given: Given) -> None:
@@ -147,7 +150,7 @@ ACTS: dict[str, tuple[Act, str]] = {
 
 
 def kill_at_every_statement(
-    stage: Stage, tally: SetCounts, *, accountant: str = "sum", acts: tuple[str, ...] = tuple(ACTS)
+    stage: Stage, tally: Tally, *, accountant: str = "sum", acts: tuple[str, ...] = tuple(ACTS)
 ) -> None:
     """Kill each act at each of its statements."""
     for name in acts:
@@ -183,7 +186,7 @@ def _prepare(scene: Scene, accountant: str, needs: str) -> Given:
     if needs == "claimed":
         with scene.database.write() as session:
             given.held = queue.claim(
-                session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda _plan: True
+                session, worker="w", now=SystemClock().now(), lease=LEASE, can_run=lambda *_: True
             )
     return given
 

@@ -24,9 +24,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service import accounting, auth, datasets, errors, grants, ledger, queue, replay
-from service.amounts import NOTHING, Cost
-from service.tables import Dataset, Grant, Job, Result
+from service import errors, ledger
+from service.datasets import grants, lifecycle
+from service.jobs import queue
+from service.ledger import accountants, verification
+from service.ledger.units import NOTHING, Cost
+from service.operations.tables import Dataset, Grant, Job, Result
+from service.people import principals
 from tests.chaos.scene import DELTA, Scene, plan
 from tests.support.service import START
 
@@ -120,7 +124,7 @@ class Books(RuleBasedStateMachine):
 
     def of(self, epsilon: str) -> Cost:
         budget = Budget.of(epsilon, BIG_DELTA)
-        return accounting.total_of(self.accountant, budget.epsilon_units, budget.delta_units)
+        return accountants.total_of(self.accountant, budget.epsilon_units, budget.delta_units)
 
     @contextlib.contextmanager
     def transaction(self, crash: bool) -> Iterator[Session]:
@@ -146,7 +150,7 @@ class Books(RuleBasedStateMachine):
         if self.state == "retired":
             refusal = errors.Retired
         with expected(refusal), self.transaction(crash) as session:
-            person = auth.principal_named(session, self.scene.analysts[who].name)
+            person = principals.find(session, self.scene.analysts[who].name)
             budget = Budget.of(cap, BIG_DELTA)
             grants.grant(session, self.dataset(session), person, budget, actor="carla", at=self.now)
         if refusal is None and not crash:
@@ -158,7 +162,7 @@ class Books(RuleBasedStateMachine):
     def revoke(self, who: int, crash: bool) -> None:
         standing = who in self.caps and who not in self.revoked
         with expected(None if standing else errors.NotFound), self.transaction(crash) as session:
-            person = auth.principal_named(session, self.scene.analysts[who].name)
+            person = principals.find(session, self.scene.analysts[who].name)
             grants.revoke(session, self.dataset(session), person, actor="carla", at=self.now)
         if standing and not crash:
             self.revoked.add(who)
@@ -173,7 +177,7 @@ class Books(RuleBasedStateMachine):
             refusal = errors.Retired
         with expected(refusal), self.transaction(crash) as session:
             budget = Budget.of(total, BIG_DELTA)
-            datasets.raise_budget(session, self.dataset(session), budget, actor="carla", at=self.now)
+            lifecycle.raise_budget(session, self.dataset(session), budget, actor="carla", at=self.now)
         if refusal is None and not crash:
             self.declared, self.whole.total = total, self.of(total)
 
@@ -183,7 +187,7 @@ class Books(RuleBasedStateMachine):
         if sure < 5:  # for good, so seldom
             return
         with self.transaction(crash) as session:
-            datasets.retire(session, self.dataset(session), actor="carla", at=self.now)
+            lifecycle.retire(session, self.dataset(session), actor="carla", at=self.now)
         if not crash:
             self.state = "retired"
             self.withdraw(None)
@@ -201,7 +205,7 @@ class Books(RuleBasedStateMachine):
         free = rehearsal == 6
         epsilon = "0.1" if free else epsilon
         text = f"{self.name}-{key}-{who}" if key > 3 else None
-        cost = NOTHING if free else accounting.cost_of(self.accountant, plan(epsilon))
+        cost = NOTHING if free else accountants.cost_of(self.accountant, plan(epsilon))
         earlier = self.keys.get(text or "")
         refusal: type[errors.ServiceError] | None = None
         if who not in self.caps or who in self.revoked:
@@ -260,7 +264,7 @@ class Books(RuleBasedStateMachine):
         held = None
         with self.transaction(crash) as session:
             held = queue.claim(
-                session, worker="w", now=self.now, lease=LEASE, can_run=lambda _plan: understood < 9
+                session, worker="w", now=self.now, lease=LEASE, can_run=lambda *_: understood < 9
             )
         job = next((job for job in self.jobs if self.may_be_claimed(job)), None)
         if crash or job is None:
@@ -340,7 +344,7 @@ class Books(RuleBasedStateMachine):
                 real = ledger.balance(ledger.find(session, self.dataset_id, grant_id))
                 assert real == ledger.Balance(model.total, model.reserved, model.spent)
                 assert (real.reserved + real.spent).fits(real.total)
-            assert replay.verify(session, self.dataset_id).faults == []
+            assert verification.verify(session, self.dataset_id).faults == []
             found = session.execute(select(Job.id, Job.state).where(Job.dataset_id == self.dataset_id))
             assert {row.id: row.state for row in found} == {job.id: job.state for job in self.jobs}
             query = select(Result.job_id).join(Job, Job.id == Result.job_id)
@@ -369,7 +373,7 @@ def expected(refusal: type[errors.ServiceError] | None) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("accountant", accounting.ACCOUNTANTS)
+@pytest.mark.parametrize("accountant", accountants.ACCOUNTANTS)
 def test_books_follow_the_model_in_any_order_of_events(
     database_url: str, accountant: str, tmp_path: Path
 ) -> None:
@@ -388,6 +392,6 @@ def test_books_follow_the_model_in_any_order_of_events(
 
 
 def test_a_job_of_the_model_costs_something_under_both_accountants() -> None:
-    for accountant in accounting.ACCOUNTANTS:
-        assert accounting.cost_of(accountant, plan("0.1")).loss > 0
+    for accountant in accountants.ACCOUNTANTS:
+        assert accountants.cost_of(accountant, plan("0.1")).loss > 0
     assert plan("0.1").budget == Budget.of("0.1", DELTA)

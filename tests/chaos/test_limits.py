@@ -6,8 +6,10 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 from core.plan import Work
-from service import errors, submissions
-from service.clock import SystemClock
+from service import errors
+from service.datasets import access
+from service.jobs import submit
+from service.operations.clock import SystemClock
 from tests.chaos.invariants import faults
 from tests.chaos.scene import Scene, body, plan
 
@@ -17,7 +19,7 @@ CLIENTS = 8
 def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
     """What came of submissions to as many datasets, released together."""
     names = [scene.dataset("sum", "1", caps=("1",)) for _ in range(CLIENTS)]
-    limits = submissions.Limits(Work(1e14, 2.0**40), limit, 10**9)
+    limits = submit.Limits(Work(1e14, 2.0**40), limit, 10**9)
     plan("0.1")
     barrier = Barrier(CLIENTS)
     outcomes: list[str] = []
@@ -27,8 +29,9 @@ def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
         try:
             with scene.database.write() as session:
                 now = SystemClock().now()
-                submissions.submit(
-                    session, scene.ada, body(name, "0.1"), plan("0.1"), key=key, limits=limits, now=now
+                _, grant = access.find_granted(session, name, scene.ada)
+                submit.reserve_and_enqueue(
+                    session, scene.ada, body(name, "0.1"), grant, plan("0.1"), key=key, limits=limits, now=now
                 )
             outcomes.append("accepted")
         except errors.ServiceError as refusal:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from service.db import Database
-from service.tables import Job, LedgerEntry, Result
+from benchmarks.harness.processes import ROOT, server
+from service.operations.database import Database
+from service.operations.tables import Job, LedgerEntry, Result
 from tests.chaos.invariants import faults
 from tests.chaos.scene import DELTA, Scene
 from tests.support.databases import KINDS
-from tests.support.processes import ROOT, server
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from cairn_client import (
 )
 from cairn_client.receipt import size_error
 from cairn_client.wire import JobFacts
+from tests.markdown import ROOT
 from tests.support.live import Live
 
 
@@ -100,7 +102,7 @@ def test_not_waiting_returns_the_job_at_once(live: Live) -> None:
 
 
 def test_waiting_too_long_says_how_to_come_back(queued: Job) -> None:
-    with pytest.raises(WaitTimeout, match="come back to it with"):
+    with pytest.raises(WaitTimeout, match="return to it with"):
         queued.wait(timeout=0, progress=False)
 
 
@@ -111,7 +113,7 @@ def test_stopping_while_waiting_leaves_the_job_and_says_how_to_come_back(queued:
 
     with pytest.raises(KeyboardInterrupt) as stopped:
         queued.wait(progress=stop)
-    assert "The job goes on: come back" in stopped.value.__notes__[0]
+    assert "The job keeps running: return" in stopped.value.__notes__[0]
     assert queued.refresh().state != "cancelled"
 
 
@@ -178,9 +180,54 @@ def test_an_analyst_cannot_do_what_curators_do(live: Live) -> None:
         live.analyst().principals()
 
 
-def test_lists_are_read_page_by_page(live: Live, finished: Job) -> None:
+def test_a_job_is_found_by_the_first_characters_of_its_id(live: Live, finished: Job) -> None:
+    client = live.analyst()
+    assert client.job(finished.id[:8]).id == finished.id
+    assert client.job(finished.id[:20].upper()).id == finished.id
+    with pytest.raises(NotFound, match="no job whose id begins with 'zzz'"):
+        client.job("zzz")
+
+
+def test_the_beginning_of_several_job_ids_is_ambiguous(live: Live) -> None:
+    visits = live.analyst().dataset("visits")
+    firsts = [job.id[0] for job in live.analyst().jobs()]
+    while len(firsts) == len(set(firsts)):  # ends: there are 16 characters to begin with
+        firsts.append(visits.submit(k=2, epsilon=1, algorithm="sulq", rehearsal=True).id[0])
+    shared = next(each for each in firsts if firsts.count(each) > 1)
+    with pytest.raises(ValueError, match=f"job ids begin with '{shared}': type more of it"):
+        live.analyst().job(shared)
+
+
+def test_a_plan_has_the_verdict_of_the_console(live: Live) -> None:
+    visits = live.analyst().dataset("visits")
+    sentences = (ROOT / "service/console/static/forecast.js").read_text()
+    verdicts = [visits.plan(k=3, epsilon=epsilon, delta=1e-6).verdict for epsilon in ("0.02", "0.1", "4")]
+    assert len(set(verdicts)) == 3
+    assert [each for each in verdicts if each not in sentences] == []
+
+
+def test_an_amount_is_rounded_for_people_and_exact_in_its_fields(finished: Job) -> None:
+    assert str(finished.facts.cost) == "epsilon 0.5, delta 1e-6"
+    assert finished.facts.cost.delta == Decimal("0.000001")
+
+
+def test_a_result_is_complete_after_its_client_is_closed(live: Live, tmp_path: Path) -> None:
+    with live.analyst() as client:
+        result = client.dataset("visits").cluster(k=2, epsilon=1, algorithm="sulq", rehearsal=True)
+    result.save(tmp_path / "result.json")
+    loaded = Result.load(tmp_path / "result.json")
+    assert is_whole(loaded.receipt)
+    assert np.array_equal(loaded.centres, result.centres)
+    rows = [[10.0, 9.0], [80.0, 19.5]]
+    assert loaded.predict(rows).tolist() == result.predict(rows).tolist()
+    assert loaded.plot() is not None
+
+
+def test_lists_are_read_page_by_page(live: Live, finished: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     client = live.analyst()
     everything = [job.id for job in client.jobs()]
+    monkeypatch.setattr("cairn_client.transport._PAGE", 1)
+    assert [job.id for job in client.jobs()] == everything
     assert finished.id in everything
     assert [job.id for job in client.jobs(limit=2)] == everything[:2]
     assert {algorithm.name for algorithm in client.algorithms()} >= {"summit", "sulq"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from cairn_client import (
@@ -42,6 +44,50 @@ def test_an_array_and_an_open_file_are_uploaded(live: Live, tmp_path: Path) -> N
         assert live.dataset(rows=None).upload(file).format == "npy"
 
 
+def test_a_data_frame_is_uploaded_with_its_types(live: Live) -> None:
+    owned = live.curator().create_dataset(
+        f"frame-{uuid.uuid4().hex[:8]}",
+        columns=["whole", "real", "flag"],
+        bounds=box([0, 0, 0], [9, 9, 1]),
+        size=3,
+        epsilon=1,
+        rows_per_person=2,
+        id_column="who",
+    )
+    frame = pandas.DataFrame(
+        {
+            "flag": [True, False, True],
+            "who": pandas.Categorical(["ada", "ada", "eve"]),
+            "note": ["a, b", 'say "x"', ""],
+            "real": np.array([0.1, 1e-7, 8.5], dtype=np.float32),
+            "whole": pandas.array([1, 2, 3], dtype="Int64"),
+        },
+        index=[7, 8, 9],
+    )
+    report = owned.upload(frame)
+    assert (report.rows, report.clipped_rows, report.ignored_columns) == (3, 0, ["note"])
+
+
+def test_a_missing_value_of_a_data_frame_is_named(live: Live) -> None:
+    frame = pandas.DataFrame({"a": pandas.array([1, None], dtype="Int64"), "b": [1.0, 2.0]})
+    with pytest.raises(BadRows, match="line 3: a is"):
+        live.dataset(rows=None).upload(frame)
+
+
+def test_a_list_of_rows_is_uploaded_and_what_is_no_table_is_refused(live: Live) -> None:
+    assert live.dataset(rows=None).upload([[1.0, 2.0], [3.0, 4.0]]).rows == 2
+    with pytest.raises(TypeError, match=r"upload takes a path, .* not this dict"):
+        live.dataset(rows=None).upload({"a": [1.0]})
+
+
+def test_sites_in_a_data_frame_are_read_by_column_name(live: Live) -> None:
+    owned = live.dataset()
+    swapped = pandas.DataFrame({"b": [1.0, 3.0], "a": [9.0, 9.5], "name": ["x", "y"]})
+    assert owned.put_sites("depots", swapped).width == 2  # as b, a they would lie outside the bounds
+    with pytest.raises(ValueError, match="lack the columns b"):
+        owned.put_sites("depots", swapped[["a"]])
+
+
 def test_bad_rows_are_named_and_nothing_is_stored(live: Live) -> None:
     owned = live.dataset(rows=None)
     with pytest.raises(BadRows, match="line 3") as refusal:
@@ -69,6 +115,26 @@ def test_grants_are_given_moved_and_withdrawn(live: Live) -> None:
     )
     owned.revoke("analyst")
     assert owned.grants()[0].revoked_at is not None
+
+
+def test_an_amount_that_is_not_named_keeps_its_value_in_a_grant(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    moved = owned.grant("analyst", epsilon="1.5").cap.declared
+    assert (moved.epsilon, moved.delta) == (Decimal("1.5"), Decimal("0.00005"))
+    moved = owned.grant("analyst", delta="0.00002").cap.declared
+    assert (moved.epsilon, moved.delta) == (Decimal("1.5"), Decimal("0.00002"))
+
+
+def test_a_new_grant_needs_an_epsilon_and_has_no_delta_unless_one_is_named(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    with pytest.raises(ValueError, match="a new grant needs an epsilon"):
+        owned.grant("analyst", delta="0.00001")
+    assert owned.grant("analyst", "0.5").cap.declared.delta == 0
+
+
+def test_raising_epsilon_leaves_delta_as_it_is(live: Live) -> None:
+    raised = live.dataset(epsilon="2").raise_budget("3").budget.declared
+    assert (raised.epsilon, raised.delta) == (3, Decimal("0.0001"))
 
 
 def test_a_budget_is_raised_and_never_lowered(live: Live) -> None:

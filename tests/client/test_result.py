@@ -49,7 +49,12 @@ def domain(**changes: Any) -> dict[str, Any]:
 
 
 def result(receipt: dict[str, Any] | None = None, **changes: Any) -> Result:
-    return Result(facts(**changes), lambda: receipt or domain())
+    return Result(facts(**changes), receipt or domain())
+
+
+def test_a_representation_has_numbers_for_people() -> None:
+    private = {"epsilon": "0.50", "delta": "0.000001", "unit": "record"}
+    assert repr(result(privacy=private)).endswith("2 columns of flowers, epsilon 0.5, delta 1e-6>")
 
 
 def test_centres_and_sizes_are_arrays() -> None:
@@ -63,6 +68,7 @@ def test_a_frame_has_the_columns_by_name_and_the_sizes() -> None:
     frame = result().frame()
     assert list(frame.columns) == ["a", "b", "size"]
     assert frame.index.name == "cluster"
+    assert frame.index.tolist() == [1, 2]
     assert frame["b"].tolist() == [10.0, 90.0]
 
 
@@ -121,12 +127,49 @@ def test_a_result_is_saved_and_read_back(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"centres.{kind}"
     result().save(path)
     if kind == "csv":
-        assert path.read_text().splitlines()[0] == "a,b,size"
-        assert np.loadtxt(path, delimiter=",", skiprows=1)[:, :2].tolist() == CENTRES
+        assert path.read_text() == "cluster,a,b,size\n1,1.0,10.0,30.5\n2,9.0,90.0,69.5\n"
     elif kind == "json":
         assert json.loads(path.read_text())["centres"] == CENTRES
     else:
         assert np.load(path).tolist() == CENTRES
+
+
+def counted(**changes: Any) -> dict[str, Any]:
+    """A receipt with sizes whose noise has a standard deviation of 2."""
+    step = {"statistic": "cluster-counts", "mechanism": {"kind": "gaussian", "mu": 0.5}}
+    return {**domain(**changes), "steps": [step]}
+
+
+def test_a_table_has_the_noise_of_the_sizes_where_it_is_known(tmp_path: Path) -> None:
+    found = result(counted())
+    assert found.frame()["size_noise"].tolist() == [2.0, 2.0]
+    found.save(tmp_path / "centres.csv")
+    assert (tmp_path / "centres.csv").read_text().splitlines()[:2] == [
+        "cluster,a,b,size,size_noise",
+        "1,1.0,10.0,30.5,2.0",
+    ]
+
+
+def test_a_saved_result_is_loaded_with_its_receipt(tmp_path: Path) -> None:
+    result(counted()).save(tmp_path / "result.json")
+    loaded = Result.load(tmp_path / "result.json")
+    assert loaded.facts == result().facts
+    assert loaded.size_error == 2.0
+    assert loaded.predict([[9.0, 45.0]]).tolist() == [1]
+
+
+def test_a_result_in_the_service_s_own_json_is_loaded_without_a_receipt(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(result().to_json()))
+    loaded = Result.load(str(tmp_path / "result.json"))
+    assert loaded.centres.tolist() == CENTRES
+    with pytest.raises(ValueError, match="no receipt"):
+        loaded.predict([[9.0, 45.0]])
+
+
+def test_a_file_that_holds_the_centres_alone_is_not_loaded(tmp_path: Path) -> None:
+    result().save(tmp_path / "centres.npy")
+    with pytest.raises(ValueError, match="hold the centres alone"):
+        Result.load(tmp_path / "centres.npy")
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
@@ -134,10 +177,14 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
         result().save(tmp_path / "centres.xls")
 
 
+def wide(width: int, **changes: Any) -> dict[str, Any]:
+    return counted(bounds={"box": {"low": [0.0] * width, "high": [1.0] * width}}, **changes)
+
+
 @pytest.mark.parametrize("width", [1, 2, 5, 30])
 def test_a_plot_is_drawn_for_any_number_of_columns(width: int, tmp_path: Path) -> None:
     centres = np.linspace(0, 1, 4 * width).reshape(4, width).tolist()
-    found = result(centres=centres, columns=None, sizes=[1.0, 2.0, -1.0, 4.0])
+    found = result(wide(width), centres=centres, columns=None, sizes=[1.0, 2.0, -1.0, 4.0])
     found.plot().savefig(tmp_path / "centres.png")
     assert (tmp_path / "centres.png").stat().st_size > 5000
 
@@ -146,12 +193,43 @@ def test_a_plot_without_sizes_is_drawn() -> None:
     assert len(result(sizes=None).plot().axes) == 1
 
 
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        domain(kind="sparse", radius=1.0, bounds=None),
+        domain(bounds={"ball": {"radius": 1.0, "centre": [0.0, 0.0, 0.0]}}, scaling="none"),
+    ],
+    ids=["sparse", "ball"],
+)
+def test_a_plot_is_drawn_for_bounds_other_than_a_box(receipt: dict[str, Any]) -> None:
+    found = result(receipt, centres=[[0.5, 0.0, 0.1], [0.0, 0.8, 0.0]], columns=["a", "b", "c"])
+    assert len(found.plot().axes) == 3
+
+
+def test_a_plot_numbers_the_clusters_from_1() -> None:
+    centres, profiles, sizes = (
+        result(wide(3), centres=[[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]], columns=None).plot().axes
+    )
+    assert [text.get_text() for text in centres.texts] == ["1", "2"]
+    assert profiles.get_images()[0].get_extent()[2:] == [2.5, 0.5]  # rows 1 and 2
+    assert [bar.get_x() + bar.get_width() / 2 for bar in sizes.patches] == [1, 2]
+
+
 def test_the_map_of_many_columns_keeps_the_distances_of_a_plane() -> None:
     plane = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
     turned = plane @ np.linalg.qr(np.arange(1.0, 9.0).reshape(4, 2))[0].T
-    flat, _ = map_of(turned, ["a", "b", "c", "d"])
+    flat, _ = map_of(result(wide(4, scaling="none"), centres=turned.tolist(), columns=None))
     distances = np.linalg.norm(flat[:, None] - flat[None], axis=2)
     assert distances == pytest.approx(np.linalg.norm(plane[:, None] - plane[None], axis=2))
+
+
+def test_no_column_swamps_the_others_in_the_map_for_its_unit() -> None:
+    """In widths of the columns the groups differ by age and height; in raw units, by income alone."""
+    receipt = domain(bounds={"box": {"low": [0, 0, 0], "high": [100, 2, 1_000_000]}})
+    centres = [[10.0, 0.2, 50_000.0], [90.0, 0.2, 51_000.0], [10.0, 1.2, 52_000.0], [90.0, 1.2, 53_000.0]]
+    flat, names = map_of(result(receipt, centres=centres, columns=["age", "height", "income"]))
+    assert all("income" not in name for name in names)
+    assert np.ptp(flat, axis=0) == pytest.approx([0.8, 0.5], rel=0.01)
 
 
 @pytest.mark.parametrize(("call", "library"), [("frame", "pandas"), ("plot", "matplotlib")])

@@ -14,28 +14,30 @@ from pydantic import BaseModel
 from cairn_client import errors, wire
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text, read, to_json
 from service import errors as service_errors
-from service.schemas import data, people, work
+from service.datasets import wire as datasets
+from service.jobs import wire as jobs
+from service.people import wire as people
 
 PAIRS: list[tuple[type, type[BaseModel]]] = [
-    (wire.Account, data.BudgetFacts),
-    (wire.AlgorithmFacts, work.AlgorithmFacts),
-    (wire.Amount, data.AmountFacts),
+    (wire.Account, datasets.BudgetFacts),
+    (wire.AlgorithmFacts, jobs.AlgorithmFacts),
+    (wire.Amount, datasets.AmountFacts),
     (wire.AuditEntry, people.AuditEntry),
-    (wire.DatasetFacts, data.DatasetFacts),
-    (wire.GrantFacts, data.GrantFacts),
-    (wire.JobFacts, work.JobFacts),
-    (wire.JobProgress, work.JobProgress),
+    (wire.DatasetFacts, datasets.DatasetFacts),
+    (wire.GrantFacts, datasets.GrantFacts),
+    (wire.JobFacts, jobs.JobFacts),
+    (wire.JobProgress, jobs.JobProgress),
     (wire.KeyFacts, people.KeyFacts),
-    (wire.LedgerRow, data.LedgerRow),
+    (wire.LedgerRow, datasets.LedgerRow),
     (wire.NewKey, people.NewKey),
     (wire.NewPrincipal, people.NewPrincipal),
-    (wire.PlanFacts, work.Quote),
+    (wire.PlanFacts, jobs.Quote),
     (wire.PrincipalFacts, people.PrincipalFacts),
-    (wire.ResultFacts, work.ResultFacts),
-    (wire.Retirement, data.Retirement),
-    (wire.SiteSetFacts, data.SiteSetFacts),
-    (wire.UploadReport, data.UploadReport),
-    (wire.VerifyReport, data.VerifyReport),
+    (wire.ResultFacts, jobs.ResultFacts),
+    (wire.Retirement, datasets.Retirement),
+    (wire.SiteSetFacts, datasets.SiteSetFacts),
+    (wire.UploadReport, datasets.UploadReport),
+    (wire.VerifyReport, datasets.VerifyReport),
     (wire.WhoAmI, people.WhoAmI),
 ]
 
@@ -94,9 +96,9 @@ def test_fields_of_a_newer_service_are_passed_over() -> None:
 
 
 def test_what_is_something_else_is_refused() -> None:
-    with pytest.raises(ValueError, match="no JobFacts"):
+    with pytest.raises(ValueError, match="not a JobFacts"):
         read(JobFacts, {"id": "x"})
-    with pytest.raises(ValueError, match="no DatasetFacts"):
+    with pytest.raises(ValueError, match="not a DatasetFacts"):
         read(DatasetFacts, ["a", "list"])
 
 
@@ -119,5 +121,5 @@ def test_a_number_is_sent_as_it_is_written(given_as: wire.Number, sent: str) -> 
 
 @pytest.mark.parametrize("wrong", [True, "much", float("nan"), "inf"])
 def test_what_is_no_amount_is_refused_before_it_is_sent(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="no amount"):
+    with pytest.raises(ValueError, match="not an amount"):
         amount_text(wrong)

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,18 @@ import pytest
 from distributed import Client, LocalCluster
 from sqlalchemy.engine import make_url
 
+from benchmarks.harness.postgres import Server
 from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service import executors, worker
-from service.db import Database
-from service.executors import ClusterExecutor, make_executor
-from service.rows import ChunkCache, DatabaseSource
-from service.settings import Settings
+from service.jobs import executors, worker
+from service.jobs.executors import ClusterExecutor, make_executor
+from service.jobs.rows import ChunkCache, DatabaseSource
+from service.operations.database import Database
+from service.operations.settings import Settings
 from tests.support.bits import inject_bytes
-from tests.support.postgres import Server
 from tests.support.service import House
 
 #: 2 columns of int16: 1024 rows in a chunk of the smallest size.
@@ -99,7 +99,7 @@ def test_a_cluster_gives_the_same_result_to_the_last_bit(
     inject_bytes(monkeypatch, 7)
     inline = outcome(source, algorithm, None)
     inject_bytes(monkeypatch, 7)
-    spread = outcome(source, algorithm, ClusterExecutor(cluster))
+    spread = outcome(source, algorithm, ClusterExecutor(cluster, sorted(cluster.nthreads()), 60))
     assert np.array_equal(inline.centres, spread.centres)
     assert inline.draws == spread.draws
 
@@ -113,7 +113,7 @@ def test_a_task_carries_neither_password_nor_folder(house: House, url: str) -> N
 
 
 def test_chunks_return_to_the_worker_that_has_them_cached(house: House, cluster: Client) -> None:
-    executor, loaders = ClusterExecutor(cluster), source_of(house).loaders()
+    executor, loaders = ClusterExecutor(cluster, sorted(cluster.nthreads()), 60), source_of(house).loaders()
 
     def homes() -> list[int]:
         asked = [executor.submit(lambda _: os.getpid(), loader) for loader in loaders]
@@ -164,13 +164,6 @@ def test_a_cluster_that_does_not_answer_leaves_the_work_to_the_job(monkeypatch: 
     monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
     with make_executor(Settings(cluster="tcp://127.0.0.1:1")) as executor:
         assert executor is None
-
-
-def test_a_task_that_the_cluster_gave_up_is_done_by_the_job() -> None:
-    lost: Future[int] = Future()
-    lost.cancel()
-    lost.set_running_or_notify_cancel()
-    assert executors._Insured(lost, pow, (2, 5)).result() == 32
 
 
 # --- the chunk cache ----------------------------------------------------------------------------------------

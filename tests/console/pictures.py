@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 import migrations
-from service.db import Database
+from service.operations.database import Database
 from tests.support.browser import chromium
 from tests.support.console import ROOT, Service
 

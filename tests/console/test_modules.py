@@ -53,10 +53,15 @@ def test_lengths_of_units_are_those_of_the_domain(tab: Tab, domain: Dense) -> No
     assert lengths == pytest.approx(domain.unit_lengths().tolist())
 
 
+def shown(plan: Plan) -> dict[str, Any]:
+    """A plan as quotes and receipts show it: with the whole domain."""
+    return {**plan.to_json(), "domain": plan.domain.to_json()}
+
+
 def receipt_with(mechanism: Any) -> Any:
     domain = Dense.box([0] * 5, [1] * 5, size=6000)
     steps = (Step("counts", mechanism, "cluster-counts"), Step("sums", mechanism, "residual-sums"))
-    return Plan("any", "means", 3, domain, Budget.of("100", "0.1"), steps).to_json()
+    return shown(Plan("any", "means", 3, domain, Budget.of("100", "0.1"), steps))
 
 
 RELEASED = {"centres": [[0.5] * 5] * 3, "sizes": [2000, 1000, -5], "details": {}}
@@ -84,14 +89,14 @@ def test_error_bars_follow_the_radii_that_clusters_were_clipped_to(tab: Tab) -> 
     domain = Dense.box([0, 0], [1, 10], size=10_000)
     plan = registry.plan(domain, Request(k=2, budget=Budget.of("1", "0.000001")))
     released = {"centres": [[0.2, 2], [0.8, 8]], "sizes": None, "details": {"clipping_radii": [1.0, 2.0]}}
-    found = call(page, "noise.js", "noise", plan.to_json(), released)
+    found = call(page, "noise.js", "noise", shown(plan), released)
     # The forecast is for a cluster of this size and any radius: both must tell the same noise.
     expected = np.array([1.0, 2.0]) * plan.forecast["noise_per_radius"]
     assert np.array(found["places"]) * max(found["lengths"]) == pytest.approx(expected)
 
 
 def quoted(plan: Plan, forecast: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"plan": plan.to_json(), "forecast": dict(plan.forecast) if forecast is None else forecast}
+    return {"plan": shown(plan), "forecast": dict(plan.forecast) if forecast is None else forecast}
 
 
 def test_a_forecast_shows_the_figures_of_the_service(tab: Tab) -> None:

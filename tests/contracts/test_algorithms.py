@@ -74,7 +74,7 @@ def test_a_plan_is_a_pure_function_of_public_numbers(
     )
     assert first.digest == second.digest
     assert first.composition.within(budget)
-    again = Plan.from_json(json.loads(json.dumps(first.to_json(), allow_nan=False)))
+    again = Plan.from_json(json.loads(json.dumps(first.to_json(), allow_nan=False)), domain)
     assert again.digest == first.digest
     assert again.composition == first.composition
 
@@ -129,6 +129,21 @@ def test_the_same_bits_give_the_same_release_under_any_chunking(
         releases.append(registry.run(plan, source_for(domain, 300, chunk_rows=chunk_rows)))
     assert np.array_equal(releases[0].centres, releases[1].centres)
     assert releases[0].draws == releases[1].draws
+
+
+@EVERY
+def test_a_result_states_the_size_of_its_noise(name: str, objective: str, kind: str, budget: Budget) -> None:
+    domain, algorithm = domain_for(kind), registry.get(name)
+    plan = registry.plan(domain, make_request(algorithm, domain, 3, objective, budget))
+    for count in (0, 300):
+        noise = registry.run(plan, source_for(domain, count)).noise
+        assert noise.size == plan.forecast.get("size_noise")
+        assert (noise.centres is not None) == ("noise_at_bounds" in plan.forecast)
+        if noise.centres is not None:
+            assert len(noise.centres) == 3
+            assert min(noise.centres) > 0
+            assert noise.columns is None or max(noise.columns) == 1
+        json.dumps(noise.to_json(), allow_nan=False)
 
 
 @EVERY

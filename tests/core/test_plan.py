@@ -41,7 +41,7 @@ def test_a_receipt_recomputes_to_the_same_loss(
     steps = [Step(f"s{i}", mechanism, "count", repeats) for i, (mechanism, repeats) in enumerate(parts)]
     plan = make_plan(steps, Budget.of(1000, "0.001"), rows)
     receipt = json.loads(json.dumps(plan.to_json()))
-    again = Plan.from_json(receipt)
+    again = Plan.from_json(receipt, plan.domain)
     assert again.composition == plan.composition
     assert again.digest == plan.digest
     assert (again.rho_units, again.approximate_delta_units) == (plan.rho_units, plan.approximate_delta_units)
@@ -56,7 +56,7 @@ def test_composed_parts_never_exceed_the_whole_and_one_more_is_refused(
     kinds = {True: LaplaceNoise, False: GaussianNoise}
     steps = []
     for i, weight in enumerate(weights):
-        loss = shares.of(weight / sum(weights))
+        loss = shares.noise(weight / sum(weights))
         amount = loss.epsilon if isinstance(loss, Pure) else loss.mu
         steps.append(Step(f"s{i}", kinds[pure](amount), "count"))
     plan = make_plan(steps, budget, rows)
@@ -79,7 +79,7 @@ def test_rows_per_person_protects_that_many_rows_on_an_enumerable_instance() -> 
     """A noisy count, enumerated: neighbours that differ by one person's m rows stay within epsilon."""
     for rows, pure_epsilon in itertools.product((1, 2, 5), (0.5, 1.0)):
         budget = Budget.of(pure_epsilon)
-        loss = Shares(budget, rows).of(1.0)
+        loss = Shares(budget, rows).noise(1.0)
         assert isinstance(loss, Pure)
         plan = make_plan([Step("count", LaplaceNoise(loss.epsilon), "count")], budget, rows)
         mechanism = plan.step("count").mechanism

@@ -28,12 +28,12 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 import migrations
+from benchmarks.harness.postgres import Server
 from core.algorithms import registry
-from service.db import Database
+from service.operations.database import Database
 from tests.fuzz import bodies, files
 from tests.fuzz.judge import Judge
 from tests.fuzz.stage import TOKEN, Stage
-from tests.support.postgres import Server
 
 ROLES = ("nobody", "unknown", "revoked", "scraper", "ada", "ben", "dan", "carla", "cleo")
 #: What one request may take of this process, in seconds of its own time: more is a hang.

@@ -16,9 +16,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from service import auth
-from service.auth import Caller
-from service.tables import ApiKey, Base, DatasetChunk, Principal
+from service.operations.tables import ApiKey, Base, DatasetChunk, Principal
+from service.people import keys, principals
+from service.people.authentication import Caller
 from tests.support.service import House, Person
 
 #: The private number of records, and a value that stands in the rows.
@@ -67,15 +67,15 @@ class Stage(House):
         """A key that worked once."""
         now = self.clock.now()
         with self.database.write() as session:
-            carla = auth.principal_named(session, "carla")
+            carla = principals.find(session, "carla")
             by = Caller(carla.id, "carla", "curator")
-            person = auth.create_principal(session, f"former-{how}", "curator", by=by, at=now)
+            person = principals.create(session, f"former-{how}", "curator", by=by, at=now)
             lifetime = timedelta(seconds=60) if how == "expired" else None
-            issued = auth.issue_key(session, person, by="carla", at=now, lifetime=lifetime)
+            issued = keys.issue(session, person, by="carla", at=now, lifetime=lifetime)
             if how == "revoked":
-                auth.revoke_key(session, person, issued.row.handle, by="carla", at=now)
+                keys.revoke(session, person, issued.row.handle, by="carla", at=now)
             if how == "disabled":
-                auth.disable(session, person, by="carla", at=now)
+                principals.disable(session, person, by="carla", at=now)
         return issued.text
 
     def _datasets(self) -> None:

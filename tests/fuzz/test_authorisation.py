@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from httpx import Response
 
+from benchmarks.harness.postgres import Server
 from service import console
-from service.api.app import create_app
+from service.app import create_app
 from tests.fuzz.stage import MISSING_JOB, TOKEN, Stage
 from tests.support.databases import KINDS
-from tests.support.postgres import Server
 
 CURATORS, ANALYSTS = ("carla", "cleo"), ("ada", "ben", "dan")
 PEOPLE = (*CURATORS, *ANALYSTS)

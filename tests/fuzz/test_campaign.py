@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.harness.postgres import Server
 from tests.fuzz.campaign import ROLES, Campaign
 from tests.fuzz.judge import HEADERS, Judge
 from tests.fuzz.stage import RECORDS, VALUE, Stage
 from tests.support.databases import KINDS
-from tests.support.postgres import Server
 
 GOOD = {**HEADERS, "content-security-policy": "default-src 'none'", "content-type": "application/json"}
 SETTINGS: dict[str, Any] = {"max_upload_bytes": 8 << 20, "max_queued_jobs": 1000, "max_operations": 1e10}

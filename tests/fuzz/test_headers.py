@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import console
-from service.api.app import create_app
+from service.app import create_app
 from tests.fuzz.judge import HEADERS
 from tests.support.service import Browser, House
 
@@ -76,7 +76,7 @@ def test_mistake_of_the_service_carries_the_headers(
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("a value from a row")
 
-    monkeypatch.setattr("service.datasets.facts", fail)
+    monkeypatch.setattr("service.datasets.access.facts", fail)
     answer = shared_house.ada.get("/v1/datasets/flowers")
     assert answer.status_code == 500
     check(answer.headers)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from core.data import Dense
-from service.uploads.arrow_sizes import unpacked_sizes
-from service.uploads.batch import Wanted
-from service.uploads.columns import match_columns
-from service.uploads.encode import Upload, encode_upload
-from service.uploads.spool import Spool
+from service.datasets.ingest.arrow_sizes import unpacked_sizes
+from service.datasets.ingest.batch import Expected
+from service.datasets.ingest.columns import match_columns
+from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.spool import Spool
 from tests.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged
 from tests.support.service import House
 
@@ -78,20 +78,16 @@ def test_rows_after_a_bad_one_are_all_there(run: int) -> None:
     # The fast reader, given up at the bad row, goes on reading ahead for a while in a thread of its own.
     spool = Spool(None, 64 * MIB)
     spool.write(b"a,b,c\nx\n" + (b"1,2," + b"c" * 1020 + b"\n") * (4 * 1024))
-    spool.finish()
-    upload = Upload(spool, CSV, Wanted(DOMAIN), True, MIB, None, 64 * MIB)
-    chunks = upload.chunk_file()
-    encoded = encode_upload(upload, chunks)
-    assert (encoded.rows, encoded.bad.count) == (4 * 1024, 1)
-    chunks.close()
+    encoded = encode(Upload(spool, CSV, Expected(DOMAIN), True, MIB, 64 * MIB, None))
+    assert (encoded.chunk_file.rows, encoded.bad.count) == (4 * 1024, 1)
+    encoded.close()
     spool.close()
 
 
 def test_two_readers_of_one_file_do_not_move_each_other() -> None:
     spool = Spool(None, MIB)
     spool.write(b"0123456789")
-    spool.finish()
-    one, two = spool.view(), spool.view()
+    one, two = spool.open(), spool.open()
     assert one.read(4) == b"0123"
     assert two.read(2) == b"01"
     spool.close()
@@ -138,4 +134,4 @@ def test_many_columns_are_matched_in_one_go() -> None:
     # Counting each name among all of them took minutes.
     names = [f"c{place}" for place in range(100_000)]
     domain = Dense.box(0, 1, names, size=10)
-    assert match_columns(names, Wanted(domain)).positions[-1] == 99_999
+    assert match_columns(names, Expected(domain)).positions[-1] == 99_999

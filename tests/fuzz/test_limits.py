@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from service.api.shield import Pace
 from service.errors import InvalidRequest
-from service.settings import Settings
+from service.http.limits import Pace
+from service.operations.settings import Settings
 from tests.support.service import House
 
 
@@ -62,7 +62,7 @@ def pieces(sizes: list[int]) -> Any:
 
 def test_pace_is_lost_by_pausing_and_by_dripping(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("service.api.shield.time.monotonic", lambda: now)
+    monkeypatch.setattr("service.http.limits.time.monotonic", lambda: now)
     pace = Pace(Settings(body_idle_seconds=10, body_bytes_per_second=100))
 
     async def never() -> Any:

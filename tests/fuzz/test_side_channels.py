@@ -22,8 +22,9 @@ import pytest
 import scipy.sparse as sp
 
 from core.algorithms import registry
-from service import datasets, execution
-from service.tables import Dataset
+from service.datasets import access
+from service.jobs import execution
+from service.operations.tables import Dataset
 from tests.support.bits import inject_bytes
 from tests.support.service import House
 
@@ -199,7 +200,7 @@ def prepare(house: House, name: str, kind: str, count: int) -> None:
 def request_for(house: House, dataset: str, algorithm: str, objective: str) -> dict[str, Any]:
     with house.database.read() as session:
         found = session.query(Dataset).filter_by(name=dataset).one()
-        domain = datasets.domain_of(found)
+        domain = access.domain_of(found)
     options = registry.get(algorithm).example_options(domain)
     return {"algorithm": algorithm, "objective": objective, "k": 3, "epsilon": "1", "options": options}
 
@@ -225,13 +226,13 @@ def test_only_released_values_tell_neighbours_apart(
 
 def test_comparison_would_notice_the_number_of_records(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
-    real = datasets.warnings
+    real = access.warnings
     for side, count in (("left-", 300), ("right", 301)):
         prepare(house, f"leaky-{side}", "dense", count)
         watcher = Watcher(house, f"leaky-{side}")
         with monkeypatch.context() as patched:
             patched.setattr(
-                datasets,
+                access,
                 "warnings",
                 lambda dataset, domain: [*real(dataset, domain), str(dataset.upload["rows"])],
             )

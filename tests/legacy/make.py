@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from sqlalchemy import create_engine, text
 
 import migrations
+from benchmarks.harness.postgres import Server
 from tests.legacy.snapshot import Stored, folders
-from tests.support.postgres import Server
 from tests.support.service import House, Person, table
 
 TEN = {"epsilon": "10", "delta": "0.00001"}

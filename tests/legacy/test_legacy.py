@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 import migrations
+from benchmarks.harness.postgres import Server
 from tests.legacy.snapshot import KINDS, Stored, folders, lost, snapshot
-from tests.support.postgres import Server
 from tests.support.service import House
 
 #: False once the format of plans has been raised: queued jobs of the old format then end void.
-OLD_PLANS_RUN = True
+OLD_PLANS_RUN = False
 
 
 @pytest.fixture(params=product(folders(), KINDS), ids="-".join)

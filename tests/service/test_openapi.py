@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from service.api.pages import example_of
+from service.datasets.wire import DatasetBody
+from service.http.pages import example_of
+from service.http.wire import BudgetBody
+from service.jobs.wire import JobBody, PlanBody
+from service.people.wire import KeyBody, PrincipalBody
 from tests.support.service import House
 
 ROOT = Path(__file__).parent.parent.parent
@@ -41,16 +45,7 @@ def test_every_call_has_examples_of_body_and_answer(shared_house: House) -> None
 
 
 def test_examples_of_bodies_are_accepted_by_their_schemas(shared_house: House) -> None:
-    from service.schemas import common, data, people, work
-
-    for model in (
-        data.DatasetBody,
-        common.BudgetBody,
-        people.PrincipalBody,
-        people.KeyBody,
-        work.PlanBody,
-        work.JobBody,
-    ):
+    for model in (DatasetBody, BudgetBody, PrincipalBody, KeyBody, PlanBody, JobBody):
         extra: Any = model.model_config["json_schema_extra"]
         for each in extra["examples"]:
             model.model_validate(each)
@@ -97,8 +92,8 @@ def test_pages_name_no_other_host_and_run_no_script(shared_house: House) -> None
 
 def test_api_process_imports_neither_execution_nor_rows() -> None:
     program = (
-        "import sys, service.cli, service.api.app\n"
-        "loaded = {'service.execution', 'service.rows', 'service.worker'} & set(sys.modules)\n"
+        "import sys, service.cli, service.app\n"
+        "loaded = {'service.jobs.execution', 'service.jobs.rows', 'service.jobs.worker'} & set(sys.modules)\n"
         "sys.exit(', '.join(loaded) or 0)"
     )
     done = subprocess.run(

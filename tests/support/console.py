@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import psutil
 
-from service import auth
-from service.clock import SystemClock
-from service.db import Database
+from service.operations.clock import SystemClock
+from service.operations.database import Database
+from service.people import keys, principals
 
 ROOT = Path(__file__).parent.parent.parent
 _PATIENCE = 120.0
@@ -157,8 +157,8 @@ def _first_curator(path: Path) -> str:
     database = Database(f"sqlite:///{path}")
     now = SystemClock().now()
     with database.write() as session:
-        curator = auth.create_principal(session, "carla", "curator", by=None, at=now)
-        key = auth.issue_key(session, curator, by="carla", at=now).text
+        curator = principals.create(session, "carla", "curator", by=None, at=now)
+        key = keys.issue(session, curator, by="carla", at=now).text
     database.dispose()
     return key
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import migrations
-from service.db import Database
-from tests.support.postgres import Server
+from benchmarks.harness.postgres import Server
+from service.operations.database import Database
 
 KINDS = ("sqlite", "postgresql")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.processes import server
 from cairn_client import Client, Dataset, box
-from tests.support.processes import server
 
 _ROWS = b"a,b\n" + b"\n".join(b"%d,%d" % (7 * i % 10, 3 * i % 4) for i in range(400)) + b"\n"
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from httpx import ASGITransport, AsyncClient, Response
 
-from service import auth
-from service.api.app import create_app
-from service.auth import Caller
-from service.db import Database
-from service.logs import configure
-from service.rows import close_databases
-from service.settings import Settings
-from service.worker import Worker
+from service.app import create_app
+from service.jobs.rows import close_databases
+from service.jobs.worker import Worker
+from service.operations.database import Database
+from service.operations.logs import configure
+from service.operations.settings import Settings
+from service.people import keys, principals
+from service.people.authentication import Caller
 
 START = datetime(2030, 1, 1, 9, 0, tzinfo=UTC)
 
@@ -98,15 +98,15 @@ class House:
     def _first_people(self) -> dict[str, str]:
         """The keys of the three, just created."""
         with self.database.write() as session:
-            carla = auth.create_principal(session, "carla", "curator", by=None, at=self.clock.now())
+            carla = principals.create(session, "carla", "curator", by=None, at=self.clock.now())
             by = Caller(carla.id, "carla", "curator")
             people = [carla]
             people += [
-                auth.create_principal(session, name, "analyst", by=by, at=self.clock.now())
+                principals.create(session, name, "analyst", by=by, at=self.clock.now())
                 for name in ("ada", "ben")
             ]
-            keys = [auth.issue_key(session, each, by="carla", at=self.clock.now()) for each in people]
-            return {each.name: key.text for each, key in zip(people, keys, strict=True)}
+            issued = [keys.issue(session, each, by="carla", at=self.clock.now()) for each in people]
+            return {each.name: key.text for each, key in zip(people, issued, strict=True)}
 
     def close(self) -> None:
         self.client.close()

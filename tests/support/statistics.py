@@ -11,6 +11,7 @@ from core.statistics import (
     ClusterCounts,
     Count,
     EntrySums,
+    FamilyCounts,
     GridCounts,
     GroupResidualSums,
     GroupSums,
@@ -111,10 +112,10 @@ def known_kinds() -> set[str]:
     module = __import__("core.statistics", fromlist=["__all__"])
     found = (getattr(module, name) for name in module.__all__)
     kinds = (s for s in found if isinstance(s, type) and isinstance(getattr(s, "kind", None), str))
-    return {s.kind for s in kinds if hasattr(s, "shape")}  # not those over families too large to list
+    return {s.kind for s in kinds if not issubclass(s, FamilyCounts)}
 
 
-SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]}, 1)
+SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]})
 BY_SITE = SiteCounts(SiteDistances.of(DENSE, SITES), np.array([0, 2]))
 STATISTICS = [
     *statistics(DENSE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from tests.support.postgres import Server, unprivileged_user
+from benchmarks.harness.postgres import Server, unprivileged_user
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""The commands of `cairn`, one module per kind of thing; `cairn_client.cli` puts them together."""
+"""The commands of `cairn`, one module per topic; `cairn_client.cli` puts them together."""

@@ -1,10 +1,10 @@
-"""Commands about money: budgets, grants, the ledger."""
+"""Commands for budgets, grants and the ledger."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +18,13 @@ from cairn_client.commands.common import (
     print_json,
     print_table,
 )
-from cairn_client.wire import to_json
+from cairn_client.formatting import shorten
+from cairn_client.wire import Amount, to_json
 
 __all__ = ["add_to"]
 
-Epsilon = Annotated[str, amount_option("Epsilon, such as 0.5.")]
-Delta = Annotated[str, amount_option("Delta, such as 1e-6; 0 for pure differential privacy.")]
+Analyst = Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")]
+_ACCOUNT = ["", "total", "spent", "reserved", "left"]
 
 
 def budget(
@@ -32,71 +33,78 @@ def budget(
     delta: Annotated[str | None, amount_option("Raise the total to this delta.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what is left of a dataset's budget and of your cap; the owner may raise the total."""
+    """Show what is left of a dataset's budget and of your cap. Its owner can raise the total."""
     with client() as signed_in:
         dataset = signed_in.dataset(name)
-        facts = dataset.facts
-        if epsilon is not None or delta is not None:
-            before = facts.budget.declared
-            facts = dataset.raise_budget(epsilon or before.epsilon, delta or before.delta)
+        raised = epsilon is not None or delta is not None
+        facts = dataset.raise_budget(epsilon, delta) if raised else dataset.facts
     if as_json:
         print_json({"budget": facts.budget, "cap": facts.cap})
         return
-    rows = account_rows("dataset", facts.budget) + account_rows("your cap", facts.cap)
-    columns = ["", "total", "spent", "reserved", "epsilon left", "delta left"]
-    if facts.accountant == "zcdp":
-        print_table([*columns, "rho left"], rows, "")
-    else:
-        print_table(columns, [row[:-1] for row in rows], "")
+    rows = account_rows("dataset", facts.budget)
+    if facts.cap is not None:
+        rows += account_rows("your cap", facts.cap)
+    print_table(["", *_ACCOUNT], rows, "")
 
 
 def grant(
     name: DatasetName,
-    analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")],
-    epsilon: Epsilon,
-    delta: Delta = "0",
+    analyst: Analyst,
+    epsilon: Annotated[str | None, amount_option("The most epsilon they may spend, such as 0.5.")] = None,
+    delta: Annotated[
+        str | None,
+        amount_option(
+            "The most delta they may spend, such as 1e-6; 0 allows pure differential privacy only."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let an analyst spend up to a cap, or move the cap; never below what they have used."""
+    """Set an analyst's cap, the most that they may spend.
+
+    It cannot be below what they have used. An amount that you leave out keeps its present value. A new grant
+    needs --epsilon; its delta is 0 unless you name one.
+    """
     with client() as signed_in:
-        made = signed_in.dataset(name).grant(analyst, epsilon, delta)
+        dataset = signed_in.dataset(name)
+        made = dataset.grant(analyst, epsilon, delta)
+        total = dataset.facts.budget.declared
+    cap = made.cap.declared
     if as_json:
         print_json(made)
     else:
-        typer.echo(f"{made.analyst} may spend {made.cap.declared} of {name}; {made.cap.remaining} is left.")
+        typer.echo(f"{made.analyst} may spend {cap} of {name}; {made.cap.remaining} is left.")
+    if cap.epsilon > total.epsilon or cap.delta > total.delta:
+        hint(f"Warning: this cap is above the dataset's total of {total}, which limits all jobs together.")
 
 
-def revoke(
-    name: DatasetName, analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")]
-) -> None:
-    """Withdraw an analyst's grant and queued jobs; what they spent stays spent."""
+def revoke(name: DatasetName, analyst: Analyst) -> None:
+    """Withdraw an analyst's grant. Their queued jobs are cancelled; what they spent stays spent."""
     with client() as signed_in:
         signed_in.dataset(name).revoke(analyst)
-    typer.echo(f"{analyst} may no longer use {name}.")
+    typer.echo(f"{analyst} can no longer use {name}.")
 
 
 def grants(name: DatasetName, as_json: Json = False) -> None:
-    """List who may use a dataset, and how far."""
+    """List the analysts who may use a dataset, with their caps."""
     with client() as signed_in:
         found = signed_in.dataset(name).grants()
     if as_json:
         print_json(found)
         return
-    rows = [
-        [each.analyst, each.cap.declared, each.cap.spent, each.cap.remaining, each.revoked_at]
-        for each in found
-    ]
-    nothing = f"Nobody may use {name} yet: cairn grant {name} ANALYST --epsilon 1"
-    print_table(["analyst", "cap", "spent", "left", "withdrawn"], rows, nothing)
+    rows = [[*row, each.revoked_at] for each in found for row in account_rows(each.analyst, each.cap)]
+    nothing = f"Nobody has been granted {name} yet: cairn grant {name} ANALYST --epsilon 1"
+    print_table(["analyst", "", "cap", *_ACCOUNT[2:], "withdrawn"], rows, nothing)
 
 
 def ledger(
     name: DatasetName,
-    verify: Annotated[bool, typer.Option("--verify", help="Have the service replay it first.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Have the service check every hash and balance.")
+    ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the ledger: all of it to the owner, an analyst's own entries to the analyst."""
+    """Show the ledger of a dataset. Its owner sees all entries, an analyst their own."""
     with client() as signed_in:
         dataset = signed_in.dataset(name)
         report = dataset.verify_ledger() if verify else None
@@ -105,30 +113,40 @@ def ledger(
         print_json(rows if report is None else {"verify": report, "items": rows})
     elif as_csv:
         flat = [{**entry, **entry.pop("amount")} for entry in map(to_json, rows)]
-        names = [
-            "sequence",
-            "kind",
-            "at",
-            "analyst",
-            "job",
-            "epsilon",
-            "rho",
-            "delta",
-            "actor",
-            "previous",
-            "hash",
-        ]
-        writer = csv.DictWriter(sys.stdout, names, extrasaction="ignore", lineterminator="\n")
+        columns = ["sequence", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "actor"]
+        writer = csv.DictWriter(
+            sys.stdout, [*columns, "previous", "hash"], extrasaction="ignore", lineterminator="\n"
+        )
         writer.writeheader()
         writer.writerows(flat)
     else:
-        table = [[e.sequence, e.kind, e.at, e.analyst, e.job, e.amount, e.actor] for e in rows]
-        print_table(["#", "kind", "at", "analyst", "job", "amount", "actor"], table, "No entries yet.")
+        ids = dict(zip(jobs := [e.job for e in rows if e.job], shorten(jobs), strict=True))
+        table = [
+            [
+                e.sequence,
+                e.kind,
+                e.at,
+                e.analyst,
+                e.job and ids[e.job],
+                *_loss(e.amount),
+                e.amount.delta,
+                e.actor,
+            ]
+            for e in rows
+        ]
+        print_table(
+            ["#", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "by"], table, "No entries yet."
+        )
     if report is not None and not report.ok:
-        hint(f"The ledger of {name} does not add up: {'; '.join(report.faults)}.")
+        hint(f"The ledger of {name} has errors: {'; '.join(report.faults)}.")
         raise typer.Exit(1)
     if report is not None:
-        hint(f"Verified: {report.entries} entries, every hash and every balance is right.")
+        hint(f"Verified {report.entries:,} entries: every hash and every balance is correct.")
+
+
+def _loss(amount: Amount) -> tuple[Any, Any]:
+    """The epsilon column or the rho column, whichever the dataset's accountant uses."""
+    return (amount.epsilon, None) if amount.rho is None else (None, amount.rho)
 
 
 def add_to(app: typer.Typer) -> None:

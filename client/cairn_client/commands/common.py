@@ -1,4 +1,4 @@
-"""What all commands share: the client, tables or JSON, exit codes, one sentence for everything that fails."""
+"""Shared by all commands: the client, tables and JSON, exit codes, error messages in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -18,7 +18,8 @@ from typer.core import TyperGroup
 
 from cairn_client import errors
 from cairn_client.client import Client
-from cairn_client.wire import Account, Amount, amount_text, to_json
+from cairn_client.formatting import number
+from cairn_client.wire import Account, amount_text, to_json
 
 __all__ = [
     "DatasetName",
@@ -33,14 +34,15 @@ __all__ = [
     "print_json",
     "print_pairs",
     "print_table",
-    "shown",
 ]
 
-_WIDE = 200  # columns of a table that nobody looks at: a pipe should not be cut to a terminal's width
+_WIDE = 200  # width of a table that goes into a pipe or a file
+_SHORT = 10  # characters of a word that is kept on one line
+_NUMBERS = (int, float, Decimal)
 
 
 class ExitCode(IntEnum):
-    """What the exit status of `cairn` means; docs/commands.md lists them for people."""
+    """Exit codes of `cairn`, documented in docs/commands.md."""
 
     OK = 0
     REFUSED = 1
@@ -75,12 +77,12 @@ _CODES: list[tuple[tuple[type[BaseException], ...], ExitCode]] = [
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """The exit status for an error."""
+    """The exit code for an error."""
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.REFUSED)
 
 
 class Group(TyperGroup):
-    """A command with sub-commands that says in one sentence what failed, and never shows a traceback."""
+    """A command with sub-commands that reports an error in one sentence, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the sub-command."""
@@ -91,7 +93,7 @@ class Group(TyperGroup):
             hint(_sentence(error))
         except KeyboardInterrupt:
             code = ExitCode.INTERRUPTED
-            hint("cairn: stopped.")
+            hint("cairn: interrupted.")
         except (OSError, ValueError) as error:
             code = ExitCode.REFUSED
             hint(_sentence(error))
@@ -101,13 +103,13 @@ class Group(TyperGroup):
 def _sentence(error: Exception) -> str:
     text = str(error)
     if isinstance(error, errors.Forbidden) and "key" not in text:
-        text += ": sign in with a key of that role"
+        text += ": sign in with such a key"
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
     elif isinstance(error, errors.BadRows):
-        text = text.replace("on_bad_row drop", "--on-bad-row drop")
+        text = text.replace("on_bad_row='drop'", "--on-bad-row drop")
     elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
-        text += "; name one with --sites, and see which there are with `cairn sites list`"
+        text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):
         text = text.replace("POST /v1/jobs", "`cairn submit`")
     elif isinstance(error, OSError) and error.filename is not None:
@@ -116,12 +118,12 @@ def _sentence(error: Exception) -> str:
 
 
 def hint(text: str) -> None:
-    """A line for the person at the terminal, never for a pipe."""
+    """Print a line to standard error, for the person at the terminal."""
     typer.echo(text, err=True)
 
 
 def client() -> Client:
-    """The client of whoever is signed in."""
+    """A client with the stored address and key."""
     return Client()
 
 
@@ -131,24 +133,22 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 
 def print_json(value: Any) -> None:
-    """What the service answered, as JSON."""
+    """Print what the service answered, as JSON."""
     typer.echo(json.dumps(to_json(value), indent=2, ensure_ascii=False))
 
 
-def shown(value: Any) -> str:
-    """A value as a cell of a table."""
+def shown(value: Any, *, seconds: bool = False) -> str:
+    """Format a value for a person."""
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
-        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    if isinstance(value, Amount):
-        return str(value)
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, float):
-        return f"{value:.6g}"
+        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Decimal):
+        return number(value, 6)
+    if isinstance(value, float | int):
+        return number(value, 5)
     return str(value)
 
 
@@ -157,40 +157,41 @@ def _console() -> Console:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], nothing: str) -> None:
-    """A table, or a sentence when there is nothing to show."""
-    cells = [[shown(value) for value in row] for row in rows]
-    if not cells:
+    """Print a table without its empty columns, or a sentence when there is nothing to show."""
+    values = [list(row) for row in rows]
+    if not values:
         hint(nothing)
         return
+    filled = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in values)]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        numeric = all(_is_number(row[number]) for row in cells)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*map(escape, row))
+    for place in filled:
+        column = [row[place] for row in values if row[place] is not None]
+        numeric = all(isinstance(each, _NUMBERS) for each in column)
+        # Numbers, times and short words are never broken; longer ones give way where a table is too wide.
+        whole = all(isinstance(each, (*_NUMBERS, datetime)) or len(str(each)) <= _SHORT for each in column)
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(columns[place], justify=justify, overflow="fold", no_wrap=whole)
+    for row in values:
+        table.add_row(*(escape(shown(row[place])) for place in filled))
     _console().print(table)
 
 
 def print_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair per line."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
+    table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(escape(name), escape(shown(value)))
+        table.add_row(escape(name), escape(shown(value, seconds=True)))
     _console().print(table)
 
 
-def account_rows(label: str, account: Account | None) -> list[list[Any]]:
-    """An account as a row of `cairn budget`."""
-    if account is None:
-        return []
+def account_rows(name: str, account: Account) -> list[list[Any]]:
+    """An account as rows of a table: one for each kind of privacy loss."""
     held = (account.total, account.spent, account.reserved, account.remaining)
-    return [[label, *(each.epsilon for each in held), account.remaining.delta, account.remaining.rho]]
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).replace("e-", "", 1).lstrip("-").isdigit() or text == "-"
+    units = ["epsilon", "delta"] if account.total.rho is None else ["epsilon", "rho", "delta"]
+    rows = [[name, unit, *(getattr(each, unit) for each in held)] for unit in units]
+    return [row if place == 0 else [" ", *row[1:]] for place, row in enumerate(rows)]
 
 
 # --- what to read -------------------------------------------------------------------------------------------
@@ -204,12 +205,12 @@ def _amount(text: str) -> str:
 
 
 def amount_option(words: str) -> Any:
-    """An option that is an amount of epsilon or delta."""
+    """An option for an amount of epsilon or delta."""
     return typer.Option(help=words, parser=_amount, metavar="NUMBER")
 
 
 def _names(ask: Callable[[Client], list[str]]) -> Callable[[str], list[str]]:
-    """Names for the shell to complete; nothing when the service does not answer at once."""
+    """Complete names in the shell; complete nothing if the service does not answer quickly."""
 
     def complete(incomplete: str) -> list[str]:
         try:
@@ -231,6 +232,8 @@ DatasetName = Annotated[
 JobId = Annotated[
     str,
     typer.Argument(
-        help="Id of the job; your newest one by default.", metavar="JOB", autocompletion=complete_jobs
+        help="Id of the job, or its first characters; the newest job by default.",
+        metavar="JOB",
+        autocompletion=complete_jobs,
     ),
 ]

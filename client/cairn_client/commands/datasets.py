@@ -1,4 +1,4 @@
-"""Commands about datasets: list, show, create, upload, sites, retire."""
+"""Commands for datasets: list, show, create, upload, sites, retire."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["add_to"]
 
 
 def list_datasets(as_json: Json = False) -> None:
-    """List the datasets that you own, or that are granted to you."""
+    """List the datasets that you own or may use."""
     with client() as signed_in:
         found = [each.facts for each in signed_in.datasets()]
     if as_json:
@@ -54,14 +54,14 @@ def list_datasets(as_json: Json = False) -> None:
             [each.name, each.state, each.dimension, each.size, mine.remaining.epsilon, mine.remaining.delta]
         )
     print_table(
-        ["name", "state", "columns", "size", "epsilon left", "delta left"],
+        ["name", "state", "columns", "records", "epsilon left", "delta left"],
         rows,
-        "There are no datasets yet: ask a curator for a grant, or create one with `cairn dataset create`.",
+        "No datasets yet: ask a curator for a grant, or create one with `cairn dataset create`.",
     )
 
 
 def show(name: DatasetName, as_json: Json = False) -> None:
-    """Show what is public about a dataset."""
+    """Show the public facts of a dataset."""
     with client() as signed_in:
         facts = signed_in.dataset(name).facts
     if as_json:
@@ -81,7 +81,7 @@ def _print_facts(facts: DatasetFacts) -> None:
             ("columns", ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "") or facts.dimension),
             ("bounds", f"{shape} {_short(numbers)}"),
             ("scaling", facts.scaling),
-            ("size (public)", facts.size),
+            ("records (public)", f"about {facts.size:,}"),
             ("protects each", facts.privacy_unit),
             ("accountant", facts.accountant),
             ("budget left", facts.budget.remaining),
@@ -101,43 +101,52 @@ def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name: lower-case letters, digits, `.`, `_`, `-`.")
     ],
-    size: Annotated[int, typer.Option(help="Public order of magnitude of the number of records.")],
-    epsilon: Annotated[str, amount_option("Epsilon that all jobs together may spend.")],
-    delta: Annotated[str, amount_option("Delta that all jobs together may spend.")] = "0",
+    size: Annotated[
+        int, typer.Option(help="About how many records there are. It is shown to analysts, so round it.")
+    ],
+    epsilon: Annotated[str, amount_option("The most epsilon that all jobs together may spend.")],
+    delta: Annotated[str, amount_option("The most delta that all jobs together may spend.")] = "0",
     column: Annotated[
         list[str] | None,
         typer.Option(help="A column with its bounds, NAME:LOW:HIGH (NAME alone with --ball); repeat it."),
     ] = None,
-    dimension: Annotated[
-        int | None, typer.Option(help="Number of columns, where they have no names.")
+    dimension: Annotated[int | None, typer.Option(help="Number of columns, if they have no names.")] = None,
+    low: Annotated[
+        float | None, typer.Option(help="Lower bound of every column, if they have no names.")
     ] = None,
-    low: Annotated[float | None, typer.Option(help="Lower bound of every column without names.")] = None,
-    high: Annotated[float | None, typer.Option(help="Upper bound of every column without names.")] = None,
+    high: Annotated[
+        float | None, typer.Option(help="Upper bound of every column, if they have no names.")
+    ] = None,
     ball_radius: Annotated[
-        float | None, typer.Option("--ball", help="Rows within this radius of the origin, in place of a box.")
+        float | None, typer.Option("--ball", help="Bound rows by their distance from the origin instead.")
     ] = None,
     sparse_radius: Annotated[
-        float | None, typer.Option("--sparse", help="Sparse rows within this radius of the origin.")
+        float | None, typer.Option("--sparse", help="Like --ball, for sparse rows.")
     ] = None,
     site_count: Annotated[
-        int | None, typer.Option("--ids", help="Rows that name one of so many public sites.")
+        int | None,
+        typer.Option("--ids", help="Rows are numbers of public sites; this is how many sites there are."),
     ] = None,
-    description: Annotated[str, typer.Option(help="A few words for analysts.")] = "",
+    description: Annotated[str, typer.Option(help="Description for analysts.")] = "",
     scaling: Annotated[
         Literal["unit", "none"],
-        typer.Option(help="`unit` measures columns in their widths, `none` as they are."),
+        typer.Option(help="`unit` scales every column to its bounds, `none` uses the values as they are."),
     ] = "unit",
-    rows_per_person: Annotated[int, typer.Option(help="Rows that one person may own.")] = 1,
+    rows_per_person: Annotated[int, typer.Option(help="The most rows that belong to one person.")] = 1,
     id_column: Annotated[
-        str | None, typer.Option(help="Column that tells people apart; it is dropped at upload.")
+        str | None,
+        typer.Option(help="Column with a person's id. It limits rows per person and is not stored."),
     ] = None,
-    accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How costs add up.")] = "sum",
+    accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
     release_ticks: Annotated[
-        bool, typer.Option(help="Show progress and results 1, 2, 4, 8, ... seconds after a start only.")
+        bool,
+        typer.Option(
+            help="Publish progress and results only 1, 2, 4, 8, ... seconds after the start of a job."
+        ),
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Describe a new dataset, all of it known without looking at the rows; then `cairn upload`."""
+    """Create a dataset from public facts. `cairn upload` then adds its rows."""
     names, bounds = _bounds(column or [], low, high, ball_radius, sparse_radius, site_count)
     with client() as signed_in:
         made = signed_in.create_dataset(
@@ -159,7 +168,7 @@ def create(
         print_json(made.facts)
         return
     _print_facts(made.facts)
-    hint(f"Now give it its rows: cairn upload {name} FILE")
+    hint(f"Next, upload the rows: cairn upload {name} FILE")
 
 
 def _bounds(
@@ -180,7 +189,7 @@ def _bounds(
     if not columns:
         if low is None or high is None:
             raise typer.BadParameter(
-                "give every column as --column NAME:LOW:HIGH, or --dimension, --low and --high"
+                "name the columns with --column NAME:LOW:HIGH, or give --dimension, --low and --high"
             )
         return None, box(low, high)
     parts = [each.rsplit(":", 2) for each in columns]
@@ -193,18 +202,18 @@ def _bounds(
 
 def retire(
     name: DatasetName,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete a dataset's rows for good; its ledger stays, and queued jobs are not charged."""
+    """Delete a dataset's rows permanently. Its ledger is kept; queued jobs are cancelled without charge."""
     if not yes:
-        typer.confirm(f"Delete the rows of {name} for good?", abort=True, err=True)
+        typer.confirm(f"Delete the rows of {name} permanently?", abort=True, err=True)
     with client() as signed_in:
         done = signed_in.dataset(name).retire()
     if as_json:
         print_json(done)
     else:
-        typer.echo(f"{name} is retired; {done.voided_jobs} queued jobs were withdrawn and not charged.")
+        typer.echo(f"{name} is retired. Queued jobs cancelled without charge: {done.voided_jobs}.")
 
 
 def upload(
@@ -215,14 +224,12 @@ def upload(
     ],
     on_bad_row: Annotated[
         Literal["refuse", "drop"],
-        typer.Option(help="`refuse` the whole file when a row is bad, or `drop` such rows."),
+        typer.Option(help="If a row cannot be used: `refuse` the whole file, or `drop` such rows."),
     ] = "refuse",
-    kind: Annotated[
-        str | None, typer.Option(help="Media type, where the name of the file does not tell.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Media type, if the file name does not show it.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Upload a dataset's rows, once: it is then sealed and never changes again."""
+    """Upload a dataset's rows. This can be done once: the dataset is then sealed and never changes."""
     with _opened(file) as body, client() as signed_in, _speedometer(name) as progress:
         report = signed_in.dataset(name).upload(
             body, kind=kind or media_type(file), on_bad_row=on_bad_row, progress=progress
@@ -234,8 +241,12 @@ def upload(
         [
             ("rows stored", report.rows),
             ("rows clipped to the bounds", report.clipped_rows),
-            ("bad rows left out", report.bad_rows),
-            *([("rows over the limit per person", report.rows_over_limit)] if report.rows_over_limit else []),
+            ("bad rows dropped", report.bad_rows),
+            *(
+                [("rows dropped, over the limit per person", report.rows_over_limit)]
+                if report.rows_over_limit
+                else []
+            ),
             *([("columns ignored", ", ".join(report.ignored_columns))] if report.ignored_columns else []),
             *(("warning", each) for each in report.warnings),
         ]
@@ -244,7 +255,7 @@ def upload(
 
 @contextmanager
 def _opened(file: str) -> Iterator[IO[bytes]]:
-    """The file, or standard input put aside so that it can be sent twice."""
+    """Open the file, or a copy of standard input, which must be read twice."""
     if file != "-":
         with Path(file).open("rb") as opened:
             yield opened
@@ -256,7 +267,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _speedometer(name: str) -> Iterator[Sent]:
-    """A bar with the speed, where standard error is a terminal; then a word while the service stores."""
+    """A progress bar with the speed, if standard error is a terminal."""
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
@@ -279,51 +290,52 @@ def _speedometer(name: str) -> Iterator[Sent]:
 
 
 def list_sites(name: DatasetName, as_json: Json = False) -> None:
-    """List a dataset's sets of public sites."""
+    """List the sets of public sites of a dataset."""
     with client() as signed_in:
         found = signed_in.dataset(name).sites()
     if as_json:
         print_json(found)
         return
     rows = [[each.name, each.kind, each.count, each.width] for each in found]
-    print_table(["name", "kind", "sites", "width"], rows, f"{name} has no site sets.")
+    print_table(["name", "kind", "sites", "width"], rows, f"{name} has no sets of sites.")
 
 
 def put_sites(
     name: DatasetName,
-    site_set: Annotated[str, typer.Argument(metavar="SITES", help="Name of the site set.")],
+    site_set: Annotated[str, typer.Argument(metavar="SITES", help="Name of the set of sites.")],
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="CSV without header, or NPY: one site per line."),
+        typer.Argument(metavar="FILE", help="CSV without a header, or NPY; one site per row."),
     ],
     kind: Annotated[
         SiteKind,
         typer.Option(
-            help="What the numbers are: values of the dataset's columns, latitudes and longitudes, "
-            "or distances from each site to each."
+            help="What the numbers mean: values of the dataset's columns, latitude and longitude, "
+            "or the distance from each site to each other."
         ),
     ] = "coordinates",
     as_json: Json = False,
 ) -> None:
-    """Store public sites for jobs that choose among sites."""
+    """Store a set of public sites, for algorithms that choose centres among sites."""
     with client() as signed_in:
         made = signed_in.dataset(name).put_sites(site_set, file, kind)
     if as_json:
         print_json(made)
     else:
-        typer.echo(f"{made.name}: {made.count} sites stored as {made.kind}.")
+        typer.echo(f"{made.name}: {made.count:,} sites stored as {made.kind}.")
 
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    app.command("datasets")(list_datasets)
-    dataset = typer.Typer(cls=Group, no_args_is_help=True, help="Show, create and retire a dataset.")
+    dataset = typer.Typer(cls=Group, no_args_is_help=True, help="List, show, create and retire datasets.")
+    dataset.command("list")(list_datasets)
     dataset.command()(show)
     dataset.command()(create)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
+    app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)
     app.command()(upload)
-    sites = typer.Typer(cls=Group, no_args_is_help=True, help="Public sites for facility location.")
+    sites = typer.Typer(cls=Group, no_args_is_help=True, help="Sets of public sites, for facility location.")
     sites.command("list")(list_sites)
     sites.command("put")(put_sites)
     app.add_typer(sites, name="sites")

@@ -1,9 +1,9 @@
-"""Commands about jobs: algorithms, plan, submit, watch, cancel, result, receipt."""
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, result, receipt."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,7 +24,9 @@ from cairn_client.commands.common import (
     print_pairs,
     print_table,
 )
-from cairn_client.errors import Unreachable
+from cairn_client.errors import NotFound, Unreachable
+from cairn_client.forecast import expectations, shortfall
+from cairn_client.formatting import about, shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
 from cairn_client.receipt import is_whole
@@ -33,39 +35,54 @@ from cairn_client.wire import JobFacts, PlanFacts
 
 __all__ = ["add_to", "watched"]
 
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many centres.")]
+_MOST_COLUMNS = 24
+_COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
+Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="Number of clusters.")]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
 Delta = Annotated[
-    str | None, amount_option("Delta to spend; by default a small one, or 0 where none is offered.")
+    str | None,
+    amount_option("Delta to spend. By default a small one, or 0 if the dataset or your cap allows none."),
 ]
-Objective = Annotated[Literal["means", "medians"], typer.Option(help="What is to be small.")]
-Algorithm = Annotated[str, typer.Option(help="A name of `cairn algorithms`; `auto` chooses.")]
+Objective = Annotated[
+    Literal["means", "medians"],
+    typer.Option(help="Minimise squared distances (means) or distances (medians)."),
+]
+Algorithm = Annotated[str, typer.Option(help="A name from `cairn algorithms`; `auto` chooses one.")]
 Options = Annotated[
-    list[str] | None, typer.Option("--option", help="An option of the algorithm, NAME=VALUE; repeat it.")
+    list[str] | None,
+    typer.Option("--option", help="An option of the algorithm as NAME=VALUE; can be repeated."),
 ]
-Sites = Annotated[str | None, typer.Option(help="A site set, for algorithms that choose among sites.")]
+Sites = Annotated[
+    str | None, typer.Option(help="A set of public sites, for algorithms that choose centres among them.")
+]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write it to this file (.csv, .json or .npy).")
+    Path | None, typer.Option("--output", "-o", help="Write the result to this file (.csv, .json or .npy).")
 ]
 
 
-def algorithms(as_json: Json = False) -> None:
-    """List what can be asked for by name, with its guarantee and its options."""
+def algorithms(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one and its options.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the algorithms, or show the options of one of them."""
     with client() as signed_in:
-        found = signed_in.algorithms()
+        found = [each for each in signed_in.algorithms() if name in (None, each.name)]
+    if name is not None and not found:
+        raise NotFound(f"there is no algorithm {name}: see `cairn algorithms`", status=404)
     if as_json:
         print_json(found)
         return
-    rows = [
-        [a.name, a.guarantee, "/".join(a.objectives), "/".join(a.domains), _options(a.options), a.summary]
-        for a in found
-    ]
-    print_table(["name", "guarantee", "objectives", "rows", "options", "summary"], rows, "There are none.")
-
-
-def _options(schema: Mapping[str, Any]) -> str:
-    found = schema.get("properties", {})
-    return ", ".join(f"{name}={each.get('default', '...')}" for name, each in found.items())
+    rows = [[a.name, a.guarantee, "/".join(a.objectives), "/".join(a.domains), a.summary] for a in found]
+    print_table(["name", "guarantee", "objectives", "rows", "summary"], rows, "There are none.")
+    if name is not None:
+        options = found[0].options.get("properties", {}).items()
+        table = [
+            [option, each.get("default", "automatic"), each.get("description")] for option, each in options
+        ]
+        typer.echo()
+        print_table(["option", "default", "meaning"], table, f"{name} has no options.")
+    else:
+        hint("\nSee the options of one with `cairn algorithms NAME`.")
 
 
 def plan(
@@ -79,9 +96,10 @@ def plan(
     sites: Sites = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a job would measure and cost, and how well it should do; free."""
+    """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
     with client() as signed_in:
-        quote = signed_in.dataset(name).plan(
+        dataset = signed_in.dataset(name)
+        quote = dataset.plan(
             clusters,
             epsilon,
             delta,
@@ -90,67 +108,40 @@ def plan(
             options=_read_options(option),
             sites=sites,
         )
+        too_much = None if quote.fits else shortfall(dataset.facts, quote.cost)
     if as_json:
         print_json(quote)
-        return
-    _print_plan(quote)
+    else:
+        _print_plan(quote, too_much)
+    if too_much is not None:
+        raise typer.Exit(ExitCode.BUDGET)
 
 
-def _print_plan(quote: PlanFacts) -> None:
+def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
     after = quote.remaining_after or {}
-    error = quote.size_error
-    noise = f"about ±{error:.3g} records; an average cluster has {quote.average_size:.4g}" if error else None
+    refused = f"{too_much} A job would be refused: ask for less, or ask the curator for more."
     print_pairs(
         [
             ("algorithm", quote.plan.get("algorithm")),
-            ("why", quote.plan.get("reason")),
+            ("why", quote.plan.get("reason") or "you chose it"),
             ("cost", quote.cost),
-            ("fits", "yes" if quote.fits else "no: less is left than it costs"),
-            *((f"left of the {where} afterwards", amount) for where, amount in after.items()),
-            ("noise in a size", noise),
-            *_forecast(quote.forecast),
+            ("fits", "yes" if too_much is None else refused),
+            *((f"left of the {where} after it", amount) for where, amount in after.items()),
+            *expectations(quote.forecast, quote.average_size),
+            (
+                "verdict",
+                quote.verdict or "No forecast: a rehearsal is free and shows what an answer looks like.",
+            ),
             *(("warning", each) for each in quote.warnings),
         ]
     )
+    typer.echo()
     steps = [[s.get("name"), s.get("repeats"), s.get("purpose")] for s in quote.plan.get("steps", [])]
-    print_table(["step", "times", "what it measures"], steps, "It measures nothing.")
-
-
-_EXPECTED = {
-    "smallest_cluster": ("smallest cluster found", "about {:.3g} records"),
-    "noise_per_radius": ("noise in a centre", "about ±{:.2g} of its cluster's radius"),
-    "noise_at_bounds": (
-        "noise in a centre at worst",
-        "about ±{:.2g} in the widest column, for a cluster as wide as the bounds",
-    ),
-}
-_TOLD_OTHERWISE = {"cluster_share", "size_noise"}
-
-
-def _forecast(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The known figures in words, then whatever else the algorithm has to say."""
-    for name, (label, words) in _EXPECTED.items():
-        if isinstance(given.get(name), float | int):
-            yield label, words.format(given[name])
-    rest = {name: each for name, each in given.items() if name not in _EXPECTED.keys() | _TOLD_OTHERWISE}
-    for where, value in _flat(rest):
-        yield f"forecast: {where}", value
-
-
-def _flat(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        words = f"{path}{name}".replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{words}, ")
-        elif isinstance(value, list):
-            numbers = [f"{each:.4g}" if isinstance(each, float) else str(each) for each in value[:8]]
-            yield words, ", ".join(numbers) + (" ..." if len(value) > 8 else "")
-        else:
-            yield words, value
+    print_table(["step", "times", "what it measures"], steps, "No measurements.")
 
 
 def _read_options(given: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE pairs; a value is JSON where it reads as such, else a word."""
+    """Parse NAME=VALUE pairs; a value is JSON if it can be read as such, else a string."""
     found: dict[str, Any] = {}
     for each in given or []:
         name, equals, text = each.partition("=")
@@ -172,15 +163,22 @@ def submit(
     algorithm: Algorithm = "auto",
     option: Options = None,
     sites: Sites = None,
-    rehearsal: Annotated[bool, typer.Option("--rehearsal", help="Run on synthetic rows, for free.")] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
+    ] = False,
     idempotency_key: Annotated[
-        str | None, typer.Option(help="Submitting twice with the same key submits once.")
+        str | None,
+        typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the result and print it.")] = False,
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """Submit a job. Its cost is reserved now and charged when a worker takes it; -o waits like --watch."""
+    """Submit a job and print its id.
+
+    With --watch or -o, wait for the result. The cost is reserved now and charged when a worker starts the
+    job.
+    """
     with client() as signed_in:
         job = signed_in.dataset(name).submit(
             clusters,
@@ -200,35 +198,36 @@ def submit(
         print_json(job.facts)
         return
     typer.echo(job.id)
-    hint(f"Queued for {job.facts.cost}; see it with `cairn job {job.id} --watch`.")
+    cost = "free of charge" if rehearsal else f"at a cost of {job.facts.cost}"
+    hint(f"Queued {cost}. Watch it with `cairn job {_short(job)} --watch`.")
 
 
 def jobs(
     dataset: Annotated[str | None, typer.Option(help="Only jobs on this dataset.")] = None,
-    limit: Annotated[int, typer.Option(help="How many, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(help="How many jobs to show.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List your jobs, or the jobs on datasets you own, newest first."""
+    """List your jobs, newest first. A curator sees all jobs on their datasets."""
     with client() as signed_in:
         found = signed_in.jobs(limit) if dataset is None else signed_in.dataset(dataset).jobs(limit)
     if as_json:
         print_json([each.facts for each in found])
         return
+    ids = shorten(each.id for each in found)
     rows = [
         [
-            f.id,
+            id,
             f.dataset,
             f.analyst,
             f.state,
             f.request.get("k"),
-            f.cost,
-            "yes" if f.rehearsal else "",
+            "rehearsal" if f.rehearsal else str(f.cost).partition(",")[0],
             f.queued_at,
         ]
-        for f in (each.facts for each in found)
+        for id, f in zip(ids, (each.facts for each in found), strict=True)
     ]
     nothing = "There are no jobs yet: cairn submit DATASET -k 8 --epsilon 1"
-    print_table(["id", "dataset", "analyst", "state", "k", "cost", "rehearsal", "queued"], rows, nothing)
+    print_table(["id", "dataset", "analyst", "state", "k", "cost", "queued"], rows, nothing)
 
 
 def job(
@@ -236,7 +235,7 @@ def job(
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the result and print it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show where a job stands; --watch comes back to one that was left."""
+    """Show the state of a job."""
     with client() as signed_in:
         found = signed_in.job(id)
         if watch:
@@ -263,17 +262,17 @@ def job(
 
 
 def cancel(id: JobId = "latest", as_json: Json = False) -> None:
-    """Cancel a queued job and give its reservation back."""
+    """Cancel a queued job and release the budget that it reserved."""
     with client() as signed_in:
         found = signed_in.job(id).cancel()
     if as_json:
         print_json(found.facts)
     else:
-        typer.echo(f"{found.id} is cancelled; nothing was charged.")
+        typer.echo(f"Job {_short(found)} is cancelled; nothing was charged.")
 
 
 def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
-    """Print or write a job's centres, waiting for them if need be."""
+    """Print a job's centres or write them to a file. Waits until the job has ended."""
     with client() as signed_in:
         _print_result(watched(signed_in.job(id)), output, as_json)
 
@@ -281,11 +280,11 @@ def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -
 def receipt(
     id: JobId = "latest",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write it to this file, as JSON.")
+        Path | None, typer.Option("--output", "-o", help="Write the receipt to this file, as JSON.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a job measured and was charged, step by step, and check the receipt's digest."""
+    """Show what a job measured and was charged. Also checks the receipt's digest."""
     with client() as signed_in:
         found = signed_in.job(id).receipt()
     whole = is_whole(found)
@@ -302,38 +301,42 @@ def receipt(
                 ("neighbours", found["neighbours"]),
                 ("accountant", found["accountant"]),
                 ("charged", ", ".join(f"{name} {value}" for name, value in found["charged"].items())),
-                ("digest", f"{found['digest']} ({'right' if whole else 'WRONG'})"),
+                ("digest", f"{found['digest']} ({'correct' if whole else 'WRONG'})"),
             ]
         )
+        typer.echo()
         steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
-        print_table(["step", "mechanism", "times", "share"], steps, "It measured nothing.")
+        print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
     if not whole:
-        hint("The digest does not fit the receipt: fetch it again, and ask the curator if it stays so.")
+        hint("The digest does not match the receipt: fetch it again, or tell the curator.")
         raise typer.Exit(ExitCode.REFUSED)
+
+
+def _short(job: Job) -> str:
+    return shorten([job.id])[0]
 
 
 # --- watching -----------------------------------------------------------------------------------------------
 
 
 def watched(job: Job) -> Result:
-    """The result of a job, watched until it is there; Ctrl-C leaves the job running."""
+    """Wait for a job's result with a progress bar; Ctrl-C leaves the job running."""
     if job.ended:
         return job.result()
     try:
         with _bar(job.facts) as show:
             return job.result(progress=show)
     except KeyboardInterrupt:
-        hint(f"\nLeft job {job.id} running; come back with `cairn job {job.id} --watch`.")
+        hint(f"\nJob {_short(job)} keeps running. Return to it with `cairn job {_short(job)} --watch`.")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except Unreachable:
-        raise Unreachable(
-            f"the connection broke, but the job goes on: come back with `cairn job {job.id} --watch`"
-        ) from None
+        again = f"return to it with `cairn job {_short(job)} --watch`"
+        raise Unreachable(f"the connection was lost, but the job keeps running: {again}") from None
 
 
 @contextmanager
 def _bar(first: JobFacts) -> Iterator[Show]:
-    """A bar on standard error, where that is a terminal."""
+    """A progress bar on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=console, disable=not console.is_terminal)
@@ -361,16 +364,19 @@ def _print_result(found: Result, output: Path | None, as_json: bool) -> None:
     if output is not None:
         return
     if found.facts.rehearsal:
-        hint("A rehearsal on synthetic rows: this says nothing about the data.")
-    sizes = [] if found.sizes is None else ["size"]
-    rows = [
-        [number, *centre, *([] if found.sizes is None else [found.sizes[number].item()])]
-        for number, centre in enumerate(found.centres.tolist())
-    ]
-    if len(found.columns) > 12:
-        typer.echo(f"{len(rows)} centres with {len(found.columns)} columns: write them with -o centres.csv")
+        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
+    k, width = found.centres.shape
+    if width > _MOST_COLUMNS:
+        typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
         return
-    print_table(["cluster", *found.columns, *sizes], rows, "There are no centres.")
+    sizes = [None] * k if found.sizes is None else [round(size) for size in found.sizes.tolist()]
+    for start in range(0, width, _COLUMNS_AT_ONCE):
+        part = slice(start, start + _COLUMNS_AT_ONCE)
+        centres = found.centres[:, part].tolist()
+        rows = [[number, size, *centres[number - 1]] for number, size in enumerate(sizes, 1)]
+        print_table(["cluster", "size", *found.columns[part]], rows, "There are no centres.")
+    if found.size_error is not None:
+        hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
 
 
 def add_to(app: typer.Typer) -> None:

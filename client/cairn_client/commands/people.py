@@ -1,9 +1,11 @@
-"""Commands about people, for curators: principals, their keys, the audit log."""
+"""Commands for curators: accounts of people and programs, their keys, the audit log."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,18 +14,20 @@ from cairn_client.wire import NewKey
 
 __all__ = ["add_to"]
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the principal.")]
+_HASH = 64  # characters of a SHA-256
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
 
 def list_principals(as_json: Json = False) -> None:
-    """List everybody the service knows."""
+    """List all people and programs with an account."""
     with client() as signed_in:
         found = signed_in.principals()
     if as_json:
         print_json(found)
         return
-    rows = [[p.name, p.role, p.created_by, p.created_at, len(p.keys), p.disabled_at] for p in found]
-    print_table(["name", "role", "created by", "created", "keys", "disabled"], rows, "There is nobody.")
+    rows = [[p.name, p.role, p.created_by, _day(p.created_at), len(p.keys), p.disabled_at] for p in found]
+    print_table(["name", "role", "created by", "created", "keys", "disabled"], rows, "There are no accounts.")
 
 
 def add(
@@ -33,7 +37,7 @@ def add(
     role: Annotated[Literal["analyst", "curator"], typer.Option(help="What they may do.")] = "analyst",
     as_json: Json = False,
 ) -> None:
-    """Create a person or program with a first key, which is shown this once."""
+    """Create an account for a person or program and print its first key, which is shown only once."""
     with client() as signed_in:
         made = signed_in.add_principal(name, role)
     if as_json:
@@ -44,39 +48,39 @@ def add(
 
 
 def disable(name: Name) -> None:
-    """End a principal: their keys stop working; what they did stays on record."""
+    """Disable an account. Its keys stop working; its history is kept."""
     with client() as signed_in:
         signed_in.disable_principal(name)
-    typer.echo(f"{name} is disabled.")
+    typer.echo(f"The account {name} is disabled.")
 
 
 def list_keys(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only keys of this principal.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Only the keys of this person or program.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the keys of the principals that you manage; never their secrets."""
+    """List the keys of the accounts that you manage, without their secrets."""
     with client() as signed_in:
         found = [each for each in signed_in.principals() if name in (None, each.name)]
     if as_json:
         print_json([{"principal": each.name, "keys": each.keys} for each in found])
         return
     rows = [
-        [each.name, key.id, key.label, key.created_at, key.expires_at, key.revoked_at]
+        [each.name, key.id, key.label, _day(key.created_at), _day(key.expires_at), key.revoked_at]
         for each in found
         for key in each.keys
     ]
-    print_table(
-        ["principal", "id", "label", "created", "expires", "revoked"], rows, "There are no keys to show."
-    )
+    print_table(["name", "id", "label", "created", "expires", "revoked"], rows, "There are no keys to show.")
 
 
 def issue(
     name: Name,
     label: Annotated[str, typer.Option(help="What the key is for.")] = "",
-    days: Annotated[int | None, typer.Option(help="Let it expire after so many days.")] = None,
+    days: Annotated[int | None, typer.Option(help="Days until the key expires.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Issue another key, which is shown this once."""
+    """Issue another key and print it. It is shown only once."""
     with client() as signed_in:
         made = signed_in.issue_key(name, label, days)
     if as_json:
@@ -86,15 +90,15 @@ def issue(
 
 
 def revoke_key(name: Name, id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key.")]) -> None:
-    """Revoke a key at once."""
+    """Revoke a key. It stops working immediately."""
     with client() as signed_in:
         signed_in.revoke_key(name, id)
-    typer.echo(f"The key {id} of {name} is revoked.")
+    typer.echo(f"Key {id} of {name} is revoked.")
 
 
 def audit(
-    dataset: Annotated[str | None, typer.Option(help="Only acts on this dataset.")] = None,
-    limit: Annotated[int, typer.Option(help="How many, newest first.")] = 50,
+    dataset: Annotated[str | None, typer.Option(help="Only entries about this dataset.")] = None,
+    limit: Annotated[int, typer.Option(help="How many entries to show.")] = 50,
     as_json: Json = False,
 ) -> None:
     """Show who did what to your datasets, newest first."""
@@ -103,23 +107,38 @@ def audit(
     if as_json:
         print_json(found)
         return
-    rows = [[e.at, e.actor, e.action, e.dataset, json.dumps(e.details, ensure_ascii=False)] for e in found]
-    print_table(["at", "actor", "action", "dataset", "details"], rows, "Nothing has happened yet.")
+    rows = [[e.at, e.actor, e.action, e.dataset, _details(e.details)] for e in found]
+    print_table(["at", "by", "action", "dataset", "details"], rows, "There are no entries yet.")
 
 
 def _show(key: NewKey) -> None:
-    hint("Their key, shown this once; hand it over on a safe way:")
+    hint("The key is shown only once. Send it to its owner through a secure channel:")
     typer.echo(key.key)
+
+
+def _day(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone().date().isoformat()
+
+
+def _details(details: Mapping[str, Any]) -> str:
+    """Details of an entry in words; long hashes are cut, and are whole in the JSON."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in details.items()}
+    return ", ".join(
+        f"{name.replace('_', ' ')} {text[:12] + '...' if len(text) == _HASH else text}"
+        for name, text in texts.items()
+    )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    principals = typer.Typer(cls=Group, no_args_is_help=True, help="People and programs, for curators.")
+    principals = typer.Typer(
+        cls=Group, no_args_is_help=True, help="Accounts of people and programs, for curators."
+    )
     principals.command("list")(list_principals)
     principals.command()(add)
     principals.command()(disable)
     app.add_typer(principals, name="principals")
-    keys = typer.Typer(cls=Group, no_args_is_help=True, help="Keys of people and programs, for curators.")
+    keys = typer.Typer(cls=Group, no_args_is_help=True, help="Keys of accounts, for curators.")
     keys.command("list")(list_keys)
     keys.command()(issue)
     keys.command("revoke")(revoke_key)

@@ -1,4 +1,4 @@
-"""`cairn login`, `logout` and `whoami`: whose key is used for which service."""
+"""Commands to sign in and out, and to show who is signed in."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def login(
         str, typer.Argument(metavar="URL", help="Address of the service.", envvar="CAIRN_URL")
     ] = "http://127.0.0.1:8000",
 ) -> None:
-    """Keep an address and a key for later commands. The key is asked for, or read from standard input."""
+    """Sign in: check a key and store it for later commands. Reads the key from a prompt or a pipe."""
     address = full_address(url)
     if is_open(address):
-        hint(f"Careful: the key travels to {address} unencrypted; use an https address where there is one.")
+        hint(f"Warning: the key is sent to {address} unencrypted. Use an https address if there is one.")
     if sys.stdin.isatty():
         key = typer.prompt("Key", hide_input=True, err=True)
     else:
@@ -35,16 +35,16 @@ def login(
     with Client(entered.address, entered.key) as entering:
         me = entering.whoami()
     path = store_login(entered)
-    typer.echo(f"Signed in at {address} as {me.name} ({me.role}); the key is kept in {path}.")
+    typer.echo(f"Signed in to {address} as {me.name} ({me.role}). The key is stored in {path}.")
 
 
 def logout() -> None:
-    """Forget the stored address and key. The key stays valid until a curator revokes it."""
-    typer.echo("Signed out; the stored key is deleted." if forget_login() else "Nobody was signed in.")
+    """Delete the stored address and key. The key itself stays valid until a curator revokes it."""
+    typer.echo("Signed out: the stored key is deleted." if forget_login() else "You were not signed in.")
 
 
 def whoami(as_json: Json = False) -> None:
-    """Show whose key is used, and where."""
+    """Show who is signed in, and to which service."""
     with client() as signed_in:
         me = signed_in.whoami()
         if as_json:

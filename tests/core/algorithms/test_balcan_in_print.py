@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.algorithms import registry
-from core.blocks.partition_trees import candidate_points
+from core.blocks.candidates import candidate_points
 from core.blocks.projection import random_projection
 from core.data import UNITS, ArraySource, Chunk, Dense, Sparse
 from core.mechanisms import LaplaceNoise

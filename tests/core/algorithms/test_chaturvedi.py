@@ -8,15 +8,15 @@ import numpy.typing as npt
 import pytest
 
 from core.algorithms import registry
-from core.blocks.averages import Averages
-from core.blocks.max_coverage import above_noise, coverage_for, growing_radii
+from core.blocks.max_coverage import above_noise, growing_radii
+from core.blocks.recovery import GroupMeans
 from core.coverage import GridBalls
 from core.data import UNITS, ArraySource, Dense
 from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import CoverageChoice, GaussianNoise, LaplaceNoise
 from core.plan import Plan, Request
 from core.postprocessing.medoids import weighted_medians
-from core.privacy import Approximate, Budget, Pure, compose, gaussian_delta
+from core.privacy import Approximate, Budget, Pure, Shares, compose, gaussian_delta
 from core.views import Encoded
 
 Floats = npt.NDArray[np.float64]
@@ -73,13 +73,16 @@ def test_both_kinds_of_averages_keep_any_budget(epsilon: str, lloyd: int, averag
 
 
 def test_the_papers_averages_have_three_times_the_noise() -> None:
-    whole = Budget.of(1, "0.000001")
-    paper = Averages.paper(whole, 1)
-    assert 1 / paper.sums.mu == pytest.approx(13.7, abs=0.1)
-    assert isinstance(paper.sizes, LaplaceNoise)
-    tight = Averages.tight(0.2247, 10**6)  # mu of (1, 1e-6); nearly all of it for sums when columns are many
-    assert 1 / tight.sums.mu == pytest.approx(4.45, abs=0.1)
-    assert isinstance(tight.sizes, GaussianNoise)
+    wide, whole = Dense.box(0, 1, dimension=10**6, size=100), Shares(Budget.of(1, "0.000001"))
+    sizes, sums = (step.mechanism for step in GroupMeans(wide, whole, 1.0, constants="paper").steps())
+    assert isinstance(sizes, LaplaceNoise)
+    assert isinstance(sums, GaussianNoise)
+    assert 1 / sums.mu == pytest.approx(13.7, abs=0.1)
+    # Nearly all of the budget goes to sums when columns are many.
+    sizes, sums = (step.mechanism for step in GroupMeans(wide, whole, 1.0).steps())
+    assert isinstance(sizes, GaussianNoise)
+    assert isinstance(sums, GaussianNoise)
+    assert 1 / sums.mu == pytest.approx(4.23, abs=0.1)  # mu of (1, 1e-6) is 0.2368
 
 
 def test_the_papers_constant_would_break_its_promise_at_a_large_epsilon() -> None:
@@ -104,8 +107,9 @@ def test_the_papers_average_would_break_its_promise_at_a_large_epsilon() -> None
     epsilon, delta = 50.0, 1e-6
     printed = 4 * epsilon / (5 * math.sqrt(2 * math.log(3.5 / delta)))
     assert gaussian_delta(printed, epsilon) > 100 * delta
-    built = Averages.paper(Budget.of(50, "0.000001"), 1)
-    assert compose([(built.sums.loss, 1), (built.sizes.loss, 1)]).within(Budget.of(50, "0.000001"))
+    budget = Budget.of(50, "0.000001")
+    built = GroupMeans(domain(), Shares(budget), 1.0, constants="paper").steps()
+    assert compose([(step.mechanism.loss, 1) for step in built]).within(budget)
 
 
 def test_a_grid_that_grows_with_what_it_covers_would_show_a_record() -> None:
@@ -117,15 +121,14 @@ def test_a_grid_that_grows_with_what_it_covers_would_show_a_record() -> None:
     assert isinstance(cell, SparseCounts)
     printed = family.coordinates(0, cell.cells) + family.offsets
     assert printed.max() > family.half(0)
-    tally = family.tally(0)
-    tally.change(cell, 1)
-    assert np.abs(family.coordinates(0, tally.held()[0])).max() <= family.half(0)
+    counts_of_sets = family.set_counts(0)
+    counts_of_sets.change(cell, 1)
+    assert np.abs(family.coordinates(0, counts_of_sets.listed()[0])).max() <= family.half(0)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 20])
 def test_a_coverage_loop_for_several_rows_keeps_its_share(rows: int) -> None:
-    loss = coverage_for(BUDGET, "approximate", 0.5, rows).loss.for_group(rows)
-    assert isinstance(loss, Approximate)
+    loss = Shares(BUDGET, rows).approximate(0.5, 0.5).for_group(rows)
     assert loss.epsilon <= 0.5
     assert loss.delta <= BUDGET.delta / 2
 
@@ -136,7 +139,7 @@ def test_radii_double_from_a_part_of_the_largest() -> None:
 
 
 def test_counts_that_noise_explains_weigh_nothing() -> None:
-    weights = above_noise(np.array([-5, 0, 30, 70, 900]), LaplaceNoise(0.05))
+    weights = above_noise(np.array([-5, 0, 30, 70, 900]), scale=20.0)
     assert weights.tolist() == [0.0, 0.0, 0.0, 70.0, 900.0]
 
 

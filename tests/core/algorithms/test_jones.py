@@ -102,7 +102,7 @@ def test_radii_grow_up_to_the_largest_possible_distance() -> None:
     made = plan(CITY, coordinates(), growth=2.0)
     radii = made.parameters["radii"]
     assert radii == sorted(set(radii))
-    assert radii[-1] == SiteDistances.of(CITY, read_sites(CITY, coordinates(), 3)).reach
+    assert radii[-1] == SiteDistances.of(CITY, read_sites(CITY, coordinates())).reach
     assert all(1.9 < b / a < 2.1 for a, b in pairwise(radii))
 
 
@@ -169,7 +169,7 @@ def test_site_counts_are_counts_of_nearest_sites(domain: Dense | Ids, sites: dic
     draw = np.random.default_rng(7)
     rows = draw.integers(0, 60, 300) if isinstance(domain, Ids) else draw.uniform(0, 10, size=(300, 2))
     chunk = ArraySource(domain, rows).loaders()[0]()
-    distances = SiteDistances.of(domain, read_sites(domain, sites, 1))
+    distances = SiteDistances.of(domain, read_sites(domain, sites))
     listed = np.array([3, 8, 20, 41])
     statistic = SiteCounts(distances, listed)
     away = distances.distances(np.asarray(chunk.rows))[:, listed]

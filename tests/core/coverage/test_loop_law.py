@@ -89,7 +89,7 @@ class Table:
         counts: npt.NDArray[np.int64] = self.members[level][:, np.asarray(chunk.rows)[among]].sum(axis=1)
         return counts
 
-    def tally(self, level: int) -> SetCounts:
+    def set_counts(self, level: int) -> SetCounts:
         return ListedCounts(self.size(level))
 
 

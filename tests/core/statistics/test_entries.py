@@ -9,6 +9,7 @@ from core.statistics import EntrySums, GroupResidualSums, GroupSums, PickedSums
 from core.views import Assigned, Encoded, TopEntries
 
 TEXT = Sparse(dimension=30, radius=2.0, size=100)
+
 ROWS = Encoded.of(TEXT)
 
 
@@ -36,14 +37,6 @@ def cut(row: np.ndarray, entries: int, largest: int) -> np.ndarray:
     """The same by sorting: largest magnitudes first, ties to the left."""
     kept = sorted(range(len(row)), key=lambda j: (-abs(int(row[j])), j))[:entries]
     return np.array([np.clip(row[j], -largest, largest) if j in kept else 0 for j in range(len(row))])
-
-
-def test_rows_are_cut_to_their_largest_entries_and_each_is_clipped() -> None:
-    rows = encoded(25, 2)
-    rows.data[:6] = rows.data[0]  # ties
-    found = TopEntries(ROWS, 3, 4000).rows(chunk_of(rows)).toarray()
-    expected = np.stack([cut(row, 3, 4000) for row in rows.toarray().astype(np.int64)])
-    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("kind", ["group", "entry", "picked"])

@@ -59,7 +59,7 @@ def test_every_set_has_its_own_loss() -> None:
 
 def test_swaps_among_named_sites_count_records_by_their_site() -> None:
     matrix = np.abs(np.arange(5)[:, None] - np.arange(5)[None, :]).astype(float)
-    sites = read_sites(NAMED, {"kind": "distances", "matrix": matrix.tolist()}, 2)
+    sites = read_sites(NAMED, {"kind": "distances", "matrix": matrix.tolist()})
     source = SiteDistances.of(NAMED, sites)
     rows = np.array([0, 0, 4, 3, 3, 3, 1], dtype=np.int32)
     paid = source.sites[rows]

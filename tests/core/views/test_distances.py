@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.data import UNITS, Chunk, Dense, Ids, Sparse, read_sites
-from core.errors import InvalidRequest
+from core.data import UNITS, Chunk, Dense, Ids, read_sites
 from core.kernels.sphere import EARTH_RADIUS_KM
 from core.views import SiteDistances
 
 PLANE = Dense.box([0, 0], [10, 10], size=100)
+
 GLOBE = Dense.box([-90, -180], [90, 180], ["latitude", "longitude"], size=100)
+
 NAMED = Ids(count=3, size=100)
+
 MATRIX = [[0, 1, 2], [1, 0, 4], [2, 4, 0]]
 
 
@@ -21,47 +23,8 @@ def coordinates(*points: list[float], metric: str = "euclidean") -> dict[str, An
     return {"kind": "coordinates", "metric": metric, "points": list(points)}
 
 
-REFUSED = [
-    (PLANE, None, 1, "give a set"),
-    (PLANE, {"kind": "places"}, 1, "kind must be"),
-    (PLANE, {**coordinates([1, 1]), "colour": "red"}, 1, "colour"),
-    (PLANE, coordinates([1, 1], [2, 2]), 3, "2 sites cannot hold k = 3"),
-    (PLANE, coordinates([1, 1], [2, 2], [1, 1]), 1, "points 0 and 2 are the same"),
-    (PLANE, coordinates([0.0, 1], [-0.0, 1]), 1, "are the same"),
-    (PLANE, coordinates([1, 1], [2, 11]), 1, "point 1 lies outside"),
-    (PLANE, coordinates([1, 1, 1]), 1, "2 coordinates"),
-    (PLANE, coordinates([1, 1], [2]), 1, "same length"),
-    (PLANE, coordinates([1, math.nan]), 1, "finite"),
-    (PLANE, coordinates([1, 1], metric="manhattan"), 1, "metric must be"),
-    (PLANE, {"kind": "distances", "matrix": MATRIX}, 1, "site numbers"),
-    (Dense.box(0, 1, dimension=3, size=9), coordinates([0, 0, 0], metric="great-circle"), 1, "two columns"),
-    (Dense.box([0, 0], [99, 9], size=9), coordinates([0, 0], metric="great-circle"), 1, "-90..90"),
-    (Sparse(dimension=2, radius=1.0, size=9), coordinates([0, 0]), 1, "dense columns"),
-    (NAMED, coordinates([1, 1]), 1, "dense columns"),
-    (NAMED, {"kind": "distances", "matrix": [[0, 1, 2], [1, 0, 4]]}, 1, "square"),
-    (NAMED, {"kind": "distances", "matrix": [[0, 1], [1, 0]]}, 1, "one row for each of the 3"),
-    (NAMED, {"kind": "distances", "matrix": [[0, 1, 2], [1, 0, 4], [2, 5, 0]]}, 1, "symmetric"),
-    (NAMED, {"kind": "distances", "matrix": [[1, 1, 2], [1, 0, 4], [2, 4, 0]]}, 1, "zero from a site"),
-    (NAMED, {"kind": "distances", "matrix": [[0, 0, 0], [0, 0, 0], [0, 0, 0]]}, 1, "lie apart"),
-]
-
-
-@pytest.mark.parametrize(("domain", "given", "k", "words"), REFUSED, ids=[case[3] for case in REFUSED])
-def test_wrong_sites_are_refused_by_name(domain: Any, given: Any, k: int, words: str) -> None:
-    with pytest.raises(InvalidRequest, match=words) as refusal:
-        read_sites(domain, given, k)
-    assert refusal.value.parameter == "options.sites"
-
-
-def test_sites_survive_their_json_and_have_a_digest_of_their_own() -> None:
-    sites = read_sites(PLANE, coordinates([1, 1], [2, 3]), 2)
-    again = read_sites(PLANE, sites.to_json(), 2)
-    assert again.digest == sites.digest
-    assert read_sites(PLANE, coordinates([1, 1], [2, 4]), 2).digest != sites.digest
-
-
 def test_euclidean_distances_are_integer_square_roots_within_reach() -> None:
-    sites = read_sites(PLANE, coordinates([0, 0], [10, 10], [5, 5]), 1)
+    sites = read_sites(PLANE, coordinates([0, 0], [10, 10], [5, 5]))
     view = SiteDistances.of(PLANE, sites)
     rows = PLANE.encode(np.random.default_rng(1).uniform(0, 10, size=(200, 2)))
     found = view.distances(rows)
@@ -74,7 +37,7 @@ def test_euclidean_distances_are_integer_square_roots_within_reach() -> None:
 
 def test_great_circle_distances_are_arcs_in_kilometres() -> None:
     places = [[51.4779, 0.0], [-33.8688, 151.2093], [90.0, 0.0], [-51.4779, -180.0]]
-    view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric="great-circle"), 1))
+    view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric="great-circle")))
     found = view.distances(GLOBE.encode(np.array([[51.4779, 0.0]])))[0] * view.unit
     expected = [0.0, 17_000.0, EARTH_RADIUS_KM * math.radians(90 - 51.4779), EARTH_RADIUS_KM * math.pi]
     assert found == pytest.approx(expected, abs=30)  # an encoded step of latitude is about a kilometre
@@ -86,14 +49,14 @@ def test_distances_do_not_depend_on_which_records_are_asked_together() -> None:
     places = draw.uniform([-90, -180], [90, 180], size=(30, 2)).tolist()
     rows = GLOBE.encode(draw.uniform([-90, -180], [90, 180], size=(101, 2)))
     for metric in ("great-circle", "euclidean"):
-        view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric=metric), 1))
+        view = SiteDistances.of(GLOBE, read_sites(GLOBE, coordinates(*places, metric=metric)))
         together = view.distances(rows)
         alone = np.concatenate([view.distances(rows[i : i + 1]) for i in range(len(rows))])
         assert np.array_equal(together, alone)
 
 
 def test_records_that_name_sites_are_counted_and_looked_up() -> None:
-    view = SiteDistances.of(NAMED, read_sites(NAMED, {"kind": "distances", "matrix": MATRIX}, 2))
+    view = SiteDistances.of(NAMED, read_sites(NAMED, {"kind": "distances", "matrix": MATRIX}))
     rows, weights = view.weighted(Chunk(np.array([2, 0, 2, 2], dtype=np.int32), 0, "a"))
     assert weights.tolist() == [1, 0, 3]
     distances = view.distances(rows) * view.unit

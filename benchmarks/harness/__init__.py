@@ -1,0 +1,1 @@
+"""A real PostgreSQL and real service processes, for benchmarks and tests."""

@@ -1,0 +1,68 @@
+"""What to expect from a planned job, in the words and with the thresholds of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cairn_client.formatting import about, number
+
+if TYPE_CHECKING:
+    from cairn_client.wire import Amount, DatasetFacts
+
+__all__ = ["expectations", "shortfall", "verdict"]
+
+_MOST_RUNS = "in 95 of 100 runs"
+
+
+def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
+    """Compare the noise with the clusters in one sentence; None where the algorithm makes no forecast."""
+    smallest, size, blur = (
+        forecast.get(name) for name in ("smallest_cluster", "size_noise", "noise_per_radius")
+    )
+    if smallest is None and size is None and blur is None:
+        return None
+    crowded = (smallest if smallest is not None else 3 * (size or 0)) / average_size
+    blurred = blur or 0
+    if crowded > 0.8 or blurred > 0.15:
+        return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
+    if crowded > 0.2 or blurred > 0.03:
+        return "The noise can be felt: large clusters come out well, small ones blur."
+    return "The noise is small beside the clusters: expect centres close to those without privacy."
+
+
+def shortfall(facts: DatasetFacts, cost: Amount) -> str:
+    """Say which amount is too large for which account."""
+    for name, account in (("your cap", facts.cap), ("the dataset's budget", facts.budget)):
+        if account is None:
+            continue
+        left = account.remaining
+        for unit in ("epsilon", "delta") if cost.rho is None else ("rho", "delta"):
+            asked, available = getattr(cost, unit), getattr(left, unit)
+            if asked > available:
+                most = f"the {unit} {number(available, 6)} that {name} has left"
+                return f"This does not fit: {unit} {number(asked, 6)} is more than {most}."
+    return "This does not fit: what remains has just changed."
+
+
+def expectations(forecast: Mapping[str, Any], average_size: float) -> Iterator[tuple[str, str]]:
+    """Label and text of each figure of a forecast: the known ones first, then the algorithm's own."""
+    rest = {name: value for name, value in forecast.items() if name != "cluster_share"}
+    average = f"an average one has {about(average_size)}"
+    if (smallest := rest.pop("smallest_cluster", None)) is not None:
+        yield "smallest cluster found", f"about {about(smallest)} records; {average}"
+    if (noise := rest.pop("size_noise", None)) is not None:
+        yield "size of a cluster", f"±{about(2 * noise)} records {_MOST_RUNS}; {average}"
+    if (noise := rest.pop("noise_per_radius", None)) is not None:
+        share = number(200 * noise, 2)
+        yield (
+            "position of a centre",
+            f"±{share}% of its cluster's radius {_MOST_RUNS}, for an average cluster",
+        )
+    if (noise := rest.pop("noise_at_bounds", None)) is not None:
+        yield (
+            "position at worst",
+            f"±{number(2 * noise, 2)} in the widest column, if a cluster fills the bounds",
+        )
+    for name, value in rest.items():
+        yield name.replace("_", " "), number(value) if isinstance(value, float | int) else str(value)

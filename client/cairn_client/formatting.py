@@ -1,0 +1,42 @@
+"""Format numbers and ids for people: grouped thousands, sensible rounding, ids no longer than needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+
+__all__ = ["about", "number", "shorten"]
+
+_SHORTEST_ID = 8
+
+
+def number(value: float | Decimal, digits: int = 4) -> str:
+    """Round to so many significant digits, but never left of the decimal point: `12,346`, `0.0123`."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    x = float(value)
+    if x == 0 or not math.isfinite(x):
+        return f"{x:g}"
+    magnitude = math.floor(math.log10(abs(x)))
+    if -4 <= magnitude < 15:
+        text = f"{x:,.{max(0, digits - 1 - magnitude)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, exponent = f"{x:.{digits - 1}e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def about(value: float) -> str:
+    """Round an estimated count: three digits of a large one, a whole number from 10, two digits below."""
+    if abs(value) < 10:
+        return number(float(value), 2)
+    return number(float(f"{value:.3g}") if abs(value) >= 1000 else round(value))
+
+
+def shorten(ids: Iterable[str]) -> list[str]:
+    """Cut every id to the shortest length, from 8 characters, at which all of them still differ."""
+    ids = list(ids)
+    length = _SHORTEST_ID
+    while len({each[:length] for each in ids}) < len(set(ids)):
+        length += 1
+    return [each[:length] for each in ids]

@@ -1,0 +1,40 @@
+"""Tables as people hold them: lists, numpy arrays, sparse matrices, pandas DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["array_of", "is_frame", "write_frame"]
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a pandas DataFrame, found out without importing pandas."""
+    return hasattr(data, "columns") and hasattr(data, "loc")
+
+
+def array_of(rows: Any, columns: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Rows as a two-dimensional array; the columns of a DataFrame are picked by name."""
+    if is_frame(rows):
+        missing = [name for name in columns if name not in rows.columns]
+        if missing:
+            raise ValueError(f"the rows lack the columns {', '.join(missing)}")
+        rows = rows[list(columns)].to_numpy(dtype=np.float64)
+    elif hasattr(rows, "toarray"):
+        rows = rows.toarray()
+    table = np.asarray(rows, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != len(columns):
+        more = ", ..." if len(columns) > 10 else ""
+        raise ValueError(f"rows must be a table with the columns {', '.join(columns[:10])}{more}")
+    if not np.isfinite(table).all():
+        raise ValueError("the rows hold missing or infinite values: remove or fill them first")
+    return table
+
+
+def write_frame(frame: Any, file: IO[bytes]) -> None:
+    """Write a DataFrame as CSV, which keeps every digit and needs no further library."""
+    booleans = dict.fromkeys(frame.select_dtypes(include=["bool", "boolean"]).columns, "Int8")
+    frame.astype(booleans).to_csv(file, index=False, mode="wb")

@@ -1,0 +1,146 @@
+"""The first measurements of the house algorithm: where, how far and in which directions records lie."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from core.algorithms import summit_tuning as tuning
+from core.algorithms.summit_tuning import Schedule
+from core.arrays import Floats, Integers
+from core.blocks.base import Block
+from core.data import UNITS, Domain
+from core.kernels.clipping import WEIGHT_ONE
+from core.mechanisms import additive_noise, vector_noise
+from core.plan import Step
+from core.postprocessing.bounds import clip_into
+from core.postprocessing.spread import geometric_edges, trimmed_shares
+from core.postprocessing.subspace import Subspace, principal_axes
+from core.privacy import Shares
+from core.probe import Probe
+from core.statistics import Count, NormHistogram, SecondMoments, Sums
+from core.views import Assigned, Encoded, Projected, RowView
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Released facts about all records: their number, their middle, their extent and their principal axes."""
+
+    centre: Integers
+    size: float
+    radius: int
+    subspace: Subspace
+    view: Projected
+    #: Units of the projected view per encoded unit.
+    zoom: float
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviations along the axes of the projected view, in its units."""
+        return np.sqrt(np.maximum(self.subspace.variances, 0.0)) * self.zoom
+
+
+@dataclass(frozen=True)
+class SceneSteps(Block):
+    """Number, sum and distances of all records, and their second moments where the schedule has them."""
+
+    domain: Domain
+    shares: Shares
+    schedule: Schedule
+
+    def steps(self) -> tuple[Step, ...]:
+        noise, centre_sum = self.shares.noise, tuning.CENTRE * tuning.CENTRE_SUM
+        size = additive_noise(noise(tuning.CENTRE - centre_sum))
+        radius = additive_noise(noise(self.schedule.radius_share))
+        steps = (
+            self.step("size", size, Count, 1, "how many records"),
+            self.step("centre", vector_noise(noise(centre_sum)), Sums, 1, "the middle of all records"),
+            self.step("radius", radius, NormHistogram, 1, "how far records reach"),
+        )
+        if not self.schedule.moments:
+            return steps
+        moments = additive_noise(noise(self.schedule.subspace_share))
+        purpose = "the directions in which records vary"
+        return (*steps, self.step("moments", moments, SecondMoments, 1, purpose))
+
+    def run(self, probe: Probe) -> Scene:
+        rows = Encoded.of(self.domain)
+        size = max(float(self.measure(probe, "size", Count(self.domain.fingerprint))[0]), 1.0)
+        centre = self._centre(probe, rows, size)
+        edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
+        distances = NormHistogram(Assigned(rows, centre[None, :]), edges)
+        histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
+        shares = trimmed_shares(histogram, self.count_noise(probe.plan, "radius"))
+        spread = _Spread(edges, shares)
+        tight, radius = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
+        subspace = self._subspace(probe, rows, centre, size, spread, radius, tight)
+        zoom = UNITS / radius
+        matrix = np.rint(subspace.axes * (WEIGHT_ONE * zoom)).astype(np.int64)
+        return Scene(centre, size, radius, subspace, Projected(rows, matrix, UNITS, centre), zoom)
+
+    def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
+        """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""
+        mean = self.measure(probe, "centre", Sums(rows))[0] / size
+        noise = rows.width * (UNITS * self.deviation(probe.plan, "centre", rows.width) / size) ** 2
+        mean = mean * max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
+        rounded: Integers = np.rint(clip_into(self.domain, mean[None, :])[0]).astype(np.int64)
+        return rounded
+
+    def _subspace(
+        self,
+        probe: Probe,
+        rows: RowView,
+        centre: Integers,
+        size: float,
+        spread: _Spread,
+        radius: int,
+        tight: int,
+    ) -> Subspace:
+        """Axes in all columns, orthonormal or (through a sketch) nearly so."""
+        sketch = self._sketch(probe, rows.width)
+        if not self.schedule.moments:
+            axes = np.eye(rows.width) if sketch is None else sketch
+            variances = np.full(axes.shape[1], spread.energy(radius) / axes.shape[1])
+            return Subspace(axes, variances, axes, np.zeros(rows.width))
+        view, middle, zoom = rows, centre, 1.0
+        if sketch is not None:
+            zoom = UNITS / (tuning.SKETCH_ROOM * radius)
+            matrix = np.rint(sketch * (WEIGHT_ONE * zoom)).astype(np.int64)
+            view, middle = Projected(rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
+        clip = min(max(round(tight * zoom), 1), 2 * UNITS)
+        shift = max(0, clip.bit_length() - tuning.MOMENT_BITS) if view.width >= tuning.COARSE_FROM else 0
+        moments = SecondMoments(view, middle, clip, shift)
+        packed = self.measure(probe, "moments", moments) << (2 * shift)
+        noise = float(moments.steps << shift) ** 2 * self.deviation(probe.plan, "moments")
+        if probe.plan.budget.is_pure:
+            noise *= view.width  # Laplace noise pays for the l1 norm of a whole matrix
+        found = principal_axes(packed, view.width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)
+        unclipped = max(1.0, spread.energy(radius) / spread.energy(tight)) / zoom**2
+        found = replace(found, variances=found.variances * unclipped)
+        return found if sketch is None else replace(found, axes=sketch @ found.axes)
+
+    def _sketch(self, probe: Probe, width: int) -> Floats | None:
+        """A random projection that keeps lengths on average; None where all columns are looked at."""
+        columns = self.schedule.sketch
+        if columns == 0:
+            return None
+        drawn = probe.draw("sketch").normal(size=(width, columns))
+        return drawn / math.sqrt(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """The distances of all records to the centre: shares of bins, of which bin b ends at edges[b]."""
+
+    edges: Integers
+    shares: Floats
+
+    def quantile(self, level: float) -> int:
+        return int(self.edges[np.argmax(self.shares.cumsum() >= level)])
+
+    def energy(self, limit: int) -> float:
+        """The mean squared distance of records clipped to this limit."""
+        middles = np.concatenate([[self.edges[0] / 2], (self.edges[1:] + self.edges[:-1]) / 2])
+        return max(float(self.shares @ np.minimum(middles, limit) ** 2), 1e-9)

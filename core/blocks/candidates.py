@@ -1,0 +1,152 @@
+"""Released points near many records: candidates for centres, from partition trees or from hashing."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from core.arrays import Integers
+from core.blocks.base import Block
+from core.data import UNITS
+from core.kernels.clipping import WEIGHT_ONE
+from core.mechanisms import additive_noise, threshold
+from core.plan import Step
+from core.postprocessing.bounds import inside_ball
+from core.privacy import Gaussian, Pure, Shares
+from core.probe import Probe
+from core.statistics import BucketCounts, BucketSums, CubeCounts, bucket_means
+from core.views import Buckets, Cubes, Projected, RowView
+
+#: How many empty children of a cube turn active on average: few enough for trees to stay small.
+_FALSE_CHILDREN = 0.05
+#: How many buckets without records pass for full ones, in all tables together, on average.
+_FALSE_BUCKETS = 1.0
+#: The part of the budget that finds full buckets; the rest averages them.
+_FINDING = 0.5
+
+
+@dataclass(frozen=True)
+class TreeCandidates(Block):
+    """The centres of crowded cubes of randomly shifted partition trees.
+
+    A cube is split into its 2^p halves in every direction; a child stays active if its noisy count exceeds a
+    limit, whether it is empty or not. All that a level releases is which children those are.
+    """
+
+    shares: Shares
+    fraction: float
+    trees: int
+    depth: int
+    dimension: int
+    #: Levels and trees keep at most so many cubes each.
+    most: int
+    #: The count to exceed; None: one that noise alone rarely exceeds.
+    limit: int | None = None
+    trials: int = 1
+    name: str = "partition"
+    purpose: str = "cubes in which records crowd"
+
+    def steps(self) -> tuple[Step, ...]:
+        levels = self.trials * self.trees * self.depth
+        loss = self.shares.noise(self.fraction, levels)
+        limit = self.limit if self.limit is not None else active_limit(loss, self.dimension)
+        return (self.step(self.name, threshold(loss, limit), CubeCounts, levels, self.purpose),)
+
+    def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
+        return np.concatenate([self._tree(probe, rows, draw) for _ in range(self.trees)])
+
+    def _tree(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
+        """The centres of all active cubes of one tree under a random shift.
+
+        A level with more than `most` cubes is thinned at random, without looking at data.
+        """
+        width = rows.width
+        shift = np.trunc(draw.uniform(-UNITS, UNITS, size=width)).astype(np.int64)
+        cubes = Cubes(rows, shift)
+        corners = (shift - (1 << 16))[None, :]
+        side = 1 << Cubes.DEPTH
+        found = [corners + side // 2]
+        for _ in range(self.depth):
+            children = _thinned(self.measure(probe, self.name, CubeCounts(cubes)), self.most, draw)
+            if len(children) == 0:
+                break
+            side //= 2
+            bits = (children[:, None] >> np.arange(width)) & 1
+            corners = corners[children >> width] + bits * side
+            found.append(corners + side // 2)
+            if cubes.level + 1 == Cubes.DEPTH:
+                break
+            cubes = Cubes(rows, shift, cubes, children)
+        return np.concatenate(found)
+
+
+def active_limit(loss: Gaussian | Pure, dimension: int) -> int:
+    """The count that noise alone exceeds in `_FALSE_CHILDREN` of the 2^p children of a cube on average."""
+    log_tail = math.log(_FALSE_CHILDREN) - dimension * math.log(2)
+    if isinstance(loss, Gaussian):
+        return math.ceil(-float(ndtri(math.exp(log_tail))) / loss.mu)
+    return math.ceil(-(log_tail + math.log(2)) / loss.epsilon)
+
+
+@dataclass(frozen=True)
+class HashedCandidates(Block):
+    """The noisy means of full buckets, after Kaplan and Stemmer (2018): one table for each width of buckets.
+
+    The hash is a random rotation and a random shift of a grid. A bucket is kept above what noise alone
+    exceeds in few of all the buckets there are; constants are derived in `core/views/buckets.md`.
+    """
+
+    shares: Shares
+    fraction: float
+    widths: tuple[int, ...]
+    dimension: int
+    #: At most so many buckets of each table are averaged.
+    most: int
+
+    def steps(self) -> tuple[Step, ...]:
+        tables, finest = len(self.widths), min(self.widths)
+        find = self.shares.noise(self.fraction * _FINDING, tables)
+        average = additive_noise(self.shares.noise(self.fraction * (1 - _FINDING), tables))
+        assert isinstance(find, Gaussian)  # pure noise would hide every bucket of so large a family
+        log_buckets = self.dimension * math.log(2 * -(-(UNITS + finest) // finest) + 1)
+        tail = math.exp(math.log(_FALSE_BUCKETS / tables) - log_buckets)
+        limit = math.ceil(-float(ndtri(tail)) / find.mu)
+        return (
+            self.step("buckets", threshold(find, limit), BucketCounts, tables, "buckets with many records"),
+            self.step("bucket-means", average, BucketSums, tables, "the mean of each of them"),
+        )
+
+    def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
+        """Means of the full buckets of all tables, in the units of the rows."""
+        found = [np.zeros((1, rows.width))]
+        for width in self.widths:
+            rotation = np.linalg.qr(draw.normal(size=(rows.width, rows.width)))[0]
+            turned = Projected(rows, np.rint(rotation * WEIGHT_ONE).astype(np.int64), rows.radius)
+            view = Buckets(turned, draw.integers(0, width, size=rows.width), width)
+            listed = _thinned(self.measure(probe, "buckets", BucketCounts(view)), self.most, draw)
+            if len(listed):
+                statistic = BucketSums(view, listed)
+                means = bucket_means(statistic, self.measure(probe, "bucket-means", statistic))
+                found.append(means @ rotation.T)
+        return np.rint(np.concatenate(found)).astype(np.int64)
+
+
+def _thinned(listed: Integers, most: int, draw: np.random.Generator) -> Integers:
+    """At most so many of the listed cells, chosen at random."""
+    return listed if len(listed) <= most else np.sort(draw.choice(listed, most, replace=False))
+
+
+def candidate_points(centres: Integers, least: int, most: int, draw: np.random.Generator) -> Integers:
+    """The centres clipped into the ball, between `least` and `most` of them.
+
+    Too many are thinned at random; what is missing is filled with random points of the ball.
+    """
+    points = np.unique(inside_ball(centres), axis=0)
+    points = points[_thinned(np.arange(len(points)), most, draw)]
+    missing = max(0, least - len(points))
+    width = centres.shape[1]
+    filling = draw.normal(size=(missing, width))
+    lengths = UNITS * draw.uniform(size=(missing, 1)) ** (1 / width)
+    filling *= lengths / np.maximum(np.linalg.norm(filling, axis=1, keepdims=True), 1e-12)
+    return np.concatenate([points, inside_ball(np.trunc(filling).astype(np.int64))])

@@ -1,1 +1,0 @@
-"""The HTTP interface: routes, problems, limits; it plans and enqueues, and never reads rows."""

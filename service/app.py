@@ -1,0 +1,73 @@
+"""The web application: routes, problems and middleware, put together in one place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI
+
+from service import monitoring
+from service.datasets import budget_routes, site_routes
+from service.datasets import routes as dataset_routes
+from service.http import pages, problems
+from service.http.context import Context
+from service.http.limits import RequestLimits
+from service.jobs import routes as job_routes
+from service.operations.clock import Clock, SystemClock
+from service.operations.database import Database
+from service.operations.settings import Settings
+from service.people import routes as people_routes
+
+__all__ = ["create_app"]
+
+_DESCRIPTION = """Differentially private clustering for a trusted data curator.
+
+Send a key as `Authorization: Bearer <key>`. Errors are `application/problem+json` (RFC 9457); each `type`
+is an address under which the problem is explained. Amounts of epsilon, rho and delta are exact decimals,
+written as strings."""
+
+
+def create_app(
+    settings: Settings,
+    *,
+    database: Database | None = None,
+    clock: Clock | None = None,
+    extra_routers: Sequence[APIRouter] = (),
+) -> FastAPI:
+    """The app of one API process; `extra_routers` come first, so that a console can take `/`."""
+    opened = database or Database(settings.database_address(), pool=settings.database_pool)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        if database is None:
+            opened.dispose()
+
+    app = FastAPI(
+        title="Cairn",
+        version=version("cairn-dp"),
+        description=_DESCRIPTION,
+        openapi_url="/openapi.json",
+        docs_url=None,  # the framework's page would fetch its scripts from another host
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    app.state.context = Context(settings, opened, clock or SystemClock())
+    for router in (
+        *extra_routers,
+        job_routes.router,
+        dataset_routes.router,
+        budget_routes.router,
+        site_routes.router,
+        people_routes.router,
+        monitoring.router,
+        pages.router,
+    ):
+        app.include_router(router)
+    problems.install(app)
+    app.add_middleware(RequestLimits, settings=settings)
+    return app

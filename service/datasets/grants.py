@@ -1,0 +1,89 @@
+"""What a grant is: an analyst's right to a dataset, capped in the dataset's own currency."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.privacy import Budget
+from service import ledger
+from service.datasets.withdrawal import withdraw
+from service.errors import InvalidRequest, NotFound, Retired
+from service.ledger import accountants
+from service.operations import audit
+from service.operations.states import DatasetState, Role
+from service.operations.tables import Dataset, Grant, Principal
+
+__all__ = ["grant", "page", "revoke"]
+
+
+def grant(
+    session: Session, dataset: Dataset, analyst: Principal, cap: Budget, *, actor: str, at: datetime
+) -> Grant:
+    """Give an analyst a cap, move it, or give a withdrawn grant back; what they used stays used."""
+    if analyst.role != Role.ANALYST:
+        raise InvalidRequest(f"{analyst.name} is a curator; grants are for analysts")
+    total = accountants.total_of(dataset.accountant, cap.epsilon_units, cap.delta_units)
+    ledger.lock(session, dataset.id)
+    session.refresh(dataset)
+    if dataset.state == DatasetState.RETIRED:
+        raise Retired(f"{dataset.name} is retired; nobody can be granted anything on it")
+    row = _find(session, dataset, analyst)
+    if row is None:
+        row = Grant(dataset_id=dataset.id, principal_id=analyst.id, created_at=at)
+        session.add(row)
+    row.epsilon_units, row.delta_units, row.revoked_at = cap.epsilon_units, cap.delta_units, None
+    session.flush()
+    try:
+        ledger.set_cap(session, dataset.id, row.id, total, actor=actor, at=at)
+    except ledger.Overdrawn as error:
+        used = error.balance.reserved + error.balance.spent
+        raise InvalidRequest(
+            "a cap cannot lie below what the analyst has spent and reserved; cancel queued jobs first",
+            status=409,
+            used=accountants.amount(dataset.accountant, used, cap.delta_units),
+        ) from error
+    audit.record(
+        session,
+        "grant",
+        actor=actor,
+        at=at,
+        dataset_id=dataset.id,
+        analyst=analyst.name,
+        epsilon=cap.epsilon_text,
+        delta=cap.delta_text,
+    )
+    return row
+
+
+def revoke(session: Session, dataset: Dataset, analyst: Principal, *, actor: str, at: datetime) -> int:
+    """Withdraw a grant and the analyst's queued jobs; the account stays, so nothing is reset."""
+    ledger.lock(session, dataset.id)
+    row = _find(session, dataset, analyst)
+    if row is None or row.revoked_at is not None:
+        raise NotFound(f"{analyst.name} has no grant for {dataset.name}")
+    row.revoked_at = at
+    withdrawn = withdraw(session, dataset.id, grant_id=row.id, actor=actor, at=at)
+    audit.record(session, "revoke-grant", actor=actor, at=at, dataset_id=dataset.id, analyst=analyst.name)
+    return withdrawn
+
+
+def page(
+    session: Session, dataset: Dataset, *, after: str, limit: int | None
+) -> list[tuple[Grant, Principal]]:
+    """The grants of a dataset by the analysts' names."""
+    query = (
+        select(Grant, Principal)
+        .join(Principal, Grant.principal_id == Principal.id)
+        .where(Grant.dataset_id == dataset.id, Principal.name > after)
+        .order_by(Principal.name)
+        .limit(limit)
+    )
+    return [(row, principal) for row, principal in session.execute(query)]
+
+
+def _find(session: Session, dataset: Dataset, analyst: Principal) -> Grant | None:
+    query = select(Grant).where(Grant.dataset_id == dataset.id, Grant.principal_id == analyst.id)
+    return session.scalars(query.with_for_update()).one_or_none()

@@ -1,0 +1,150 @@
+"""The body of an upload in a nameless file on disk, with its digest, and the format of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import IO, cast
+
+from service.errors import BadFormat, DigestMismatch, TooLarge
+
+__all__ = ["FORMATS", "Spool", "detect"]
+
+FORMATS = {
+    "text/csv": "csv",
+    "application/csv": "csv",
+    "text/plain": "csv",
+    "application/vnd.apache.parquet": "parquet",
+    "application/parquet": "parquet",
+    "application/x-parquet": "parquet",
+    "application/vnd.apache.arrow.file": "arrow",
+    "application/vnd.apache.arrow.stream": "arrow",
+    "application/x-npy": "npy",
+    "application/x-npz": "npz",
+    "application/zip": "npz",
+}
+# Content types that clients send when nobody chose one.
+_UNSPECIFIED = {"", "application/octet-stream", "application/x-www-form-urlencoded"}
+_MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"\x93NUMPY": "npy",
+    b"PK": "npz",
+}
+
+
+class Spool:
+    """A file for the body of an upload; it has no name and is gone with the process."""
+
+    def __init__(self, directory: Path | None, most_bytes: int):
+        self.file: IO[bytes] = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 closed by close()
+        self.size = 0
+        self._most = most_bytes
+        self._hash = hashlib.sha256()
+
+    def write(self, *pieces: bytes) -> None:
+        """Append bytes; TooLarge as soon as they are too many."""
+        self.size += sum(map(len, pieces))
+        if self.size > self._most:
+            raise TooLarge(f"an upload may have at most {self._most} bytes", limit=self._most)
+        for piece in pieces:
+            self._hash.update(piece)
+            self.file.write(piece)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of what was written."""
+        return self._hash.hexdigest()
+
+    def check(self, announced: str | None) -> None:
+        """Raise DigestMismatch when the bytes are not those that were announced."""
+        if announced is not None and announced != self.sha256:
+            raise DigestMismatch("the bytes that arrived have another SHA-256 than announced; upload again")
+
+    def open(self) -> IO[bytes]:
+        """Open the file for a reader of its own, at the beginning."""
+        return cast(IO[bytes], _Reader(self.file.fileno(), self.size))  # typeshed excludes RawIOBase
+
+    def close(self) -> None:
+        """Delete the file."""
+        self.file.close()
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Reader(io.RawIOBase):
+    """A file with a position of its own, so that two readers never move each other.
+
+    A library may go on reading ahead in a thread after its reader was dropped. Bytes beyond the end are not
+    allocated, whatever length a damaged file announces.
+    """
+
+    def __init__(self, descriptor: int, size: int):
+        self._descriptor = os.dup(descriptor)
+        self._size = size
+        self._place = 0
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._size - self._place)
+        wanted = left if size is None or size < 0 else min(size, left)
+        found = os.pread(self._descriptor, wanted, self._place)
+        self._place += len(found)
+        return found
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise OSError("a place before the beginning of the file")
+        self._place = start + offset
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+def detect(content_type: str, head: bytes) -> str:
+    """Return the format of a file; its content type, where one is given, and its first bytes must agree."""
+    announced = content_type.split(";")[0].strip().lower()
+    found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "csv")
+    if not head:
+        raise BadFormat("the upload is empty; send a file with at least a header line")
+    if announced in _UNSPECIFIED:
+        return found
+    if announced not in FORMATS:
+        raise BadFormat(
+            f"uploads of type {announced[:80]!r} are not taken; send one of {', '.join(sorted(FORMATS))}",
+            status=415,
+        )
+    if FORMATS[announced] != found:
+        raise BadFormat(
+            f"the upload is announced as {FORMATS[announced]}, but its first bytes look like {found}"
+        )
+    return found

@@ -1,0 +1,60 @@
+"""Chunks on their way into the database, inside the transaction that seals the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import psycopg
+from sqlalchemy import func, insert, select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from service.datasets.ingest.chunks import StoredChunk
+from service.operations import faults
+from service.operations.tables import DatasetChunk
+
+__all__ = ["store", "wait_for_other_uploads"]
+
+#: The first half of the advisory locks of uploads; the second half is the dataset's number.
+_UPLOADS = 0x75706C64
+_NAMES = ("dataset_id", "ordinal", "first_record", "rows", "digest", "payload")
+_COPY = f"COPY dataset_chunks ({', '.join(_NAMES)}) FROM STDIN (FORMAT BINARY)"
+_TYPES = ("int8", "int4", "int8", "int4", "varchar", "bytea")
+
+
+def wait_for_other_uploads(session: Session, dataset_id: int) -> None:
+    """One upload to a dataset at a time, until this transaction ends; SQLite has one writer anyhow."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_UPLOADS, dataset_id % 2**31)))
+
+
+def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> None:
+    """Write the chunks as they come: through COPY on PostgreSQL, which takes their bytes as they are.
+
+    Each chunk has a COPY of its own: the server keeps up to a thousand rows of one in memory, however long
+    they are, and stores them at its end.
+    """
+    if session.get_bind().dialect.name != "postgresql":
+        for chunk in _passing(chunks):
+            values = dict(zip(_NAMES, _values(dataset_id, chunk), strict=True))
+            session.execute(insert(DatasetChunk).values(values))
+        return
+    driver: Any = session.connection().connection.driver_connection
+    try:
+        for chunk in _passing(chunks):
+            with driver.cursor().copy(_COPY) as rows:
+                rows.set_types(_TYPES)
+                rows.write_row(_values(dataset_id, chunk))
+    except psycopg.Error as error:  # as SQLAlchemy would name it, for whoever answers the caller
+        raise OperationalError(_COPY, None, error) from error
+
+
+def _passing(chunks: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
+    for chunk in chunks:
+        yield chunk
+        faults.reach("upload.chunk")
+
+
+def _values(dataset_id: int, chunk: StoredChunk) -> tuple[Any, ...]:
+    return (dataset_id, chunk.ordinal, chunk.first_record, chunk.rows, chunk.digest, chunk.payload)

@@ -1,0 +1,184 @@
+"""Life of a dataset: create, seal, raise the budget, retire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from core.data import Dense, Domain, Ids, Sparse
+from core.errors import InvalidDomain
+from core.privacy import Budget
+from service import ledger
+from service.datasets.ingest import store
+from service.datasets.ingest.chunks import StoredChunk
+from service.datasets.wire import Bounds, DatasetBody
+from service.datasets.withdrawal import withdraw
+from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
+from service.ledger import accountants
+from service.operations import audit, faults
+from service.operations.states import DatasetState
+from service.operations.tables import Dataset, DatasetChunk
+from service.people.authentication import Caller
+
+__all__ = [
+    "create",
+    "raise_budget",
+    "require_draft",
+    "require_sealed",
+    "retire",
+    "seal",
+]
+
+
+def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) -> Dataset:
+    """A new dataset without data; core's InvalidRequest tells what is wrong with the public facts."""
+    domain = _domain(body)
+    budget = Budget.of(body.budget.epsilon, body.budget.delta)
+    total = accountants.total_of(body.accountant, budget.epsilon_units, budget.delta_units)
+    if body.rows_per_person > 1 and body.id_column is None:
+        raise InvalidDomain(
+            "rows_per_person above 1 needs an id_column that tells people apart", parameter="id_column"
+        )
+    if body.id_column is not None and body.id_column in domain.columns:
+        raise InvalidDomain(
+            "the id_column must not be one of the columns: it is dropped", parameter="id_column"
+        )
+    dataset = Dataset(
+        name=body.name,
+        owner_id=owner.id,
+        description=body.description,
+        state=DatasetState.DRAFT,
+        domain=domain.to_json(),
+        id_column=body.id_column,
+        accountant=body.accountant,
+        epsilon_units=budget.epsilon_units,
+        delta_units=budget.delta_units,
+        release_ticks=body.release_ticks,
+        created_at=at,
+        upload=None,
+    )
+    try:
+        with session.begin_nested():
+            session.add(dataset)
+    except IntegrityError as error:
+        raise InvalidRequest(f"the name {body.name} is taken; choose another", status=409) from error
+    ledger.open_account(session, dataset.id, total, actor=owner.name, at=at)
+    audit.record(
+        session,
+        "create-dataset",
+        actor=owner.name,
+        at=at,
+        dataset_id=dataset.id,
+        domain=domain.fingerprint,
+        epsilon=budget.epsilon_text,
+        delta=budget.delta_text,
+        accountant=body.accountant,
+    )
+    return dataset
+
+
+def _domain(body: DatasetBody) -> Domain:
+    bounds: Bounds = body.bounds
+    given = [name for name in Bounds.model_fields if getattr(bounds, name) is not None]
+    if len(given) != 1:
+        raise InvalidDomain("give exactly one of box, ball, sparse and ids", parameter="bounds")
+    shared: dict[str, Any] = {"size": body.size, "rows_per_person": body.rows_per_person}
+    if bounds.sparse is not None:
+        if body.dimension is None or body.columns is not None:
+            raise InvalidDomain("a sparse dataset has a dimension and no column names", parameter="dimension")
+        return Sparse(dimension=body.dimension, radius=bounds.sparse.radius, **shared)
+    if bounds.ids is not None:
+        return Ids(count=bounds.ids.count, **shared)
+    named: dict[str, Any] = {"columns": body.columns, "dimension": body.dimension, **shared}
+    if bounds.ball is not None:
+        return Dense.ball(bounds.ball.radius, bounds.ball.centre, **named)
+    assert bounds.box is not None
+    return Dense.box(bounds.box.low, bounds.box.high, scaling=body.scaling, **named)
+
+
+def require_draft(dataset: Dataset) -> None:
+    """Raise unless the dataset still waits for its data."""
+    if dataset.state == DatasetState.RETIRED:
+        raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
+    if dataset.state != DatasetState.DRAFT:
+        raise AlreadySealed(f"{dataset.name} has its data and never changes again; create another dataset")
+
+
+def require_sealed(dataset: Dataset) -> None:
+    """Raise unless jobs may run on the dataset."""
+    if dataset.state == DatasetState.RETIRED:
+        raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
+    if dataset.state != DatasetState.SEALED:
+        raise NotSealed(f"{dataset.name} has no data yet; its curator must upload them first")
+
+
+def seal(
+    session: Session,
+    dataset_id: int,
+    chunks: Iterable[StoredChunk],
+    report: dict[str, Any],
+    *,
+    actor: str,
+    at: datetime,
+) -> None:
+    """Store an upload's chunks and seal the dataset, in the caller's one transaction.
+
+    Uploads to one dataset wait for each other; everybody else waits for the moment of sealing alone.
+    """
+    store.wait_for_other_uploads(session, dataset_id)
+    require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
+    store.store(session, dataset_id, chunks)
+    ledger.lock(session, dataset_id)
+    dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
+    require_draft(dataset)
+    dataset.state, dataset.sealed_at, dataset.upload = DatasetState.SEALED, at, report
+    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
+    session.flush()
+    faults.reach("upload.sealed")
+
+
+def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:
+    """Raise a dataset's total; InvalidRequest when it would become smaller."""
+    total = accountants.total_of(dataset.accountant, budget.epsilon_units, budget.delta_units)
+    accounts = ledger.lock(session, dataset.id)
+    session.refresh(dataset)
+    if dataset.state == DatasetState.RETIRED:
+        raise Retired(f"{dataset.name} is retired; its budget cannot change any more")
+    smaller = budget.epsilon_units < dataset.epsilon_units or budget.delta_units < dataset.delta_units
+    try:
+        if smaller:
+            raise ledger.Overdrawn("dataset", total, ledger.balance(accounts.dataset))
+        ledger.raise_total(session, accounts, total, actor=actor, at=at)
+    except ledger.Overdrawn as error:
+        raise InvalidRequest(
+            "a total can only be raised; give an epsilon and a delta of at least the present ones",
+            errors=[{"where": "budget", "problem": "below the present total"}],
+        ) from error
+    dataset.epsilon_units, dataset.delta_units = budget.epsilon_units, budget.delta_units
+    audit.record(
+        session,
+        "raise-budget",
+        actor=actor,
+        at=at,
+        dataset_id=dataset.id,
+        epsilon=budget.epsilon_text,
+        delta=budget.delta_text,
+    )
+
+
+def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> int:
+    """Delete a dataset's rows for good and withdraw its queued jobs; the ledger stays."""
+    ledger.lock(session, dataset.id)
+    session.refresh(dataset)
+    if dataset.state == DatasetState.RETIRED:
+        return 0
+    dataset.state, dataset.retired_at = DatasetState.RETIRED, at
+    withdrawn = withdraw(session, dataset.id, actor=actor, at=at)
+    session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
+    audit.record(session, "retire", actor=actor, at=at, dataset_id=dataset.id, withdrawn_jobs=withdrawn)
+    return withdrawn

@@ -1,0 +1,192 @@
+"""Routes of datasets: create, upload, look, retire."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from contextlib import closing
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from anyio import from_thread, to_thread
+from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from service.datasets import access, lifecycle
+from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.spool import FORMATS, Spool
+from service.datasets.wire import DatasetBody, DatasetFacts, DatasetPage, Retirement, UploadReport
+from service.errors import InvalidRequest
+from service.http.context import Context, Services
+from service.http.json_limits import StrictRoute
+from service.http.limits import Pace
+from service.http.links import links
+from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.problems import answers
+from service.http.wire import NAME_PATTERN
+from service.operations import faults
+from service.operations.tables import Dataset
+from service.people.authentication import Anyone, Caller, Curator
+
+__all__ = ["DatasetName", "router"]
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictRoute)
+DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a dataset")]
+
+_WRITE_AT = 1 << 20
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_UPLOAD_DOCUMENTATION: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            **{kind: _BINARY for kind in sorted(FORMATS) if kind != "text/csv"},
+            "text/csv": {
+                "schema": {"type": "string"},
+                "example": "petal_length,petal_width\n1.4,0.2\n4.7,1.4\n",
+            },
+        },
+    }
+}
+
+
+@router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
+def create_dataset(body: DatasetBody, caller: Curator, context: Services) -> DatasetFacts:
+    """Describe a new dataset: columns, bounds, size and budget, all known without looking at the rows."""
+    with context.database.write() as session:
+        dataset = lifecycle.create(session, body, owner=caller, at=context.clock.now())
+        session.flush()
+        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+
+
+@router.get("", responses=answers())
+def list_datasets(
+    caller: Anyone, context: Services, limit: Limit = None, cursor: str | None = None
+) -> DatasetPage:
+    """Datasets you own, or that are granted to you."""
+    size = limit or context.settings.default_page
+    with context.database.read() as session:
+        found = access.page(session, caller, after=cursor_from(cursor, str) or "", limit=size + 1)
+        items = [access.facts(session, dataset, grant) for dataset, grant in found[:size]]
+    following = cursor_to(found[size - 1][0].name) if len(found) > size else None
+    return DatasetPage.model_validate({"items": items, "next": following})
+
+
+@router.get("/{name}", responses=answers())
+def get_dataset(name: DatasetName, caller: Anyone, context: Services) -> DatasetFacts:
+    """Public facts of a dataset, what is left of its budget, and your cap."""
+    with context.database.read() as session:
+        dataset, grant = access.find(session, name, caller)
+        return DatasetFacts.model_validate(access.facts(session, dataset, grant))
+
+
+@router.post("/{name}/retire", responses=answers())
+def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Retirement:
+    """Delete a dataset's rows for good; its ledger stays. Queued jobs are withdrawn and not charged."""
+    with context.database.write() as session:
+        dataset, _ = access.find(session, name, caller)
+        withdrawn = lifecycle.retire(session, dataset, actor=caller.name, at=context.clock.now())
+    return Retirement(state="retired", voided_jobs=withdrawn)
+
+
+@router.put(
+    "/{name}/data",
+    responses=answers("already-sealed", "retired", "bad-format", "bad-rows", "digest-mismatch", "too-large"),
+    openapi_extra=_UPLOAD_DOCUMENTATION,
+)
+async def upload_data(
+    request: Request,
+    name: DatasetName,
+    caller: Curator,
+    context: Services,
+    on_bad_row: Annotated[
+        Literal["refuse", "drop"], Query(description="refuse the upload, or leave bad rows out")
+    ] = "refuse",
+    sha256: Annotated[
+        str | None, Query(pattern="^[0-9a-f]{64}$", description="SHA-256 of the body, in hexadecimal")
+    ] = None,
+    content_digest: Annotated[
+        str | None, Header(max_length=200, description="RFC 9530: `sha-256=:<base64>:`")
+    ] = None,
+) -> UploadReport:
+    """Upload the rows, once; the dataset is then sealed and never changes again.
+
+    Nothing is stored unless everything is good. With the SHA-256 announced, repeating an upload whose
+    answer was lost is safe: the answer is given again.
+    """
+    announced = sha256 or _digest(content_digest)
+    dataset, earlier = await run_in_threadpool(_find_draft, context, name, caller, announced)
+    if earlier is not None:
+        return UploadReport.model_validate(earlier)
+    settings = context.settings
+    with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
+        await _receive(request, spool, Pace(settings))
+        spool.check(announced)
+        upload = Upload.of(
+            dataset,
+            spool,
+            settings,
+            content_type=request.headers.get("content-type", ""),
+            drop_bad_rows=on_bad_row == "drop",
+        )
+        store = partial(_store, context, dataset, upload, caller, request)
+        report = await to_thread.run_sync(store, limiter=context.uploads)
+    return UploadReport.model_validate(report)
+
+
+def _find_draft(
+    context: Context, name: str, caller: Caller, announced: str | None
+) -> tuple[Dataset, dict[str, Any] | None]:
+    with context.database.read() as session:
+        dataset, _ = access.find(session, name, caller)
+    if dataset.state == "sealed" and dataset.upload and announced == dataset.upload["sha256"]:
+        return dataset, dataset.upload
+    lifecycle.require_draft(dataset)
+    return dataset, None
+
+
+async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
+    """Spool the body to disk in large pieces, off the event loop."""
+    pending: list[bytes] = []
+    more = True
+    while more:
+        message = await pace.next(request.receive)
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pending.append(message.get("body", b""))
+        more = message.get("more_body", False)
+        if sum(map(len, pending)) >= _WRITE_AT or not more:
+            await run_in_threadpool(spool.write, *pending)
+            pending = []
+    faults.reach("upload.received")
+
+
+def _store(
+    context: Context, dataset: Dataset, upload: Upload, caller: Caller, request: Request
+) -> dict[str, Any]:
+    """Encode an upload, then store it and seal the dataset in one transaction."""
+    with closing(encode(upload)) as encoded:
+        faults.reach("upload.encoded")
+        if from_thread.run(request.is_disconnected):
+            raise ClientDisconnect
+        report = encoded.report(access.warnings(dataset, upload.expected.domain))
+        with context.database.write() as session:
+            now = context.clock.now()
+            lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=caller.name, at=now)
+    faults.reach("upload.committed")
+    return report
+
+
+def _digest(header: str | None) -> str | None:
+    """The SHA-256 of a Content-Digest header, in hexadecimal."""
+    if header is None:
+        return None
+    match = re.search(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]+):", header)
+    try:
+        digest = base64.b64decode(match[1], validate=True) if match else b""
+    except binascii.Error:
+        digest = b""
+    if len(digest) != 32:
+        raise InvalidRequest("Content-Digest must be `sha-256=:<base64 of the SHA-256 of the body>:`")
+    return digest.hex()

@@ -1,0 +1,323 @@
+"""Wire types of datasets, uploads, grants, budgets, site sets and the ledger."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from service.http.wire import Answer, Body, BudgetBody, ColumnName, Name, Words, example
+
+__all__ = [
+    "DatasetBody",
+    "DatasetFacts",
+    "DatasetPage",
+    "GrantFacts",
+    "GrantPage",
+    "LedgerPage",
+    "LedgerRow",
+    "Retirement",
+    "SiteKind",
+    "SiteSetFacts",
+    "SiteSetList",
+    "UploadReport",
+    "VerifyReport",
+]
+
+_NUMBERS = Annotated[list[float], Field(max_length=1_000_000)]
+_ZERO = {"epsilon": "0", "delta": "0"}
+_TOTAL = {"epsilon": "3", "delta": "0.000001"}
+_BUDGET = {"declared": _TOTAL, "total": _TOTAL, "spent": _ZERO, "reserved": _ZERO, "remaining": _TOTAL}
+_BOUNDS = {"box": {"low": [0.0, 0.0], "high": [10.0, 4.0]}}
+_DATASET = {
+    "name": "flowers",
+    "description": "petal lengths and widths",
+    "state": "sealed",
+    "kind": "dense",
+    "columns": ["petal_length", "petal_width"],
+    "dimension": 2,
+    "bounds": _BOUNDS,
+    "scaling": "unit",
+    "size": 10000,
+    "rows_per_person": 1,
+    "id_column": None,
+    "privacy_unit": "row",
+    "accountant": "sum",
+    "release_ticks": True,
+    "owner": "curator",
+    "created_at": "2030-01-01T09:00:00.000Z",
+    "warnings": [],
+    "budget": _BUDGET,
+    "cap": _BUDGET,
+    "upload": None,
+}
+
+
+class Box(Body):
+    """Every column between its low and its high: one number for all columns, or one per column."""
+
+    low: float | _NUMBERS
+    high: float | _NUMBERS
+
+
+class Ball(Body):
+    """Every row within a radius of a centre (default: the origin)."""
+
+    radius: float
+    centre: float | _NUMBERS | None = None
+
+
+class SparseBall(Body):
+    """Rows of a sparse matrix within a radius of the origin."""
+
+    radius: float
+
+
+class IdCount(Body):
+    """Rows that name one of so many public sites."""
+
+    count: int
+
+
+class Bounds(Body):
+    """Exactly one kind of bounds."""
+
+    box: Box | None = None
+    ball: Ball | None = None
+    sparse: SparseBall | None = None
+    ids: IdCount | None = None
+
+
+class DatasetBody(Body):
+    """What is public about a new dataset. Nothing here may be taken from the rows themselves."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            {
+                "name": "flowers",
+                "description": "petal lengths and widths",
+                "columns": ["petal_length", "petal_width"],
+                "bounds": _BOUNDS,
+                "size": 10000,
+                "budget": {"epsilon": "3", "delta": "0.000001"},
+            }
+        )
+    )
+
+    name: Name
+    description: Words = ""
+    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000)] | None = None
+    dimension: int | None = Field(default=None, ge=1)
+    bounds: Bounds
+    scaling: Literal["unit", "none"] = "unit"
+    size: int = Field(description="public order of magnitude of the number of records", ge=1)
+    rows_per_person: int = Field(default=1, ge=1)
+    id_column: ColumnName | None = None
+    budget: BudgetBody
+    accountant: Literal["sum", "zcdp"] = "sum"
+    release_ticks: bool = True
+
+
+class AmountFacts(Answer):
+    """An amount in the dataset's currency."""
+
+    epsilon: str = Field(description="under `zcdp`: what rho is equivalent to")
+    delta: str
+    rho: str | None = Field(default=None, description="under `zcdp` only")
+
+    @model_serializer(mode="wrap")
+    def _without_empty_rho(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialise(self).items() if value is not None}
+
+
+class BudgetFacts(Answer):
+    """What an account holds. Under `zcdp` amounts are rho and the delta kept for approximate parts."""
+
+    model_config = ConfigDict(json_schema_extra=example(_BUDGET))
+
+    declared: AmountFacts
+    total: AmountFacts
+    spent: AmountFacts
+    reserved: AmountFacts
+    remaining: AmountFacts
+
+
+class UploadReport(Answer):
+    """What became of an upload; for the curator alone."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example(
+            {
+                "format": "csv",
+                "rows": 9981,
+                "clipped_rows": 12,
+                "bad_rows": 1,
+                "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
+                "rows_over_limit": 0,
+                "ignored_columns": ["species"],
+                "bytes": 120044,
+                "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                "warnings": [],
+            }
+        )
+    )
+
+    format: str
+    rows: int
+    clipped_rows: int
+    bad_rows: int
+    bad_row_lines: list[dict[str, Any]]
+    rows_over_limit: int
+    ignored_columns: list[str]
+    bytes: int
+    sha256: str
+    warnings: list[str]
+
+
+class DatasetFacts(Answer):
+    """Public facts of a dataset, its budget, the caller's cap, and (to its owner) the upload's report."""
+
+    model_config = ConfigDict(json_schema_extra=example(_DATASET))
+
+    name: str
+    description: str
+    state: Literal["draft", "sealed", "retired"]
+    kind: Literal["dense", "sparse", "ids"]
+    columns: list[str] | None
+    dimension: int
+    bounds: dict[str, Any]
+    scaling: str | None
+    size: int
+    rows_per_person: int
+    id_column: str | None
+    privacy_unit: Literal["row", "person"]
+    accountant: Literal["sum", "zcdp"]
+    release_ticks: bool
+    owner: str
+    created_at: str
+    warnings: list[str]
+    budget: BudgetFacts
+    cap: BudgetFacts | None
+    upload: UploadReport | None
+
+
+class DatasetPage(Answer):
+    """Some datasets, and where the next page begins."""
+
+    model_config = ConfigDict(json_schema_extra=example({"items": [_DATASET], "next": None}))
+
+    items: list[DatasetFacts]
+    next: str | None
+
+
+_GRANT = {"analyst": "ada", "cap": _BUDGET, "created_at": "2030-01-01T09:00:00.000Z", "revoked_at": None}
+
+
+class GrantFacts(Answer):
+    """An analyst's grant."""
+
+    model_config = ConfigDict(json_schema_extra=example(_GRANT))
+
+    analyst: str
+    cap: BudgetFacts
+    created_at: str
+    revoked_at: str | None
+
+
+class GrantPage(Answer):
+    """Some grants, and where the next page begins."""
+
+    model_config = ConfigDict(json_schema_extra=example({"items": [_GRANT], "next": None}))
+
+    items: list[GrantFacts]
+    next: str | None
+
+
+_ROW = {
+    "sequence": 3,
+    "kind": "reserve",
+    "at": "2030-01-01T09:00:00.000Z",
+    "analyst": "ada",
+    "job": "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d",
+    "amount": {"epsilon": "0.5", "delta": "0"},
+    "actor": "ada",
+    "previous": "0" * 64,
+    "hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+}
+
+
+class LedgerRow(Answer):
+    """One entry; an analyst sees their own, without the chain's hashes."""
+
+    model_config = ConfigDict(json_schema_extra=example(_ROW))
+
+    sequence: int
+    kind: Literal["open", "raise", "cap", "reserve", "charge", "void"]
+    at: str
+    analyst: str | None
+    job: str | None
+    amount: AmountFacts
+    actor: str | None
+    previous: str | None
+    hash: str | None
+
+
+class LedgerPage(Answer):
+    """Some entries in order, and where the next page begins."""
+
+    model_config = ConfigDict(json_schema_extra=example({"items": [_ROW], "next": None}))
+
+    items: list[LedgerRow]
+    next: str | None
+
+
+class VerifyReport(Answer):
+    """What a replay of the ledger found."""
+
+    model_config = ConfigDict(
+        json_schema_extra=example({"ok": True, "entries": 42, "head": "5e" * 32, "faults": []})
+    )
+
+    ok: bool
+    entries: int
+    head: str
+    faults: list[str]
+
+
+class Retirement(Answer):
+    """What retiring a dataset did."""
+
+    model_config = ConfigDict(json_schema_extra=example({"state": "retired", "voided_jobs": 1}))
+
+    state: Literal["retired"]
+    voided_jobs: int
+
+
+SiteKind = Literal["coordinates", "great-circle", "distances"]
+_SITES = {
+    "name": "hospitals",
+    "kind": "great-circle",
+    "count": 40,
+    "width": 2,
+    "created_at": "2030-01-01T09:00:00.000Z",
+}
+
+
+class SiteSetFacts(Answer):
+    """A set of public sites."""
+
+    model_config = ConfigDict(json_schema_extra=example(_SITES))
+
+    name: str
+    kind: SiteKind
+    count: int
+    width: int
+    created_at: str
+
+
+class SiteSetList(Answer):
+    """The site sets of a dataset."""
+
+    model_config = ConfigDict(json_schema_extra=example({"items": [_SITES]}))
+
+    items: list[SiteSetFacts]

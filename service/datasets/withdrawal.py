@@ -1,0 +1,32 @@
+"""Withdrawal of queued jobs whose dataset is retired or whose grant is revoked."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service import ledger
+from service.operations.states import EndReason, JobState
+from service.operations.tables import Job
+
+__all__ = ["withdraw"]
+
+
+def withdraw(
+    session: Session, dataset_id: int, *, grant_id: int | None = None, actor: str, at: datetime
+) -> int:
+    """Cancel the queued jobs of a dataset or of one grant; the caller holds the dataset's account.
+
+    Jobs that a claim has locked are skipped: the claim checks dataset and grant once it gets the account.
+    """
+    query = select(Job).where(Job.dataset_id == dataset_id, Job.state == JobState.QUEUED)
+    if grant_id is not None:
+        query = query.where(Job.grant_id == grant_id)
+    jobs = session.scalars(query.order_by(Job.number).with_for_update(skip_locked=True)).all()
+    for job in jobs:
+        if not job.rehearsal:
+            ledger.void(session, ledger.lock(session, dataset_id, job.grant_id), job.id, actor=actor, at=at)
+        job.end(JobState.CANCELLED, EndReason.WITHDRAWN, at)
+    return len(jobs)

@@ -1,0 +1,154 @@
+"""Pages without scripts: the API page, the explanations of problems, the front page."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import HTMLResponse
+
+from service.errors import PROBLEMS, NotFound, ServiceError
+from service.http.problems import answers
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["operations"])
+_HTML: dict[str, Any] = {
+    "content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>"}}
+}
+_STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 0 auto; padding: 1rem; }
+code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid #8886; border-radius: .4rem; }
+details { border: 1px solid #8886; border-radius: .4rem; margin: .5rem 0; padding: .4rem .8rem; }
+summary { cursor: pointer; }
+table { border-collapse: collapse; }
+td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
+.verb { display: inline-block; min-width: 4.5rem; font-weight: 700; }
+"""
+
+
+@router.get("/docs", response_class=HTMLResponse, responses={200: _HTML})
+def api_page(request: Request) -> str:
+    """Every call of this interface, with examples."""
+    return _api_page(request.app.openapi())
+
+
+@router.get("/docs/style.css", include_in_schema=False)
+def api_page_style() -> Response:
+    """The style sheet of these pages."""
+    return Response(_STYLE, media_type="text/css", headers={"cache-control": "max-age=3600"})
+
+
+@router.get(
+    "/problems/{slug}",
+    response_class=HTMLResponse,
+    responses={**answers("not-found", anonymous=True), 200: _HTML},
+)
+def problem_page(
+    slug: Annotated[str, Path(max_length=64, description="last part of a problem's type")],
+) -> str:
+    """What a problem means, and what to do."""
+    if slug not in PROBLEMS:
+        raise NotFound("there is no such problem")
+    return _problem_page(PROBLEMS[slug])
+
+
+@router.get("/", response_class=HTMLResponse, include_in_schema=False)
+def front_page() -> str:
+    """A short front page, where no console is installed."""
+    return _page(
+        "Cairn",
+        "<h1>Cairn</h1><p>Differentially private clustering for a trusted data curator.</p>"
+        '<p><a href="/docs">The API, call by call</a> · <a href="/openapi.json">OpenAPI</a></p>',
+    )
+
+
+def _page(title: str, content: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{escape(title)}</title><link rel="stylesheet" href="/docs/style.css"></head>'
+        f"<body>{content}</body></html>"
+    )
+
+
+def _problem_page(problem: type[ServiceError]) -> str:
+    return _page(
+        problem.title,
+        f"<h1>{escape(problem.title)}</h1><p><code>{problem.slug}</code>, status {problem.status}</p>"
+        f"<p>{escape(' '.join((problem.__doc__ or '').split()))}</p>"
+        '<p><a href="/docs">All calls and problems</a></p>',
+    )
+
+
+def _api_page(openapi: dict[str, Any]) -> str:
+    parts = [f"<h1>{escape(openapi['info']['title'])} {escape(openapi['info']['version'])}</h1>"]
+    parts += [f"<p>{escape(each)}</p>" for each in openapi["info"]["description"].split("\n\n")]
+    parts.append('<p>The same for programs: <a href="/openapi.json">openapi.json</a></p>')
+    groups: dict[str, list[str]] = {}
+    for path, verbs in openapi["paths"].items():
+        for verb, call in verbs.items():
+            groups.setdefault(call["tags"][0], []).append(_call(openapi, path, verb, call))
+    for group, calls in groups.items():
+        parts.append(f"<h2>{escape(group.capitalize())}</h2>{''.join(calls)}")
+    rows = "".join(
+        f'<tr><td><a href="/problems/{slug}">{slug}</a></td><td>{each.status}</td>'
+        f"<td>{escape(each.title)}</td></tr>"
+        for slug, each in PROBLEMS.items()
+    )
+    parts.append(f"<h2>Problems</h2><table>{rows}</table>")
+    return _page("Cairn API", "".join(parts))
+
+
+def _call(openapi: dict[str, Any], path: str, verb: str, call: dict[str, Any]) -> str:
+    body = [f"<p>{escape(' '.join(call.get('description', '').split()))}</p>"]
+    if call.get("parameters"):
+        rows = "".join(
+            f"<tr><td><code>{escape(each['name'])}</code></td><td>{each['in']}</td>"
+            f"<td>{escape(each.get('description', ''))}</td></tr>"
+            for each in call["parameters"]
+        )
+        body.append(f"<table>{rows}</table>")
+    for kind, media in call.get("requestBody", {}).get("content", {}).items():
+        body.append(_example(f"Send {kind}", openapi, media))
+    for status, answer in sorted(call["responses"].items()):
+        if status.startswith("2"):
+            body += [
+                _example(f"Answer {status}, {k}", openapi, m) for k, m in answer.get("content", {}).items()
+            ]
+    return (
+        f'<details><summary><span class="verb">{verb.upper()}</span><code>{escape(path)}</code> '
+        f"{escape(call.get('summary', ''))}</summary>{''.join(body)}</details>"
+    )
+
+
+def _example(label: str, openapi: dict[str, Any], media: dict[str, Any]) -> str:
+    named = media.get("examples")
+    if named:
+        return "".join(_one_example(f"{label}, {e['summary']}", e["value"]) for e in named.values())
+    return _one_example(label, example_of(openapi, media))
+
+
+def _one_example(label: str, value: Any) -> str:
+    if value is None:
+        return f"<p>{escape(label)}</p>"
+    text = value if isinstance(value, str) else json.dumps(value, indent=2)
+    return f"<p>{escape(label)}:</p><pre>{escape(text)}</pre>"
+
+
+def example_of(openapi: dict[str, Any], media: dict[str, Any]) -> Any:
+    """An example of a body or an answer: its own, or that of the schema it points to."""
+    if "example" in media:
+        return media["example"]
+    if "examples" in media:
+        return next(iter(media["examples"].values()))["value"]
+    schema = media.get("schema", {})
+    reference = schema.get("$ref", "")
+    if reference:
+        schema = openapi["components"]["schemas"][reference.rsplit("/", 1)[1]]
+    examples = schema.get("examples") or [None]
+    return examples[0]

@@ -1,0 +1,1 @@
+"""Jobs: plan, submit, queue, run, release."""

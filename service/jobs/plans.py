@@ -1,0 +1,105 @@
+"""Plans of jobs: made from public facts alone, priced, and checked against the work limits."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from core.algorithms import registry
+from core.data import Domain, SiteFacts
+from core.errors import WorkLimitExceeded
+from core.plan import Plan, Request, Work
+from core.privacy import Budget, default_delta
+from service import ledger
+from service.datasets import access, lifecycle, sites
+from service.errors import DeltaNotOffered
+from service.jobs.wire import PlanBody
+from service.ledger import accountants
+from service.ledger.units import Cost
+from service.operations.tables import Dataset, Grant
+
+__all__ = ["make_plan", "options_of", "quote"]
+
+#: Longest text of a request whose plan is cached; longer ones name many sites and are rarely repeated.
+_LONGEST_CACHED = 4096
+#: Longest text of a plan that is stored with a job; its public inputs stand in it by digest.
+_LONGEST_PLAN = 64 << 10
+
+
+def options_of(session: Session, dataset: Dataset, body: PlanBody) -> dict[str, Any]:
+    """Return a request's options, with the facts of the site set that it names filled in."""
+    if body.sites is None:
+        sites.require_short(body.options.get("sites"))
+        return dict(body.options)
+    return {**body.options, "sites": sites.facts_of(dataset, sites.find(session, dataset, body.sites))}
+
+
+def make_plan(dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str, Any], work: Work) -> Plan:
+    """Plan a request; needs no database, and refuses what would take too much work."""
+    lifecycle.require_sealed(dataset)
+    domain = access.domain_of(dataset)
+    budget = _budget(dataset, grant, body, domain.size)
+    named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
+    rest = {name: value for name, value in options.items() if value is not named}
+    request = {"k": body.k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
+    text = json.dumps(request, sort_keys=True)
+    plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
+    plan.work.require_within(work)
+    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
+        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
+    return plan
+
+
+@lru_cache(maxsize=1024)
+def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
+    """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
+    asked = json.loads(request)
+    if sites is not None:
+        asked["options"]["sites"] = sites
+    return registry.plan(domain, Request(budget=budget, **asked))
+
+
+def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int) -> Budget:
+    offered = min(dataset.delta_units, grant.delta_units) > 0
+    if body.delta is None:
+        pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
+        if not offered or pure:
+            return Budget.of(body.epsilon)
+        computed = Budget.at_most("1", default_delta(size))
+        return Budget.of(body.epsilon, computed.delta_text)
+    budget = Budget.of(body.epsilon, body.delta)
+    if not budget.is_pure and not offered:
+        raise DeltaNotOffered(
+            f"{dataset.name} offers you no delta; send delta 0 and an algorithm with a pure guarantee",
+            requested={"epsilon": budget.epsilon_text, "delta": budget.delta_text},
+        )
+    return budget
+
+
+def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[str, Any]:
+    """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
+    cost = accountants.cost_of(dataset.accountant, plan)
+    rooms = {
+        "budget": ledger.balance(ledger.find(session, dataset.id)).remaining,
+        "cap": ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining,
+    }
+    fits = all(cost.fits(room) for room in rooms.values())
+    after = {
+        name: accountants.amount(
+            dataset.accountant, Cost(room.loss - cost.loss, room.delta - cost.delta), dataset.delta_units
+        )
+        for name, room in rooms.items()
+        if fits
+    }
+    return {
+        "plan": {**plan.to_json(), "domain": plan.domain.to_json()},
+        "digest": plan.digest,
+        "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
+        "fits": fits,
+        "remaining_after": after or None,
+        "forecast": dict(plan.forecast),
+        "warnings": access.warnings(dataset, plan.domain),
+    }

@@ -1,0 +1,229 @@
+"""Routes of algorithms, plans, jobs, results and receipts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated, Any
+
+import numpy as np
+import structlog
+from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi.responses import JSONResponse
+
+from core.algorithms import registry
+from core.algorithms.base import options_schema
+from service.datasets import access
+from service.errors import JobFailed, NotCancellable, NotFound
+from service.http.context import Context, Services
+from service.http.json_limits import StrictRoute
+from service.http.links import links
+from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.problems import answers
+from service.http.wire import JOB_PATTERN, NAME_PATTERN
+from service.jobs import plans, queue, release
+from service.jobs.submit import Limits, submit
+from service.jobs.wire import (
+    AlgorithmList,
+    JobBody,
+    JobFacts,
+    JobPage,
+    PlanBody,
+    Quote,
+    Receipt,
+    ResultFacts,
+)
+from service.operations.states import JobState
+from service.operations.tables import Result
+from service.people.authentication import Analyst, Anyone, Caller
+
+__all__ = ["router"]
+
+log = structlog.get_logger()
+
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
+JobId = Annotated[str, Path(pattern=JOB_PATTERN, description="id of a job, or `latest` for your newest one")]
+_PLANNING = (
+    "not-sealed",
+    "retired",
+    "delta-not-offered",
+    "epsilon-too-small",
+    "unknown-algorithm",
+    "work-limit",
+    "rate-limited",
+)
+_NPY = "application/x-npy"
+
+
+@router.get("/algorithms", responses=answers())
+def list_algorithms(_caller: Anyone) -> AlgorithmList:
+    """Every algorithm with its guarantee and its options as JSON Schema; `auto` chooses among them."""
+    found = [registry.get(name) for name in registry.names()]
+    items = [
+        {
+            "name": each.name,
+            "summary": each.summary,
+            "objectives": list(each.objectives),
+            "guarantee": each.guarantee,
+            "domains": list(each.domains),
+            "options": options_schema(each.options),
+        }
+        for each in found
+    ]
+    return AlgorithmList.model_validate({"items": items})
+
+
+@router.post("/plans", responses=answers(*_PLANNING))
+def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
+    """What a job would measure and cost, what would remain, and how well it should do; free."""
+    context.plans.admit(caller.id, context.clock.now())
+    with context.database.read() as session:
+        dataset, grant = access.find_granted(session, body.dataset, caller)
+        options = plans.options_of(session, dataset, body)
+    plan = plans.make_plan(dataset, grant, body, options, Limits.of(context.settings).work)
+    with context.database.read() as session:
+        return Quote.model_validate(plans.quote(session, dataset, grant, plan))
+
+
+@router.post(
+    "/jobs",
+    status_code=202,
+    response_model=JobFacts,
+    responses={
+        **answers(*_PLANNING, "budget-exhausted", "cap-exhausted", "idempotency-mismatch", "too-many-queued"),
+        **links(202, "job"),
+    },
+)
+def submit_job(
+    body: JobBody,
+    caller: Analyst,
+    context: Services,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(pattern=r"^[\x21-\x7e]{1,128}$", description="repeating it repeats the answer, not the job"),
+    ] = None,
+) -> JobFacts:
+    """Submit a job: its cost is reserved now, and charged when a worker takes it."""
+    now, limits = context.clock.now(), Limits.of(context.settings)
+    submission = submit(context.database, caller, body, key=idempotency_key, limits=limits, now=now)
+    job = submission.job
+    log.info("job accepted", job=job.id, replayed=submission.replayed)
+    response.headers.update({"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"})
+    if submission.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return release.facts(job, submission.dataset, caller.name, caller, context.clock.now())
+
+
+@router.get("/jobs", responses=answers())
+def list_jobs(
+    caller: Anyone,
+    context: Services,
+    limit: Limit = None,
+    cursor: str | None = None,
+    dataset: Annotated[
+        str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
+    ] = None,
+) -> JobPage:
+    """Your jobs, or the jobs on datasets you own, newest first."""
+    size = limit or context.settings.default_page
+    now = context.clock.now()
+    with context.database.read() as session:
+        found = release.page(
+            session, caller, before=cursor_from(cursor, str), limit=size + 1, dataset=dataset
+        )
+    items = [release.facts(*each, caller, now) for each in found[:size]]
+    following = cursor_to(found[size - 1][0].id) if len(found) > size else None
+    return JobPage(items=items, next=following)
+
+
+@router.get("/jobs/{job_id}", responses=answers())
+def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response) -> JobFacts:
+    """Where a job stands; `Retry-After` says when there may be news."""
+    now = context.clock.now()
+    with context.database.read() as session:
+        job, dataset, analyst = release.find(session, job_id, caller)
+    retry = release.visible_state(job, dataset, caller, now).retry_after
+    if retry is not None:
+        response.headers["Retry-After"] = str(retry)
+    return release.facts(job, dataset, analyst, caller, now)
+
+
+@router.delete("/jobs/{job_id}", responses=answers("not-cancellable"))
+def cancel_job(job_id: JobId, caller: Analyst, context: Services) -> JobFacts:
+    """Cancel a queued job; its reservation is given back."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        job, dataset, analyst = release.find(session, job_id, caller)
+        if not queue.cancel(session, job, actor=caller.name, now=now):
+            raise NotCancellable("only a queued job can be cancelled; this one was claimed, or has ended")
+    return release.facts(job, dataset, analyst, caller, now)
+
+
+@router.get(
+    "/jobs/{job_id}/result",
+    responses={
+        **answers("job-failed"),
+        200: {
+            "content": {
+                "text/csv": {"schema": {"type": "string"}, "example": "petal_length,petal_width,size\n"},
+                _NPY: {"schema": {"type": "string", "format": "binary"}},
+            }
+        },
+    },
+    response_model=ResultFacts,
+)
+def get_result(
+    job_id: JobId,
+    caller: Anyone,
+    context: Services,
+    accept: Annotated[
+        str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
+    ] = "application/json",
+) -> Any:
+    """Centres in the data's units, and noisy sizes where they were released."""
+    result = _released(job_id, caller, context)
+    if _NPY in accept:
+        file = io.BytesIO()
+        np.save(file, np.array(result.body["centres"], dtype=np.float64))
+        return Response(file.getvalue(), media_type=_NPY)
+    if "text/csv" in accept:
+        return Response(_as_csv(result.body), media_type="text/csv")
+    return ResultFacts.model_validate(result.body)
+
+
+@router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
+def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
+    """What was planned and charged, step by step, with the receipt's own digest."""
+    # As it was stored, to the letter: whoever checks the digest must get what was digested.
+    return JSONResponse(_released(job_id, caller, context).receipt)
+
+
+def _released(job_id: str, caller: Caller, context: Context) -> Result:
+    """The result of a job that the caller may see now."""
+    with context.database.read() as session:
+        job, dataset, _ = release.find(session, job_id, caller)
+        visible = release.visible_state(job, dataset, caller, context.clock.now())
+        if visible.state == JobState.FAILED:
+            raise JobFailed(visible.message or "the job ended without a result")
+        if visible.state == JobState.CANCELLED:
+            raise NotFound("the job was cancelled, so there is no result")
+        if visible.state != JobState.SUCCEEDED:
+            raise NotFound(
+                "there is no result yet; ask again later",
+                headers={"Retry-After": str(visible.retry_after or 1)},
+                state=visible.state,
+            )
+        return session.get_one(Result, job.id)
+
+
+def _as_csv(body: dict[str, Any]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    width = len(body["centres"][0])
+    columns = body["columns"] or [f"x{i}" for i in range(width)]
+    sizes = body["sizes"]
+    writer.writerow([*columns, *(["size"] if sizes is not None else [])])
+    for place, centre in enumerate(body["centres"]):
+        writer.writerow([*map(repr, centre), *([repr(sizes[place])] if sizes is not None else [])])
+    return text.getvalue()

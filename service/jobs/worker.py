@@ -1,0 +1,238 @@
+"""What a worker does: claim and charge, execute, store the result; heartbeats, limits, and a clean stop.
+
+    claim + charge (one transaction) -> execute -> result + end (one transaction)
+
+Each worker is a process of its own with one job at a time; `supervisor` starts them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from types import FrameType
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from core.views import limit_cache
+from service.jobs import execution, queue
+from service.jobs.queue import Claim
+from service.jobs.release import Progress, next_tick
+from service.operations import faults, metrics
+from service.operations.clock import Clock, SystemClock
+from service.operations.database import Database
+from service.operations.logs import configure
+from service.operations.settings import Settings
+
+__all__ = ["Worker", "main"]
+
+log = structlog.get_logger()
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_ENDED_BY_LIMIT = 75
+
+
+class Heartbeat(threading.Thread):
+    """Renews the lease, writes progress down, and ends what takes too long, too much, or too late."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        held: Claim,
+        progress: Progress,
+        leave: Callable[[int], Any] = os._exit,
+    ):
+        super().__init__(daemon=True, name="heartbeat")
+        self._worker = worker
+        self._held = held
+        self._progress = progress
+        self._leave = leave
+        self._done = threading.Event()
+        self._stop_seen: float | None = None
+        self._started_at = time.monotonic()
+
+    def run(self) -> None:
+        pause = min(1.0, self._worker.settings.lease_seconds / 3)
+        while not self._done.wait(pause):
+            try:
+                self.beat()
+            except SQLAlchemyError as error:
+                log.warning(
+                    "heartbeat failed; trying again", job=self._held.job_id, error=type(error).__name__
+                )
+            self._worker.report()
+
+    def beat(self) -> None:
+        """One beat: renew, then look at the limits and at the order to stop."""
+        worker, settings = self._worker, self._worker.settings
+        with worker.database.write() as session:
+            queue.beat(
+                session,
+                self._held,
+                now=worker.clock.now(),
+                lease=timedelta(seconds=settings.lease_seconds),
+                progress=self._progress.to_json(),
+            )
+            faults.reach("beat.renewed")
+        faults.reach("beat.committed")
+        if time.monotonic() - self._started_at > settings.job_seconds:
+            self._end_by_limit("time")
+        elif _resident_bytes() > settings.max_memory_bytes:
+            self._end_by_limit("memory")
+        elif worker.stop.is_set():
+            self._give_back_when_late()
+
+    def _end_by_limit(self, what: str) -> None:
+        log.error("job ended by a limit", job=self._held.job_id, limit=what)
+        with self._worker.database.write() as session:
+            queue.finish(session, self._held, now=self._worker.clock.now(), result=None)
+        self._leave(_ENDED_BY_LIMIT)
+
+    def _give_back_when_late(self) -> None:
+        now = time.monotonic()
+        self._stop_seen = self._stop_seen or now
+        if now - self._stop_seen < self._worker.settings.stop_seconds:
+            return
+        log.info("stopping; the job is given back", job=self._held.job_id)
+        with self._worker.database.write() as session:
+            queue.give_back(session, self._held, now=self._worker.clock.now())
+        self._leave(0)
+
+    def end(self) -> None:
+        """Stop beating."""
+        self._done.set()
+        self.join()
+
+
+class Worker:
+    """One worker: takes jobs one after the other until it is told to stop."""
+
+    def __init__(self, settings: Settings, database: Database, clock: Clock, *, name: str | None = None):
+        self.settings = settings
+        self.database = database
+        self.clock = clock
+        self.name = name or f"worker-{socket.gethostname()}-{os.getpid()}"[:64]
+        self.stop = threading.Event()
+
+    def run(self, alive: Callable[[], bool] = lambda: True) -> None:
+        """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
+        pause = self.settings.poll_seconds
+        while not self.stop.is_set() and alive():
+            self.report()
+            try:
+                held = self.claim()
+                if held is not None:
+                    self.carry_out(held)
+                    self._hold(held)
+                    pause = self.settings.poll_seconds
+                    continue
+            except SQLAlchemyError as error:
+                log.warning("the database does not answer; trying again", error=type(error).__name__)
+            self.stop.wait(pause)
+            pause = min(self.settings.poll_most_seconds, pause * 1.5)
+
+    def report(self, silent: float = 0.0) -> None:
+        """Touch the health file: this process is not stuck, nor will it be while it is `silent`."""
+        if path := self.settings.health_file(os.getpid()):
+            moment = time.time() + silent
+            with suppress(OSError):  # the supervisor makes the file; a worker on its own has none
+                os.utime(path, (moment, moment))
+
+    def claim(self) -> Claim | None:
+        """Take a job and charge it, in one transaction, before any row is read."""
+        with self.database.write() as session:
+            held = queue.claim(
+                session,
+                worker=self.name,
+                now=self.clock.now(),
+                lease=timedelta(seconds=self.settings.lease_seconds),
+                can_run=execution.can_run,
+            )
+        if held is not None:
+            faults.reach("claim.committed")
+        return held
+
+    def carry_out(self, held: Claim) -> bool:
+        """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
+        progress = Progress()
+
+        def listen(step: str, measured: int, planned: int) -> None:
+            progress.note(self.clock.now() - held.claimed_at, step, measured, planned)
+            faults.reach("execute.measured")
+
+        heartbeat = Heartbeat(self, held, progress)
+        heartbeat.start()
+        result = None
+        with structlog.contextvars.bound_contextvars(
+            job=held.job_id
+        ):  # on every line until the job has ended
+            try:
+                result = execution.execute(held, self.database, self.settings, listen)
+            except Exception:  # ends the job, once: running it again would be rejection sampling
+                log.exception("job failed")
+            finally:
+                heartbeat.end()
+            return self._finish(held, result, progress)
+
+    def _finish(self, held: Claim, result: Any, progress: Progress) -> bool:
+        faults.reach("finish.begun")
+        read = execution.chunks_read()
+        deadline = time.monotonic() + 2 * self.settings.lease_seconds
+        while True:
+            try:
+                with self.database.write() as session:
+                    stored = queue.finish(
+                        session, held, now=self.clock.now(), result=result, progress=progress.to_json()
+                    )
+                    metrics.count(session, read)
+                faults.reach("finish.committed")
+                log.info("job ended", stored=stored, rehearsal=held.rehearsal)
+                return stored
+            except SQLAlchemyError:
+                if time.monotonic() > deadline:
+                    raise
+                self.report()
+                time.sleep(0.5)  # the database is away; the lease outlives short absences
+
+    def _hold(self, held: Claim) -> None:
+        """Wait for the job's tick: taking the next job at once would show when this one ended."""
+        if not held.release_ticks or held.rehearsal:
+            return
+        elapsed = self.clock.now() - held.claimed_at
+        pause = (next_tick(elapsed) - elapsed).total_seconds()
+        self.report(silent=pause)
+        self.stop.wait(pause)
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as facts:
+            return int(facts.read().split()[1]) * _PAGE
+    except OSError:  # not Linux: the limit is then the plan's own estimate alone
+        return 0
+
+
+def main() -> None:
+    """One worker process, with settings from the environment; exits when its parent is gone."""
+    settings = Settings()
+    configure(settings.log_format, settings.log_level)
+    limit_cache(settings.view_cache_bytes)
+    database = Database(settings.database_address(), pool=3)
+    worker = Worker(settings, database, SystemClock())
+
+    def order_stop(_number: int, _frame: FrameType | None) -> None:
+        worker.stop.set()
+
+    signal.signal(signal.SIGTERM, order_stop)
+    signal.signal(signal.SIGINT, order_stop)
+    parent = os.getppid()
+    log.info("worker started", worker=worker.name)
+    worker.run(alive=lambda: os.getppid() == parent)
+    database.dispose()

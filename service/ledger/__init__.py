@@ -1,0 +1,33 @@
+"""The ledger of each dataset: reserve, charge, void, balance; exact, append-only, hash-chained."""
+
+from service.ledger.accounts import (
+    Accounts,
+    Balance,
+    NotReserved,
+    Overdrawn,
+    balance,
+    charge,
+    find,
+    lock,
+    open_account,
+    raise_total,
+    reserve,
+    set_cap,
+    void,
+)
+
+__all__ = [
+    "Accounts",
+    "Balance",
+    "NotReserved",
+    "Overdrawn",
+    "balance",
+    "charge",
+    "find",
+    "lock",
+    "open_account",
+    "raise_total",
+    "reserve",
+    "set_cap",
+    "void",
+]

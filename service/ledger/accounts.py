@@ -1,0 +1,219 @@
+"""Accounts of datasets and grants: lock, reserve, charge, void, and the entry that records each change.
+
+Every function runs inside the caller's write transaction. Locks are taken in one order, the dataset's
+account before the grant's, so no two transactions can wait for each other. The dataset's account row
+carries the chain's head, so holding its lock also puts the entries in order.
+
+    (nothing) --reserve--> reserved --charge--> charged
+                               +-----void-----> void
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from service.ledger.entries import GENESIS, append
+from service.ledger.units import Cost
+from service.operations.states import EntryKind
+from service.operations.tables import Account, LedgerEntry
+
+__all__ = [
+    "Accounts",
+    "Balance",
+    "NotReserved",
+    "Overdrawn",
+    "balance",
+    "charge",
+    "find",
+    "lock",
+    "open_account",
+    "raise_total",
+    "reserve",
+    "set_cap",
+    "void",
+]
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What an account holds."""
+
+    total: Cost
+    reserved: Cost
+    spent: Cost
+
+    @property
+    def remaining(self) -> Cost:
+        """What may still be reserved."""
+        return Cost(
+            self.total.loss - self.reserved.loss - self.spent.loss,
+            self.total.delta - self.reserved.delta - self.spent.delta,
+        )
+
+
+class Overdrawn(Exception):
+    """A reservation, or a new total, does not fit; nothing was changed."""
+
+    def __init__(self, whose: str, requested: Cost, balance: Balance):
+        super().__init__(f"the {whose} account cannot take this")
+        self.whose = whose
+        self.requested = requested
+        self.balance = balance
+
+
+class NotReserved(Exception):
+    """The job has no open reservation: it was never reserved, or is charged or void already."""
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """The locked accounts of a dataset and, where a job or a cap is concerned, of a grant."""
+
+    dataset: Account
+    grant: Account | None
+
+
+def balance(account: Account) -> Balance:
+    """The account's amounts as a value."""
+    return Balance(
+        total=Cost(account.loss_total, account.delta_total),
+        reserved=Cost(account.loss_reserved, account.delta_reserved),
+        spent=Cost(account.loss_spent, account.delta_spent),
+    )
+
+
+def find(session: Session, dataset_id: int, grant_id: int | None = None) -> Account:
+    """The account of a dataset, or of one of its grants, without a lock."""
+    query = select(Account).where(
+        Account.dataset_id == dataset_id, Account.grant_id.is_not_distinct_from(grant_id)
+    )
+    return session.scalars(query).one()
+
+
+def lock(session: Session, dataset_id: int, grant_id: int | None = None) -> Accounts:
+    """Lock the dataset's account, then the grant's; every writer takes them in this order."""
+    wanted = [Account.grant_id.is_(None), *([Account.grant_id == grant_id] if grant_id is not None else [])]
+    rows = session.scalars(
+        select(Account)
+        .where(Account.dataset_id == dataset_id, or_(*wanted))
+        .order_by(Account.grant_id.nulls_first())  # rows are locked in the order in which they are sorted
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).all()
+    return Accounts(rows[0], rows[1] if len(rows) > 1 else None)
+
+
+def open_account(session: Session, dataset_id: int, total: Cost, *, actor: str, at: datetime) -> Account:
+    """Open the account of a new dataset with its total."""
+    account = _new_account(dataset_id, None, total)
+    session.add(account)
+    session.flush()
+    append(session, account, EntryKind.OPEN, total, actor=actor, at=at)
+    return account
+
+
+def raise_total(session: Session, accounts: Accounts, total: Cost, *, actor: str, at: datetime) -> None:
+    """Set a larger total; Overdrawn when it is smaller than the present one."""
+    account = accounts.dataset
+    if total.loss < account.loss_total or total.delta < account.delta_total:
+        raise Overdrawn("dataset", total, balance(account))
+    account.loss_total, account.delta_total = total.loss, total.delta
+    append(session, account, EntryKind.RAISE, total, actor=actor, at=at)
+
+
+def set_cap(
+    session: Session, dataset_id: int, grant_id: int, total: Cost, *, actor: str, at: datetime
+) -> None:
+    """Open the grant's account or change its cap; Overdrawn when the cap would be below what is used."""
+    accounts = lock(session, dataset_id, grant_id)
+    if accounts.grant is None:
+        session.add(_new_account(dataset_id, grant_id, total))
+    else:
+        present = balance(accounts.grant)
+        if not (present.reserved + present.spent).fits(total):
+            raise Overdrawn("grant", total, present)
+        accounts.grant.loss_total, accounts.grant.delta_total = total.loss, total.delta
+    append(session, accounts.dataset, EntryKind.CAP, total, actor=actor, at=at, grant_id=grant_id)
+    session.flush()
+
+
+def reserve(
+    session: Session, accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime
+) -> None:
+    """Reserve a job's cost in both accounts, or raise Overdrawn and change nothing."""
+    grant = _grant(accounts)
+    for whose, account in (("dataset", accounts.dataset), ("grant", grant)):
+        if not cost.fits(balance(account).remaining):
+            raise Overdrawn(whose, cost, balance(account))
+    for account in (accounts.dataset, grant):
+        account.loss_reserved += cost.loss
+        account.delta_reserved += cost.delta
+    append(
+        session,
+        accounts.dataset,
+        EntryKind.RESERVE,
+        cost,
+        actor=actor,
+        at=at,
+        grant_id=grant.grant_id,
+        job_id=job_id,
+    )
+    session.flush()
+
+
+def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
+    """Turn a job's reservation into spending, once; NotReserved when there is none open."""
+    return _settle(session, accounts, EntryKind.CHARGE, job_id, actor=actor, at=at)
+
+
+def void(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
+    """Give a job's reservation back, once; NotReserved when there is none open."""
+    return _settle(session, accounts, EntryKind.VOID, job_id, actor=actor, at=at)
+
+
+def _settle(
+    session: Session, accounts: Accounts, kind: EntryKind, job_id: str, *, actor: str, at: datetime
+) -> Cost:
+    grant = _grant(accounts)
+    rows = session.scalars(
+        select(LedgerEntry).where(
+            LedgerEntry.dataset_id == accounts.dataset.dataset_id, LedgerEntry.job_id == job_id
+        )
+    ).all()
+    if [row.kind for row in rows] != [EntryKind.RESERVE] or rows[0].grant_id != grant.grant_id:
+        raise NotReserved(job_id)
+    cost = Cost(rows[0].loss_units, rows[0].delta_units)
+    for account in (accounts.dataset, grant):
+        account.loss_reserved -= cost.loss
+        account.delta_reserved -= cost.delta
+        if kind is EntryKind.CHARGE:
+            account.loss_spent += cost.loss
+            account.delta_spent += cost.delta
+    append(session, accounts.dataset, kind, cost, actor=actor, at=at, grant_id=grant.grant_id, job_id=job_id)
+    session.flush()
+    return cost
+
+
+def _new_account(dataset_id: int, grant_id: int | None, total: Cost) -> Account:
+    return Account(
+        dataset_id=dataset_id,
+        grant_id=grant_id,
+        loss_total=total.loss,
+        loss_reserved=0,
+        loss_spent=0,
+        delta_total=total.delta,
+        delta_reserved=0,
+        delta_spent=0,
+        entries=0,
+        head=GENESIS,
+    )
+
+
+def _grant(accounts: Accounts) -> Account:
+    if accounts.grant is None:
+        raise ValueError("a job's money moves in two accounts; lock the grant's too")
+    return accounts.grant

@@ -1,0 +1,88 @@
+"""Entries of the ledger: an append-only chain of hashes, one for each dataset.
+
+The dataset's account row carries the head of the chain, so whoever appends holds its lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.ledger.units import Cost
+from service.operations.states import EntryKind
+from service.operations.tables import Account, LedgerEntry
+
+__all__ = ["GENESIS", "append", "hash_of", "page"]
+
+GENESIS = "0" * 64
+#: The columns of an entry that its hash covers, in this order.
+_HASHED = (
+    "dataset_id",
+    "sequence",
+    "kind",
+    "grant_id",
+    "actor",
+    "job_id",
+    "loss_units",
+    "delta_units",
+    "at",
+    "previous",
+)
+
+
+def append(
+    session: Session,
+    account: Account,
+    kind: EntryKind,
+    cost: Cost,
+    *,
+    actor: str,
+    at: datetime,
+    grant_id: int | None = None,
+    job_id: str | None = None,
+) -> None:
+    """Append an entry to the chain whose head the dataset's account carries."""
+    entry = LedgerEntry(
+        dataset_id=account.dataset_id,
+        sequence=account.entries + 1,
+        kind=kind,
+        grant_id=grant_id,
+        actor=actor,
+        job_id=job_id,
+        loss_units=cost.loss,
+        delta_units=cost.delta,
+        at=at,
+        previous=account.head,
+    )
+    entry.hash = hash_of(entry)
+    account.entries, account.head = entry.sequence, entry.hash
+    session.add(entry)
+
+
+def hash_of(entry: LedgerEntry) -> str:
+    """Return the hash of an entry's columns, the previous entry's hash among them."""
+    content: list[Any] = [getattr(entry, name) for name in _HASHED]
+    text = json.dumps(
+        [each.isoformat() if isinstance(each, datetime) else each for each in content], separators=(",", ":")
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def page(
+    session: Session,
+    dataset_id: int,
+    *,
+    grant_id: int | None = None,
+    after: int = 0,
+    limit: int | None = None,
+) -> list[LedgerEntry]:
+    """Return the entries of a dataset in order, of one grant if named, after a sequence number."""
+    query = select(LedgerEntry).where(LedgerEntry.dataset_id == dataset_id, LedgerEntry.sequence > after)
+    if grant_id is not None:
+        query = query.where(LedgerEntry.grant_id == grant_id)
+    return list(session.scalars(query.order_by(LedgerEntry.sequence).limit(limit)))

@@ -1,0 +1,108 @@
+"""Checks a dataset's ledger by replaying it: the chain's hashes and order, each job's life, every account.
+
+Whoever altered, removed or added an entry, or moved an amount without one, is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.ledger.accounts import Balance, balance
+from service.ledger.entries import GENESIS, hash_of
+from service.ledger.units import Cost
+from service.operations.tables import Account, LedgerEntry
+
+__all__ = ["Replay", "Verification", "verify"]
+
+
+@dataclass
+class Verification:
+    """What a replay of the chain found; `faults` is empty when all is well."""
+
+    entries: int = 0
+    head: str = GENESIS
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """True when chain and balances agree."""
+        return not self.faults
+
+
+def verify(session: Session, dataset_id: int) -> Verification:
+    """Replay a dataset's entries: hashes, order, each job's life, and every account's amounts."""
+    found = Verification()
+    replay = Replay(found.faults)
+    for entry in _stream(session, dataset_id):
+        found.entries += 1
+        if entry.sequence != found.entries:
+            found.faults.append(f"entry {found.entries} is missing: the next has number {entry.sequence}")
+            found.entries = entry.sequence
+        if entry.previous != found.head:
+            found.faults.append(f"entry {entry.sequence} does not follow the one before it")
+        if entry.hash != hash_of(entry):
+            found.faults.append(f"entry {entry.sequence} was altered: its hash does not match its content")
+        found.head = entry.hash
+        replay.apply(entry)
+    accounts = session.scalars(select(Account).where(Account.dataset_id == dataset_id)).all()
+    for account in accounts:
+        replay.compare(account)
+        if account.grant_id is None and (account.entries, account.head) != (found.entries, found.head):
+            found.faults.append(
+                "the newest entries are missing: the account remembers another end of the chain"
+            )
+    return found
+
+
+class Replay:
+    """Amounts per account and the state of each job, rebuilt from entries."""
+
+    def __init__(self, faults: list[str]):
+        self.faults = faults
+        self.totals: dict[int | None, Cost] = {}
+        self.open: dict[str, tuple[int | None, Cost]] = {}
+        self.reserved: dict[int | None, Cost] = {}
+        self.spent: dict[int | None, Cost] = {}
+        self.settled: set[str] = set()
+
+    def apply(self, entry: LedgerEntry) -> None:
+        cost = Cost(entry.loss_units, entry.delta_units)
+        if entry.kind in ("open", "raise", "cap"):
+            self.totals[entry.grant_id] = cost
+            return
+        job = entry.job_id or ""
+        if entry.kind == "reserve":
+            if job in self.open or job in self.settled:
+                self.faults.append(f"entry {entry.sequence} reserves a job a second time")
+            self.open[job] = (entry.grant_id, cost)
+            return
+        if self.open.pop(job, None) != (entry.grant_id, cost):
+            self.faults.append(f"entry {entry.sequence} settles what was not reserved")
+        self.settled.add(job)
+        if entry.kind == "charge":
+            for account in (None, entry.grant_id):
+                self.spent[account] = self.spent.get(account, Cost(0, 0)) + cost
+
+    def compare(self, account: Account) -> None:
+        nothing = Cost(0, 0)
+        reserved = nothing
+        for grant_id, cost in self.open.values():
+            if account.grant_id in (None, grant_id):
+                reserved += cost
+        replayed = Balance(
+            self.totals.get(account.grant_id, nothing), reserved, self.spent.get(account.grant_id, nothing)
+        )
+        if replayed != balance(account):
+            whose = "the dataset" if account.grant_id is None else f"grant {account.grant_id}"
+            self.faults.append(f"the account of {whose} differs from what its entries add up to")
+        if not (replayed.reserved + replayed.spent).fits(replayed.total):
+            self.faults.append("the entries add up to more than the total")
+
+
+def _stream(session: Session, dataset_id: int) -> Iterator[LedgerEntry]:
+    query = select(LedgerEntry).where(LedgerEntry.dataset_id == dataset_id).order_by(LedgerEntry.sequence)
+    yield from session.scalars(query.execution_options(yield_per=1000))

@@ -1,0 +1,1 @@
+"""Operations: settings, database and tables, logs, metrics, audit log, clock, supervision."""

@@ -1,0 +1,157 @@
+"""The database behind one engine: short read and write sessions, the same rules on SQLite and PostgreSQL.
+
+A write session on SQLite begins with BEGIN IMMEDIATE, so it holds the write lock before it reads and
+never has to upgrade; on PostgreSQL the functions that need it lock rows with SELECT ... FOR UPDATE.
+A read session sees one moment of the database, however many queries it makes. Nobody waits for ever: not
+for a lock, not for a server that fell silent, and the server ends whoever falls silent with a lock in hand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session
+
+__all__ = ["Database"]
+
+Found = TypeVar("Found")
+
+_WRITE = "cairn_write"
+#: How long a writer waits for another before it gives up; the caller is then told to try again.
+LOCK_SECONDS = 30.0
+#: How long a client may be silent in the middle of a transaction before PostgreSQL takes its locks away.
+SILENT_SECONDS = 60.0
+#: How long a worker in the middle of a job goes on asking a database that does not answer, and how often.
+PATIENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.5
+#: What libpq does about a server that does not answer, over TCP: seconds, and milliseconds for the last.
+_CONNECT = {
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 40_000,
+}
+
+
+class Database:
+    """Connections to one database."""
+
+    def __init__(self, url: str, *, pool: int = 10):
+        address = make_url(url)
+        self.url = url
+        self.is_sqlite = address.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            self.engine = _sqlite_engine(url, pool)
+        else:
+            self.engine = _postgres_engine(url, pool)
+        self._read_engine = self.engine
+        if not self.is_sqlite:  # SQLite's readers see one moment anyway
+            self._read_engine = self.engine.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        self._write_engine = self.engine.execution_options(**{_WRITE: True})
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session for reading one moment of the database; what it would change is never kept."""
+        with Session(self._read_engine, expire_on_commit=False) as session:
+            yield session
+            if not self.is_sqlite:
+                # The transaction is read-only, so this keeps nothing. A ROLLBACK would make the driver forget
+                # every statement it has prepared on this connection.
+                session.expunge_all()
+                session.commit()
+
+    def patiently(self, read: Callable[[Session], Found]) -> Found:
+        """What `read` finds, asked again for a while when the database is away.
+
+        For workers in the middle of a job, which is charged and gets no second run: that the machines are
+        out of order for a moment tells nothing of rows, and waiting changes nothing that is released.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self.read() as session:
+                    return read(session)
+            except (DBAPIError, PoolTimeout):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A session for one transaction: committed at the end, rolled back by an exception."""
+        with Session(self._write_engine, expire_on_commit=False) as session, session.begin():
+            if self.is_sqlite:
+                session.connection()  # takes the write lock now, before anything is read
+            yield session
+
+    def dispose(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def _sqlite_engine(url: str, pool: int) -> Engine:
+    path = make_url(url).database
+    if not path or path == ":memory:":
+        raise ValueError(
+            "an in-memory SQLite database cannot be shared by processes; name a file: sqlite:///path"
+        )
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url,
+        pool_size=pool,
+        max_overflow=0,
+        connect_args={"timeout": LOCK_SECONDS},
+    )
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions by itself
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        # FULL: a charge must survive a power cut before the first row is read.
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get(_WRITE, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _postgres_engine(url: str, pool: int) -> Engine:
+    engine = create_engine(
+        url,
+        pool_size=pool,
+        max_overflow=0,
+        pool_pre_ping=True,
+        connect_args=_CONNECT,
+    )
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: Any, _record: Any) -> None:
+        connection.autocommit = True  # else the settings would be rolled back with the first transaction
+        connection.execute(
+            f"SET lock_timeout = {LOCK_SECONDS * 1000:.0f};"
+            f"SET idle_in_transaction_session_timeout = {SILENT_SECONDS * 1000:.0f};"
+            # A charge must survive a crash before the first row is read, whatever the server's default.
+            "SELECT set_config('synchronous_commit', 'on', false)"
+            " WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        connection.autocommit = False
+
+    return engine

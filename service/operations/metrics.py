@@ -1,0 +1,131 @@
+"""What operators watch, as Prometheus metrics, read off the database: every API process answers alike.
+
+What no other table tells is counted in `counters`, in the transaction that does the thing counted. Some of it
+depends on rows (how long jobs take, how many chunks are read), so all of it is for curators and operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from sqlalchemy import func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from service.operations.states import JobState
+from service.operations.tables import Counter, Job, LedgerEntry
+
+__all__ = ["claimed", "count", "measure", "refused"]
+
+_REFUSALS = "refusals"
+_CLAIMS = "claims"
+_WAITED = "claims_microseconds"
+#: Upper ends of the buckets of waiting times, in seconds; the rest goes into one without an end.
+_BUCKETS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300", "1000", "3000")
+_ENDLESS = "+Inf"
+_CHUNKS = {
+    "chunks": ("cairn_chunks_read", "Chunks that workers read, by where they found them."),
+    "chunk_bytes": ("cairn_chunk_bytes_read", "Bytes of the chunks that workers read."),
+    "chunk_microseconds": ("cairn_chunk_read_seconds", "Time that workers spent reading chunks."),
+}
+
+
+def count(session: Session, amounts: Mapping[tuple[str, str], int]) -> None:
+    """Add to counters, by name and label, in the caller's transaction; always in one order, and last."""
+    dialect = session.get_bind().dialect.name
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    for (name, label), amount in sorted(amounts.items()):
+        if amount:
+            new = insert(Counter).values(name=name, label=label, value=amount)
+            added = {"value": Counter.value + new.excluded.value}
+            session.execute(new.on_conflict_do_update(index_elements=["name", "label"], set_=added))
+
+
+def refused(session: Session, problem: str) -> None:
+    """Count a refused submission by its problem."""
+    count(session, {(_REFUSALS, problem): 1})
+
+
+def claimed(session: Session, waited: timedelta) -> None:
+    """Count a job that a worker took for the first time, by how long it had waited."""
+    seconds = max(0.0, waited.total_seconds())
+    bucket = next((end for end in _BUCKETS if seconds <= float(end)), _ENDLESS)
+    count(session, {(_CLAIMS, bucket): 1, (_WAITED, ""): round(seconds * 1e6)})
+
+
+def measure(session: Session, now: datetime) -> bytes:
+    """Every metric in Prometheus' own form."""
+    registry = CollectorRegistry()
+    registry.register(_Snapshot(session, now))
+    return generate_latest(registry)
+
+
+class _Snapshot:
+    """One look at the database."""
+
+    def __init__(self, session: Session, now: datetime):
+        self._session, self._now = session, now
+
+    def collect(self) -> Iterator[Metric]:
+        counters = {(row.name, row.label): row.value for row in self._session.scalars(select(Counter))}
+        yield self._jobs()
+        yield self._queue_age()
+        yield self._ledger()
+        yield _labelled("cairn_refusals", "Submissions refused, by problem.", "problem", _REFUSALS, counters)
+        yield _claims(counters)
+        for name, (exposed, meaning) in _CHUNKS.items():
+            scale = 1e-6 if name == "chunk_microseconds" else 1.0
+            yield _labelled(exposed, meaning, "source", name, counters, scale)
+
+    def _jobs(self) -> Metric:
+        family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
+        query = select(Job.state, func.count()).group_by(Job.state)
+        found = {state: times for state, times in self._session.execute(query)}  # noqa: C416 rows are no pairs
+        for state in JobState:
+            family.add_metric([state], found.get(state, 0))
+        return family
+
+    def _queue_age(self) -> Metric:
+        oldest = self._session.scalar(select(func.min(Job.queued_at)).where(Job.state == JobState.QUEUED))
+        age = (self._now - oldest).total_seconds() if oldest else 0.0
+        return GaugeMetricFamily("cairn_queue_age_seconds", "Age of the oldest queued job.", value=age)
+
+    def _ledger(self) -> Metric:
+        family = CounterMetricFamily(
+            "cairn_ledger_entries", "Ledger entries by kind: charges among them.", labels=["kind"]
+        )
+        query = select(LedgerEntry.kind, func.count()).group_by(LedgerEntry.kind)
+        for kind, times in self._session.execute(query):
+            family.add_metric([kind], times)
+        return family
+
+
+def _labelled(
+    name: str,
+    meaning: str,
+    label: str,
+    counter: str,
+    counters: Mapping[tuple[str, str], int],
+    scale: float = 1.0,
+) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=[label])
+    for (kind, value), amount in sorted(counters.items()):
+        if kind == counter:
+            family.add_metric([value], amount * scale)
+    return family
+
+
+def _claims(counters: Mapping[tuple[str, str], int]) -> Metric:
+    running, buckets = 0, []
+    for end in (*_BUCKETS, _ENDLESS):
+        running += counters.get((_CLAIMS, end), 0)
+        buckets.append((end, float(running)))
+    return HistogramMetricFamily(
+        "cairn_claim_latency_seconds",
+        "Time from a submission to its claim by a worker.",
+        buckets=buckets,
+        sum_value=counters.get((_WAITED, ""), 0) / 1e6,
+    )

@@ -1,0 +1,217 @@
+"""Settings of the service, read from the environment (`CAIRN_...`); docs/operations.md lists each one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+_PLACEHOLDERS = {"", "cairn", "changeme", "change-me", "default", "demo", "password", "postgres", "secret"}
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, with its default and its reason."""
+
+    model_config = SettingsConfigDict(env_prefix="CAIRN_", extra="ignore", frozen=True)
+
+    mode: Literal["development", "production"] = Field(
+        default="development", description="`production` refuses placeholder secrets."
+    )
+    database_url: str = Field(
+        default="sqlite:///var/cairn.sqlite3",
+        description="Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`.",
+    )
+    database_password_file: Path | None = Field(
+        default=None,
+        description="File that holds the database password, so that it need not stand in the environment.",
+    )
+    database_pool: int = Field(
+        default=10, ge=1, le=200, description="Database connections one process keeps open at most."
+    )
+    host: str = Field(default="127.0.0.1", description="Address the API listens on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port the API listens on.")
+    public_url: str = Field(
+        default="",
+        description="Address under which people reach the service, for printed commands; default http://host:port.",
+    )
+    forwarded_allow_ips: str = Field(
+        default="127.0.0.1", description="Proxies whose X-Forwarded-* headers are believed, comma separated."
+    )
+    api_processes: int = Field(default=1, ge=1, le=64, description="API processes that `serve` starts.")
+    worker_processes: int = Field(
+        default=1,
+        ge=0,
+        le=256,
+        description="Worker processes that `serve` and `worker` start; 0 with `serve` means none.",
+    )
+    metrics_token: SecretStr = Field(
+        default=SecretStr(""),
+        description="Bearer token a Prometheus scraper may use for /metrics; empty: curators only.",
+    )
+    metrics_token_file: Path | None = Field(default=None, description="File that holds the scrape token.")
+    spool_directory: Path | None = Field(
+        default=None,
+        description="Where uploads are spooled (nameless files); default: the system's temporary directory.",
+    )
+    cache_directory: Path = Field(
+        default=Path("var/cache"),
+        description="Where workers keep encoded chunks between passes, readable by them alone.",
+    )
+    cache_bytes: int = Field(
+        default=4 * GIB,
+        ge=0,
+        description="Most the chunk cache of one machine holds, in bytes; 0 switches it off.",
+    )
+    view_cache_bytes: int = Field(
+        default=384 * MIB,
+        ge=0,
+        description="Memory a worker process may keep what it derived from chunks in, in bytes.",
+    )
+    chunk_bytes: int = Field(
+        default=32 * MIB,
+        ge=4096,
+        le=256 * MIB,
+        description="Encoded size one stored chunk aims at, in bytes: a task of about a tenth of a second.",
+    )
+    max_body_bytes: int = Field(
+        default=MIB, ge=1024, description="Largest JSON body, in bytes; more answers 413."
+    )
+    max_upload_bytes: int = Field(
+        default=16 * GIB,
+        ge=1024,
+        description="Largest upload, in bytes, packed and unpacked; more answers 413.",
+    )
+    max_sites_bytes: int = Field(
+        default=64 * MIB, ge=1024, description="Largest site set, in bytes; more answers 413."
+    )
+    body_idle_seconds: float = Field(
+        default=30.0, gt=0, description="Longest pause in a request's body before it is given up."
+    )
+    body_bytes_per_second: float = Field(
+        default=4096.0,
+        gt=0,
+        description="Slowest a request's body may arrive, beyond the longest pause, before it is given up.",
+    )
+    header_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        description="Longest the head of a request may take before its connection is closed.",
+    )
+    max_connections: int = Field(
+        default=1000, ge=10, description="Connections one API process holds open; more are answered 503."
+    )
+    max_queued_jobs: int = Field(default=20, ge=1, description="Jobs one analyst may have queued or running.")
+    plans_per_minute: int = Field(
+        default=240, ge=1, description="Plans one analyst may ask for in a minute, per API process."
+    )
+    rehearsals_per_minute: int = Field(
+        default=10, ge=1, description="Rehearsals one analyst may submit in a minute."
+    )
+    rehearsal_rows: int = Field(default=20_000, ge=1, description="Most synthetic rows a rehearsal draws.")
+    max_operations: float = Field(
+        default=1e14,
+        gt=0,
+        description="Most arithmetic operations a plan may need; more is refused as `work-limit`.",
+    )
+    max_memory_bytes: int = Field(
+        default=4 * GIB,
+        gt=0,
+        description="Most memory a plan may need and a worker may hold before its job is ended, in bytes.",
+    )
+    job_seconds: float = Field(
+        default=3600.0, gt=0, description="Longest a job may run before it is ended as failed."
+    )
+    lease_seconds: float = Field(
+        default=30.0, gt=0, description="A worker that has not been heard of for this long is taken for dead."
+    )
+    poll_seconds: float = Field(
+        default=0.2, gt=0, description="Shortest pause between looks into an empty queue."
+    )
+    poll_most_seconds: float = Field(
+        default=2.0, gt=0, description="Longest pause between looks into an empty queue."
+    )
+    stop_seconds: float = Field(
+        default=4.0,  # Docker kills a container after 10
+        ge=0,
+        description="Time after SIGTERM until a worker gives its job back; the API takes half of it at most.",
+    )
+    health_directory: Path | None = Field(
+        default=None,
+        description="Where each worker process touches a file while it works, for `cairn-server health`.",
+    )
+    default_page: int = Field(
+        default=50, ge=1, description="Entries on a page of a list when the request names no limit."
+    )
+    log_format: Literal["json", "text"] = Field(default="text", description="Form of log lines.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe log line that is written."
+    )
+    cluster: str = Field(
+        default="",
+        description="Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker.",
+    )
+    cluster_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        description="Longest a job waits for a task on the cluster before its own process does the rest.",
+    )
+
+    @model_validator(mode="after")
+    def _refuse_default_secrets(self) -> Settings:
+        if self.mode != "production":
+            return self
+        parts = urlsplit(self.database_url)
+        if parts.hostname and not self.database_password_file and (parts.password or "") in _PLACEHOLDERS:
+            raise ValueError(
+                "production mode refuses a placeholder database password: put a random one into the file "
+                "that CAIRN_DATABASE_PASSWORD_FILE names"
+            )
+        token = self.metrics_token.get_secret_value()
+        if token and (token.lower() in _PLACEHOLDERS or len(token) < 24):
+            raise ValueError(
+                "production mode refuses a guessable CAIRN_METRICS_TOKEN: use at least 24 random characters, "
+                "or leave it empty"
+            )
+        return self
+
+    @property
+    def address(self) -> str:
+        """The address to print for people."""
+        return self.public_url or f"http://{self.host}:{self.port}"
+
+    def health_file(self, process: int) -> Path | None:
+        """The file that a worker process touches to show that it is not stuck."""
+        return self.health_directory / f"worker-{process}" if self.health_directory else None
+
+    def scrape_token(self) -> str:
+        """The token of the scraper, or an empty string."""
+        if self.metrics_token_file:
+            return self.metrics_token_file.read_text().strip()
+        return self.metrics_token.get_secret_value()
+
+    def database_address(self) -> str:
+        """The database's address with the password of the secret file filled in."""
+        if not self.database_password_file:
+            return self.database_url
+        from sqlalchemy.engine import make_url
+
+        password = self.database_password_file.read_text().strip()
+        return make_url(self.database_url).set(password=password).render_as_string(hide_password=False)
+
+    def as_environment(self) -> dict[str, str]:
+        """The environment under which a child process reads these same settings."""
+        environment = dict(os.environ)
+        for name, value in self:
+            if value is None:
+                continue
+            text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            environment[f"CAIRN_{name.upper()}"] = text
+        return environment

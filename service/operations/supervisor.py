@@ -1,0 +1,78 @@
+"""Keeps worker processes running: starts them, starts lost ones again, and stops them in good order.
+
+Each process has a health file whose time says when it was last heard of: the supervisor makes and removes
+it, the worker touches it, `late_workers` reads it. The module imports none of the numerical libraries, so
+that workers come up at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+import structlog
+
+from service.operations.settings import Settings
+
+__all__ = ["late_workers", "supervise"]
+
+log = structlog.get_logger()
+
+_RESTART_SECONDS = 1.0
+#: A worker that is silent for this long is stuck; waiting for a lock or for the database takes less.
+_SILENT_SECONDS = 120.0
+
+
+def late_workers(directory: Path) -> list[str]:
+    """The names of the worker processes that have not been heard of for too long."""
+    heard = {path.name: path.stat().st_mtime for path in directory.glob("worker-*")}
+    return sorted(name for name, moment in heard.items() if time.time() - moment > _SILENT_SECONDS)
+
+
+def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
+    """Keep so many worker processes running until SIGTERM or SIGINT."""
+    stop = threading.Event()
+
+    def order_stop(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, order_stop)
+    signal.signal(signal.SIGINT, order_stop)
+    parent = os.getppid()
+    threads = str(max(1, (os.cpu_count() or 1) // processes))
+    environment = settings.as_environment() | dict.fromkeys(
+        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads
+    )
+    if settings.health_directory:
+        settings.health_directory.mkdir(parents=True, exist_ok=True)
+        for left in settings.health_directory.glob("worker-*"):
+            left.unlink()
+    children = [_start(settings, environment) for _ in range(processes)]
+    while not stop.wait(_RESTART_SECONDS) and (not stop_with_parent or os.getppid() == parent):
+        for place, child in enumerate(children):
+            if child.poll() is not None:
+                log.warning("a worker process ended; starting another", code=child.returncode)
+                if health := settings.health_file(child.pid):
+                    health.unlink(missing_ok=True)
+                children[place] = _start(settings, environment)
+    for child in children:
+        child.terminate()
+    for child in children:
+        child.wait()
+
+
+def _start(settings: Settings, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from service.jobs.worker import main; main()"],
+        env=environment,
+        start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
+    )
+    if health := settings.health_file(child.pid):
+        health.touch()
+    return child

@@ -1,0 +1,1 @@
+"""People: principals, their keys and roles, and the caller of a request."""

@@ -1,0 +1,62 @@
+"""Principals: people and programs that hold keys, and the curators who manage them.
+
+Whoever created a principal manages its keys; a curator manages their own too.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from service.errors import Forbidden, InvalidRequest, NotFound
+from service.operations import audit
+from service.operations.tables import Principal
+from service.people.authentication import Caller
+
+__all__ = ["create", "disable", "exist", "find", "manages", "require_manager"]
+
+
+def create(session: Session, name: str, role: str, *, by: Caller | None, at: datetime) -> Principal:
+    """Create a principal; InvalidRequest when the name is taken."""
+    principal = Principal(name=name, role=role, created_by=by.id if by else None, created_at=at)
+    try:
+        with session.begin_nested():
+            session.add(principal)
+    except IntegrityError as error:
+        raise InvalidRequest(f"the name {name} is taken; choose another", status=409) from error
+    audit.record(session, "create-principal", actor=by.name if by else name, at=at, principal=name, role=role)
+    return principal
+
+
+def disable(session: Session, principal: Principal, *, by: str, at: datetime) -> None:
+    """Disable a principal: every key stops working, and what they did stays on record."""
+    if principal.disabled_at is None:
+        principal.disabled_at = at
+        audit.record(session, "disable-principal", actor=by, at=at, principal=principal.name)
+
+
+def find(session: Session, name: str) -> Principal:
+    """Return the principal of this name, or raise NotFound."""
+    found = session.scalars(select(Principal).where(Principal.name == name)).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no principal named {name}")
+    return found
+
+
+def exist(session: Session) -> bool:
+    """Return False on a database that nobody has used yet."""
+    return session.scalar(select(Principal.id).limit(1)) is not None
+
+
+def manages(caller: Caller, principal: Principal) -> bool:
+    """Return True when the caller may issue and revoke the principal's keys."""
+    return caller.is_curator and (principal.created_by == caller.id or principal.id == caller.id)
+
+
+def require_manager(caller: Caller, principal: Principal) -> None:
+    """Raise Forbidden unless the caller manages the principal."""
+    if not manages(caller, principal):
+        raise Forbidden("only the curator who created this principal manages it and its keys")

@@ -1,0 +1,168 @@
+"""Routes of principals, keys and the audit log."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from sqlalchemy import select
+
+from service.http.context import Services
+from service.http.json_limits import StrictRoute
+from service.http.links import links
+from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.problems import answers
+from service.http.wire import KEY_PATTERN, NAME_PATTERN
+from service.operations import audit
+from service.operations.clock import rfc3339
+from service.operations.tables import ApiKey, Dataset, Principal
+from service.people import keys, principals
+from service.people.authentication import Anyone, Curator
+from service.people.wire import AuditPage, KeyBody, NewKey, NewPrincipal, PrincipalBody, PrincipalPage, WhoAmI
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1", tags=["people"], route_class=StrictRoute)
+PrincipalName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a principal")]
+
+
+@router.get("/whoami", responses=answers())
+def whoami(caller: Anyone) -> WhoAmI:
+    """Whose key this is."""
+    return WhoAmI.model_validate({"name": caller.name, "role": caller.role})
+
+
+@router.post("/principals", status_code=201, responses={**answers(), **links(201, "principal")})
+def create_principal(body: PrincipalBody, caller: Curator, context: Services) -> NewPrincipal:
+    """Create a person or program and a first key, which is shown this once."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        principal = principals.create(session, body.name, body.role, by=caller, at=now)
+        issued = keys.issue(session, principal, by=caller.name, at=now, label="first")
+        return NewPrincipal.model_validate(
+            {"name": principal.name, "role": principal.role, "first_key": _new_key(issued)}
+        )
+
+
+@router.get("/principals", responses=answers())
+def list_principals(
+    caller: Curator, context: Services, limit: Limit = None, cursor: str | None = None
+) -> PrincipalPage:
+    """List principals by name; keys are shown of those you manage."""
+    after = cursor_from(cursor, str) or ""
+    size = limit or context.settings.default_page
+    with context.database.read() as session:
+        query = select(Principal).where(Principal.name > after).order_by(Principal.name).limit(size + 1)
+        found = list(session.scalars(query))
+        names = {
+            row.id: row.name for row in session.scalars(select(Principal).where(Principal.role == "curator"))
+        }
+        owned = keys.of_principals(session, [row.id for row in found if principals.manages(caller, row)])
+    items = [_principal(row, names, owned.get(row.id, [])) for row in found[:size]]
+    following = cursor_to(found[size - 1].name) if len(found) > size else None
+    return PrincipalPage.model_validate({"items": items, "next": following})
+
+
+@router.delete("/principals/{name}", status_code=204, responses=answers())
+def disable_principal(name: PrincipalName, caller: Curator, context: Services) -> None:
+    """End a principal: their keys stop working; what they did stays on record."""
+    with context.database.write() as session:
+        principal = principals.find(session, name)
+        principals.require_manager(caller, principal)
+        principals.disable(session, principal, by=caller.name, at=context.clock.now())
+
+
+@router.post("/principals/{name}/keys", status_code=201, responses={**answers(), **links(201, "key")})
+def issue_key(name: PrincipalName, body: KeyBody, caller: Curator, context: Services) -> NewKey:
+    """Issue another key, which is shown this once."""
+    lifetime = timedelta(days=body.expires_in_days) if body.expires_in_days else None
+    with context.database.write() as session:
+        principal = principals.find(session, name)
+        principals.require_manager(caller, principal)
+        issued = keys.issue(
+            session,
+            principal,
+            by=caller.name,
+            at=context.clock.now(),
+            label=body.label,
+            lifetime=lifetime,
+        )
+        return NewKey.model_validate(_new_key(issued))
+
+
+@router.delete("/principals/{name}/keys/{key_id}", status_code=204, responses=answers())
+def revoke_key(
+    name: PrincipalName,
+    key_id: Annotated[str, Path(pattern=KEY_PATTERN, description="id of a key")],
+    caller: Curator,
+    context: Services,
+) -> None:
+    """Revoke a key at once."""
+    with context.database.write() as session:
+        principal = principals.find(session, name)
+        principals.require_manager(caller, principal)
+        keys.revoke(session, principal, key_id, by=caller.name, at=context.clock.now())
+
+
+@router.get("/audit", responses=answers())
+def list_audit(
+    caller: Curator,
+    context: Services,
+    limit: Limit = None,
+    cursor: str | None = None,
+    dataset: Annotated[
+        str | None, Query(pattern=NAME_PATTERN, description="only acts on this dataset")
+    ] = None,
+) -> AuditPage:
+    """Acts on your datasets, by you, and on principals, newest first."""
+    size = limit or context.settings.default_page
+    with context.database.read() as session:
+        owned = {
+            row.id: row.name for row in session.scalars(select(Dataset).where(Dataset.owner_id == caller.id))
+        }
+        found = audit.events(
+            session,
+            dataset_ids=[number for number, name in owned.items() if dataset in (None, name)],
+            actor=caller.name if dataset is None else None,
+            before=cursor_from(cursor, int),
+            limit=size + 1,
+        )
+    items = [
+        {
+            "id": event.id,
+            "at": rfc3339(event.at),
+            "actor": event.actor,
+            "action": event.action,
+            "dataset": owned.get(event.dataset_id) if event.dataset_id is not None else None,
+            "details": event.details,
+        }
+        for event in found[:size]
+    ]
+    following = cursor_to(found[size - 1].id) if len(found) > size else None
+    return AuditPage.model_validate({"items": items, "next": following})
+
+
+def _key(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.handle,
+        "label": key.label,
+        "created_at": rfc3339(key.created_at),
+        "expires_at": rfc3339(key.expires_at) if key.expires_at else None,
+        "revoked_at": rfc3339(key.revoked_at) if key.revoked_at else None,
+    }
+
+
+def _new_key(issued: keys.IssuedKey) -> dict[str, Any]:
+    return {**_key(issued.row), "key": issued.text}
+
+
+def _principal(row: Principal, names: dict[int, str], keys: list[ApiKey]) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "role": row.role,
+        "created_by": names.get(row.created_by) if row.created_by is not None else None,
+        "created_at": rfc3339(row.created_at),
+        "disabled_at": rfc3339(row.disabled_at) if row.disabled_at else None,
+        "keys": [_key(key) for key in keys],
+    }

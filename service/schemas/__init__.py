@@ -1,1 +1,0 @@
-"""Wire types of the HTTP interface: strict, documented, each with an example that OpenAPI shows."""

@@ -1,0 +1,38 @@
+"""A full cache keeps what saves most."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from core.data import UNITS, Chunk, Dense
+from core.views import Assigned, Encoded, Projected
+from core.views.base import CACHE_BYTES, clear_cache, limit_cache
+
+DRAW = np.random.default_rng(9)
+
+WIDE = Dense.ball(1.0, dimension=4, size=1000)
+
+
+@pytest.fixture
+def small_cache() -> Iterator[Callable[[int], None]]:
+    clear_cache()
+    yield limit_cache
+    limit_cache(CACHE_BYTES)
+    clear_cache()
+
+
+def test_a_full_cache_keeps_assignments_rather_than_the_rows_they_were_made_from(
+    small_cache: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = DRAW.integers(-9000, 9000, size=(1000, 4)).astype(np.int16)
+    chunks = [Chunk(rows[start : start + 100], start, ("cached", start)) for start in range(0, 1000, 100)]
+    projected = Projected(Encoded.of(WIDE), np.eye(4, dtype=np.int64) << 15, UNITS)
+    assigned = Assigned(projected, DRAW.integers(-9000, 9000, size=(3, 4)))
+    small_cache(8_000)  # all projected rows (8 bytes each) would fill it; assignments take 6 bytes
+    first = [assigned.assignment(chunk).labels.copy() for chunk in chunks]
+    calls: list[int] = []
+    monkeypatch.setattr("core.views.assigned.nearest", lambda *_: calls.append(1))
+    again = [assigned.assignment(chunk).labels for chunk in chunks]
+    assert calls == []
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))

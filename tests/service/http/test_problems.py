@@ -1,0 +1,133 @@
+"""Every problem has a page, a place in the tests and one shape; no answer shows what it must not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from core.errors import EpsilonTooSmall
+from service.errors import PROBLEMS
+from service.jobs import plans
+from service.operations.logs import redact
+from tests.support.service import House
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("slug", PROBLEMS)
+def test_problem_has_a_page(slug: str) -> None:
+    page = (ROOT / "docs" / "problems" / f"{slug}.md").read_text()
+    assert f"/problems/{slug}" in page
+    assert f"status {PROBLEMS[slug].status}" in page
+    assert "## What to do" in page
+
+
+@pytest.mark.parametrize("slug", PROBLEMS)
+def test_problem_is_provoked_by_a_test(slug: str) -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "service").rglob("test_*.py"))
+    assert f"/problems/{slug}" in tests or f'"{slug}")' in tests
+
+
+@pytest.mark.parametrize("slug", PROBLEMS)
+def test_running_service_explains_the_problem(shared_house: House, slug: str) -> None:
+    page = shared_house.client.request("GET", f"/problems/{slug}")
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert PROBLEMS[slug].title in page.text
+
+
+def test_unknown_address_and_method_are_problems_too(shared_house: House) -> None:
+    for verb, path, status in [
+        ("GET", "/v2", 404),
+        ("PATCH", "/v1/datasets", 405),
+        ("GET", "/problems/x", 404),
+    ]:
+        answer = shared_house.client.request(verb, path)
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_epsilon_too_small_is_its_own_problem(shared_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise EpsilonTooSmall("epsilon is too small for this algorithm", parameter="epsilon")
+
+    monkeypatch.setattr(plans.registry, "plan", refuse)
+    answer = shared_house.submit("0.0123457")  # that nobody asked for before: plans are remembered
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/epsilon-too-small")
+    assert answer.json()["errors"][0]["where"] == "epsilon"
+
+
+def test_body_too_large_is_refused(shared_house: House) -> None:
+    answer = shared_house.carla.call("POST", "/v1/datasets", content=b"x" * (2 << 20))
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
+
+
+def test_database_that_is_away_is_a_problem_with_a_time_to_retry(
+    shared_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Any:
+        raise OperationalError("SELECT secret FROM rows", {}, Exception("row 17 is 3.14"))
+
+    monkeypatch.setattr(shared_house.database, "read", fail)
+    answer = shared_house.ada.get("/v1/datasets")
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems/unavailable")
+    assert answer.headers["retry-after"]
+    assert "secret" not in answer.text
+    assert "3.14" not in answer.text
+
+
+def test_mistake_in_the_service_shows_no_traceback(
+    shared_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise KeyError("a value from a row")
+
+    monkeypatch.setattr("service.datasets.access.facts", fail)
+    answer = shared_house.ada.get("/v1/datasets/flowers")
+    assert (answer.status_code, answer.json()["type"]) == (500, "/problems/unavailable")
+    for word in ("Traceback", "KeyError", "a value from a row", "service/"):
+        assert word not in answer.text
+
+
+def test_service_is_not_ready_before_its_migrations(small_house: House) -> None:
+    assert small_house.client.request("GET", "/readyz").text == "ok\n"
+    with small_house.database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'other'"))
+    assert small_house.client.request("GET", "/readyz").json()["type"] == "/problems/unavailable"
+    assert small_house.client.request("GET", "/healthz").text == "ok\n"
+
+
+def test_metrics_are_for_curators_and_the_scraper(sqlite_url: str, tmp_path: Path) -> None:
+    token = "t" * 32
+    house = House(sqlite_url, tmp_path, metrics_token=token)
+    house.ready()
+    house.submit()
+    scraped = house.client.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert 'cairn_jobs{state="queued"} 1.0' in scraped.text
+    assert house.carla.get("/metrics").status_code == 200
+    assert house.ada.get("/metrics").json()["type"] == "/problems/forbidden"
+    assert house.client.request("GET", "/metrics").status_code == 401
+    house.close()
+
+
+def test_every_answer_has_security_headers(shared_house: House) -> None:
+    for path in ("/docs", "/v1/datasets", "/nothing", "/openapi.json"):
+        headers = shared_house.ada.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+
+
+def test_keys_are_blotted_out_of_log_lines(shared_house: House) -> None:
+    line = redact(f"Authorization: Bearer {shared_house.ada.key} and {shared_house.carla.key}")
+    assert shared_house.ada.key[15:] not in line
+    assert shared_house.carla.key[15:] not in line
+
+
+def test_validation_errors_do_not_repeat_what_was_sent(shared_house: House) -> None:
+    answer = shared_house.ada.post("/v1/jobs", {"dataset": "flowers", "k": "a-secret", "epsilon": "1"})
+    assert "a-secret" not in answer.text
+    assert answer.json()["errors"] == [{"where": "k", "problem": "Input should be a valid integer"}]

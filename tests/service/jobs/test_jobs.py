@@ -1,0 +1,395 @@
+"""Jobs are planned for free, reserved and enqueued at once, charged at the claim, released once."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select, text
+
+from core.algorithms import registry
+from service.jobs.receipts import digest_of
+from service.operations.tables import Job
+from tests.support.service import House
+
+
+def remaining(house: House) -> str:
+    left: str = house.ada.get("/v1/datasets/flowers").json()["budget"]["remaining"]["epsilon"]
+    return left
+
+
+def test_job_runs_from_submission_to_result(house: House) -> None:
+    house.ready(release_ticks=False)
+    accepted = house.submit("0.5")
+    job = accepted.json()
+    assert (accepted.status_code, accepted.headers["location"]) == (202, f"/v1/jobs/{job['id']}")
+    assert house.ada.get("/v1/datasets/flowers").json()["budget"]["reserved"]["epsilon"] == "0.5"
+    assert house.ada.get(f"/v1/jobs/{job['id']}/result").status_code == 404
+    assert house.work()
+    assert house.ada.get(f"/v1/jobs/{job['id']}").json()["state"] == "succeeded"
+    result = house.ada.get(f"/v1/jobs/{job['id']}/result").json()
+    centres = np.array(result["centres"])
+    assert centres.shape == (2, 2)
+    assert ((centres >= 0) & (centres <= [10, 4])).all()
+    budget = house.ada.get("/v1/datasets/flowers").json()["budget"]
+    assert (budget["spent"]["epsilon"], budget["reserved"]["epsilon"]) == ("0.5", "0")
+    assert not house.work()
+
+
+def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
+    small_house.ready(release_ticks=False)
+    small_house.submit()
+    assert small_house.work()
+    place = "/v1/jobs/latest/result"
+    centres = small_house.ada.get(place).json()["centres"]
+    lines = small_house.ada.get(place, headers={"Accept": "text/csv"}).text.splitlines()
+    assert lines[0] == "a,b,size"
+    assert [[float(x) for x in line.split(",")[:2]] for line in lines[1:]] == centres
+    npy = small_house.ada.get(place, headers={"Accept": "application/x-npy"})
+    assert np.load(io.BytesIO(npy.content)).tolist() == centres
+
+
+@pytest.mark.parametrize("algorithm", ["gupta", "jones"])
+def test_facilities_are_placed_among_a_named_set_of_sites(small_house: House, algorithm: str) -> None:
+    small_house.ready(release_ticks=False)
+    put = {"content": b"1,1\n5,2\n9,3\n", "headers": {"Content-Type": "text/csv"}}
+    assert small_house.carla.call("PUT", "/v1/datasets/flowers/sites/shops", **put).status_code == 200
+    request = {"dataset": "flowers", "k": 2, "algorithm": algorithm, "objective": "medians", "sites": "shops"}
+    answer = small_house.ada.post("/v1/jobs", {**request, "epsilon": "0.5"})
+    assert answer.status_code == 202, answer.text
+    assert small_house.work()
+    centres = small_house.ada.get("/v1/jobs/latest/result").json()["centres"]
+    assert all(
+        np.abs(np.array([[1, 1], [5, 2], [9, 3]]) - centre).max(axis=1).min() < 1e-9 for centre in centres
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["gupta", "jones"])
+@pytest.mark.parametrize(("kind", "nearest"), [("great-circle", [0, -179]), ("coordinates", [0, 150])])
+def test_sites_on_the_globe_are_measured_around_it(
+    small_house: House, algorithm: str, kind: str, nearest: list[float]
+) -> None:
+    """Everybody lives just west of the date line; the site just east of it is near, but not on a map."""
+    small_house.create(
+        bounds={"box": {"low": [-90, -180], "high": [90, 180]}},
+        size=4000,
+        scaling="none",
+        release_ticks=False,
+    )
+    assert small_house.upload(b"a,b\n" + b"0,179\n" * 4000).status_code == 200
+    assert small_house.grant().status_code == 200
+    put = {"content": b"0,-179\n0,150\n", "params": {"kind": kind}}
+    assert small_house.carla.call("PUT", "/v1/datasets/flowers/sites/ports", **put).status_code == 200
+    # A false alarm has odds below exp(-50): each of 4000 records is at least 0.15 reaches nearer.
+    request = {"dataset": "flowers", "k": 1, "algorithm": algorithm, "objective": "medians", "sites": "ports"}
+    answer = small_house.ada.post("/v1/jobs", {**request, "epsilon": "1", "delta": "0"})
+    assert answer.status_code == 202, answer.text
+    assert small_house.work()
+    assert small_house.ada.get("/v1/jobs/latest/result").json()["centres"] == [nearest]
+
+
+def test_receipt_carries_every_step_and_its_own_digest(small_house: House) -> None:
+    small_house.ready(release_ticks=False)
+    job = small_house.submit("0.25").json()
+    assert small_house.work()
+    receipt = small_house.ada.get(f"/v1/jobs/{job['id']}/receipt").json()
+    assert receipt["digest"] == digest_of(receipt)
+    assert receipt["charged"] == {"epsilon": "0.25", "delta": "0.000001"}
+    assert abs(sum(step["share"] for step in receipt["steps"]) - 1) < 1e-5
+    assert receipt["privacy_unit"] == "row"
+    assert "protected less" in receipt["statement"]
+    assert {"release_type", "privacy_unit", "neighbouring_relation", "epsilon", "delta"} <= set(
+        receipt["registry"]
+    )
+
+
+def test_plan_costs_nothing_and_promises_what_is_charged(house: House) -> None:
+    house.ready()
+    quoted = house.ada.post(
+        "/v1/plans", {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.4"}
+    )
+    assert quoted.json()["cost"] == {"epsilon": "0.4", "delta": "0.000001"}
+    assert quoted.json()["remaining_after"]["budget"] == {"epsilon": "0.6", "delta": "0"}
+    assert remaining(house) == "1"
+    assert house.submit("0.4").json()["plan_digest"] == quoted.json()["digest"]
+
+
+def test_plans_and_jobs_are_answered_without_any_chunk(house: House) -> None:
+    house.ready()
+    with house.database.engine.begin() as connection:
+        connection.execute(text("DROP TABLE dataset_chunks"))
+    body = {"dataset": "flowers", "k": 2, "epsilon": "0.1"}
+    assert house.ada.post("/v1/plans", body).status_code == 200
+    submitted = house.submit()
+    assert submitted.status_code == 202
+    assert house.ada.get(submitted.headers["location"]).status_code == 200
+    assert house.ada.get("/v1/jobs").status_code == 200
+    assert house.ada.get("/v1/datasets/flowers").status_code == 200
+
+
+def test_ten_tenths_fill_the_budget_and_a_unit_more_is_refused(house: House) -> None:
+    house.ready(release_ticks=False)
+    for _ in range(10):
+        assert house.submit("0.1", delta="0").status_code == 202
+    refused = house.submit("0.000000000001", delta="0")
+    assert refused.status_code == 409
+    problem = refused.json()
+    assert problem["type"] == "/problems/budget-exhausted"
+    assert problem["requested"] == {"epsilon": "0.000000000001", "delta": "0"}
+    assert problem["reserved"] == {"epsilon": "1", "delta": "0"}
+    assert problem["remaining"] == {"epsilon": "0", "delta": "0.000001"}
+    assert "0.000000000001" in problem["detail"]
+    assert house.submit("1e-13", delta="0").json()["type"] == "/problems/invalid-request"
+    while house.work():
+        pass
+    assert house.ada.get("/v1/datasets/flowers").json()["budget"]["spent"]["epsilon"] == "1"
+    assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+
+
+def test_cap_is_refused_with_its_own_numbers(house: House) -> None:
+    house.ready()
+    house.grant("ben", epsilon="0.25", delta="0.000001")
+    assert house.submit("0.2", who=house.ben, delta="0").status_code == 202
+    problem = house.submit("0.1", who=house.ben, delta="0").json()
+    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/cap-exhausted", "0.05")
+    assert house.ada.get("/v1/datasets/flowers").json()["budget"]["reserved"]["epsilon"] == "0.2"
+
+
+def test_delta_is_refused_where_none_is_offered(small_house: House) -> None:
+    small_house.ready(budget={"epsilon": "1", "delta": "0"})
+    assert small_house.submit(delta="0.0000001").json()["type"] == "/problems/delta-not-offered"
+    assert small_house.submit().json()["cost"] == {"epsilon": "0.1", "delta": "0"}
+
+
+def test_zcdp_charges_rho_and_keeps_delta_for_approximate_parts(house: House) -> None:
+    house.ready(accountant="zcdp", budget={"epsilon": "1", "delta": "0.000001"}, release_ticks=False)
+    total = house.ada.get("/v1/datasets/flowers").json()["budget"]["total"]
+    assert total["delta"] == "0.0000005"
+    assert 0.99 < float(total["epsilon"]) <= 1.000001
+    quoted = house.ada.post(
+        "/v1/plans", {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.2"}
+    ).json()
+    assert quoted["cost"]["rho"] == quoted["plan"]["privacy"]["rho"]
+    assert quoted["cost"]["delta"] == "0"
+    accepted = 0
+    while (answer := house.submit("0.2")).status_code == 202:
+        accepted += 1
+        assert house.work()
+    # Five jobs of 0.2 would be all that a plain sum allows.
+    assert accepted > 10
+    problem = answer.json()
+    assert (problem["type"], set(problem["remaining"])) == (
+        "/problems/cap-exhausted",
+        {"rho", "delta", "epsilon"},
+    ) or (problem["type"] == "/problems/budget-exhausted")
+    assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+
+
+def test_same_idempotency_key_is_the_same_job(house: House) -> None:
+    house.ready()
+    first, second = house.submit(key="once"), house.submit(key="once")
+    assert (second.status_code, second.json()["id"]) == (202, first.json()["id"])
+    assert second.headers["idempotency-replayed"] == "true"
+    assert remaining(house) == "0.9"
+    mismatch = house.submit("0.2", key="once")
+    assert (mismatch.status_code, mismatch.json()["type"]) == (422, "/problems/idempotency-mismatch")
+    house.grant("ben")
+    assert house.submit(who=house.ben, key="once", delta="0").json()["id"] != first.json()["id"]
+
+
+def test_cancelled_job_gives_its_reservation_back(house: House) -> None:
+    house.ready()
+    job = house.submit("0.7").json()
+    assert remaining(house) == "0.3"
+    assert house.ada.delete(f"/v1/jobs/{job['id']}").json()["state"] == "cancelled"
+    assert remaining(house) == "1"
+    again = house.ada.delete(f"/v1/jobs/{job['id']}")
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/not-cancellable")
+    assert not house.work()
+    assert house.ada.get(f"/v1/jobs/{job['id']}/result").status_code == 404
+
+
+def test_running_and_finished_jobs_cannot_be_cancelled(house: House) -> None:
+    house.ready(release_ticks=False)
+    job = house.submit().json()
+    held = house.worker.claim()
+    assert held is not None
+    assert house.ada.delete(f"/v1/jobs/{job['id']}").json()["type"] == "/problems/not-cancellable"
+    house.worker.carry_out(held)
+    assert house.ada.delete(f"/v1/jobs/{job['id']}").json()["type"] == "/problems/not-cancellable"
+    assert remaining(house) == "0.9"
+
+
+def test_job_is_seen_by_its_analyst_and_by_the_datasets_owner_alone(house: House) -> None:
+    house.ready()
+    house.grant("ben")
+    job = house.submit().json()
+    for person, status in ((house.ada, 200), (house.carla, 200), (house.ben, 404)):
+        assert person.get(f"/v1/jobs/{job['id']}").status_code == status
+    assert house.ben.delete(f"/v1/jobs/{job['id']}").status_code == 404
+    assert house.ben.get("/v1/jobs").json()["items"] == []
+    assert [each["id"] for each in house.carla.get("/v1/jobs").json()["items"]] == [job["id"]]
+
+
+def test_rehearsal_touches_neither_rows_nor_budget(house: House) -> None:
+    house.ready()
+    before = house.carla.get("/v1/datasets/flowers/ledger").json()
+    with house.database.engine.begin() as connection:
+        connection.execute(text("DELETE FROM dataset_chunks"))
+    job = house.submit("0.5", rehearsal=True).json()
+    assert (job["rehearsal"], job["cost"]) == (True, {"epsilon": "0", "delta": "0"})
+    assert house.work()
+    house.clock.move(1)
+    result = house.ada.get(f"/v1/jobs/{job['id']}/result").json()
+    assert result["rehearsal"] is True
+    assert house.ada.get(f"/v1/jobs/{job['id']}/receipt").json()["statement"].startswith("A rehearsal")
+    assert house.carla.get("/v1/datasets/flowers/ledger").json() == before
+    assert remaining(house) == "1"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"bounds": {"ball": {"radius": 3}}},
+        {"columns": None, "dimension": 30, "bounds": {"sparse": {"radius": 2}}},
+    ],
+)
+def test_rehearsal_works_on_every_kind_of_rows(
+    small_house: House, kind: dict[str, object], tmp_path: Path
+) -> None:
+    from tests.service.datasets.ingest.test_uploads import as_npz
+    from tests.support.service import table
+
+    small_house.create(**kind)
+    sparse = "dimension" in kind
+    content, media = (as_npz(np_eye(30)), "application/x-npz") if sparse else (table(5), "text/csv")
+    assert small_house.upload(content, kind=media).status_code == 200
+    small_house.grant()
+    assert small_house.submit(rehearsal=True).status_code == 202
+    assert small_house.work()
+    small_house.clock.move(1)
+    assert small_house.ada.get("/v1/jobs/latest").json()["state"] == "succeeded"
+
+
+def np_eye(size: int) -> object:
+    import scipy.sparse as sp
+
+    return sp.csr_array(np.eye(size))
+
+
+def test_failure_keeps_the_charge_and_says_nothing_about_its_cause(house: House) -> None:
+    house.ready(release_ticks=False)
+    job = house.submit("0.4").json()
+    with house.database.engine.begin() as connection:
+        connection.execute(text("DELETE FROM dataset_chunks"))
+    assert house.work()
+    seen = house.ada.get(f"/v1/jobs/{job['id']}").json()
+    assert (seen["state"], seen["message"]) == ("failed", "the job ended without a result; its charge stands")
+    problem = house.ada.get(f"/v1/jobs/{job['id']}/result")
+    assert (problem.status_code, problem.json()["type"]) == (409, "/problems/job-failed")
+    assert remaining(house) == "0.6"
+    assert not house.work()
+
+
+def test_plan_that_cannot_run_any_more_is_void_before_the_charge(house: House) -> None:
+    house.ready()
+    job = house.submit("0.4").json()
+    with house.database.write() as session:
+        row = session.scalars(select(Job)).one()
+        row.plan = {**row.plan, "algorithm": "forgotten"}
+    assert not house.work()
+    assert house.ada.get(f"/v1/jobs/{job['id']}").json()["state"] == "failed"
+    assert remaining(house) == "1"
+    kinds = [row["kind"] for row in house.carla.get("/v1/datasets/flowers/ledger").json()["items"]]
+    assert kinds == ["open", "cap", "reserve", "void"]
+
+
+def test_plan_that_was_altered_is_not_run(house: House) -> None:
+    house.ready()
+    house.submit("0.4")
+    with house.database.write() as session:
+        row = session.scalars(select(Job)).one()
+        row.plan = {**row.plan, "privacy": {**row.plan["privacy"], "rho": "0"}}
+    assert not house.work()
+    assert remaining(house) == "1"
+
+
+WRONG = [
+    ({"k": 0}, "invalid-request"),
+    ({"k": True}, "invalid-request"),
+    ({"k": 2.5}, "invalid-request"),
+    ({"epsilon": "0"}, "invalid-request"),
+    ({"epsilon": "-1"}, "invalid-request"),
+    ({"epsilon": "nan"}, "invalid-request"),
+    ({"epsilon": False}, "invalid-request"),
+    ({"delta": "1"}, "invalid-request"),
+    ({"delta": "2e-19"}, "invalid-request"),
+    ({"algorithm": "magic"}, "unknown-algorithm"),
+    ({"objective": "modes"}, "invalid-request"),
+    ({"objective": "medians"}, "unknown-algorithm"),
+    ({"options": {"rounds": 0}}, "invalid-request"),
+    ({"options": {"rounds": 10**400}}, "invalid-request"),
+    ({"options": {"surprise": 1}}, "invalid-request"),
+    ({"sites": "none"}, "not-found"),
+    ({"surprise": 1}, "invalid-request"),
+]
+
+
+@pytest.mark.parametrize(("change", "slug"), WRONG, ids=str)
+def test_wrong_request_is_refused_with_its_problem(
+    shared_house: House, change: dict[str, object], slug: str
+) -> None:
+    answer = (
+        shared_house.submit(**change)
+        if "epsilon" not in change
+        else shared_house.submit(str(change["epsilon"]))
+    )
+    if change.get("epsilon") is False:
+        answer = shared_house.ada.post("/v1/jobs", {"dataset": "flowers", "k": 2, "epsilon": False})
+    assert answer.json()["type"] == f"/problems/{slug}", answer.text
+
+
+def test_work_beyond_the_limit_is_refused_from_public_numbers(sqlite_url: str, tmp_path: Path) -> None:
+    house = House(sqlite_url, tmp_path, max_operations=1000.0)
+    house.ready()
+    assert house.submit().json()["type"] == "/problems/work-limit"
+    assert remaining(house) == "1"
+    house.close()
+
+
+def test_too_many_unfinished_jobs_are_refused(sqlite_url: str, tmp_path: Path) -> None:
+    house = House(sqlite_url, tmp_path, max_queued_jobs=2, rehearsals_per_minute=1, plans_per_minute=3)
+    house.ready()
+    house.submit("0.01", delta="0")
+    house.submit("0.01", delta="0")
+    answer = house.submit("0.01", delta="0")
+    assert (answer.status_code, answer.json()["type"]) == (429, "/problems/too-many-queued")
+    while house.work():
+        pass
+    assert house.submit(rehearsal=True).status_code == 202
+    limited = house.submit(rehearsal=True)
+    assert (limited.status_code, limited.json()["type"]) == (429, "/problems/rate-limited")
+    house.clock.move(61)
+    assert house.submit(rehearsal=True).status_code == 202
+    body = {"dataset": "flowers", "k": 2, "epsilon": "0.01", "algorithm": "sulq"}
+    assert [house.ada.post("/v1/plans", body).status_code for _ in range(4)] == [200, 200, 200, 429]
+    house.clock.move(61)
+    assert house.ada.post("/v1/plans", body).status_code == 200
+    house.close()
+
+
+def test_jobs_are_listed_newest_first_in_pages(small_house: House) -> None:
+    small_house.ready()
+    made = [small_house.submit("0.01", delta="0").json()["id"] for _ in range(5)]
+    first = small_house.ada.get("/v1/jobs", params={"limit": 3}).json()
+    second = small_house.ada.get("/v1/jobs", params={"limit": 3, "cursor": first["next"]}).json()
+    assert [job["id"] for job in first["items"] + second["items"]] == made[::-1]
+    assert small_house.ada.get("/v1/jobs", params={"dataset": "other"}).json()["items"] == []
+
+
+def test_algorithms_are_listed_with_their_options(shared_house: House) -> None:
+    items = shared_house.ada.get("/v1/algorithms").json()["items"]
+    assert [each["name"] for each in items] == list(registry.names())
+    assert all(each["options"]["type"] == "object" for each in items)

@@ -1,0 +1,217 @@
+"""The queue and the worker: one charge, one result, three attempts, fences, limits, a clean stop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from service.jobs import execution, queue
+from service.jobs.release import Progress
+from service.jobs.worker import Heartbeat, Worker
+from service.operations.tables import Job, LedgerEntry, Result
+from tests.support.service import House
+
+
+def charges(house: House) -> int:
+    with house.database.read() as session:
+        return session.scalar(select(func.count()).where(LedgerEntry.kind == "charge")) or 0
+
+
+def results(house: House) -> int:
+    with house.database.read() as session:
+        return session.scalar(select(func.count()).select_from(Result)) or 0
+
+
+def the_job(house: House) -> Job:
+    with house.database.read() as session:
+        return session.scalars(select(Job)).one()
+
+
+@pytest.fixture
+def busy(house: House) -> House:
+    """A service with one queued job."""
+    house.ready(release_ticks=False)
+    assert house.submit("0.5").status_code == 202
+    return house
+
+
+def test_job_is_charged_with_its_claim_before_a_row_is_read(
+    busy: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def spy(*_: Any) -> Any:
+        seen.append(charges(busy))
+        raise RuntimeError("stop here")
+
+    monkeypatch.setattr(execution, "DatabaseSource", spy)
+    assert busy.work()
+    assert seen == [1]
+
+
+def test_lost_worker_is_replaced_under_the_same_charge(busy: House) -> None:
+    assert busy.worker.claim() is not None
+    assert busy.worker.claim() is None
+    busy.clock.move(busy.settings.lease_seconds + 1)
+    assert busy.work()
+    assert (charges(busy), results(busy), the_job(busy).state) == (1, 1, "succeeded")
+
+
+def test_job_is_given_up_after_three_lost_workers(busy: House) -> None:
+    for _ in range(queue.MOST_ATTEMPTS):
+        assert busy.worker.claim() is not None
+        busy.clock.move(busy.settings.lease_seconds + 1)
+    assert busy.worker.claim() is None
+    assert (the_job(busy).state, charges(busy), results(busy)) == ("failed", 1, 0)
+    seen = busy.ada.get("/v1/jobs/latest").json()
+    assert (seen["state"], seen["message"]) == ("failed", "the job ended without a result; its charge stands")
+    assert "attempt" not in str(seen)
+
+
+def test_exception_ends_the_job_at_the_first_attempt(busy: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(execution, "execute", fail)
+    assert busy.work()
+    assert the_job(busy).state == "failed"
+    assert busy.worker.claim() is None
+
+
+def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
+    first = busy.worker.claim()
+    assert first is not None
+    busy.clock.move(busy.settings.lease_seconds + 1)
+    second = busy.worker.claim()
+    assert second is not None
+    assert not busy.worker.carry_out(first)
+    assert results(busy) == 0
+    assert busy.worker.carry_out(second)
+    assert not busy.worker.carry_out(first)
+    assert (results(busy), charges(busy)) == (1, 1)
+
+
+def test_heartbeat_keeps_the_lease(busy: House) -> None:
+    held = busy.worker.claim()
+    assert held is not None
+    heartbeat = Heartbeat(busy.worker, held, Progress())
+    for _ in range(5):
+        busy.clock.move(busy.settings.lease_seconds * 0.8)
+        heartbeat.beat()
+        assert busy.worker.claim() is None
+
+
+def left_by(make: Callable[[Callable[[int], Any]], Heartbeat]) -> list[int]:
+    codes: list[int] = []
+    make(codes.append).beat()
+    return codes
+
+
+def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
+    database_url: str, tmp_path: Path
+) -> None:
+    house = House(database_url, tmp_path, stop_seconds=0.0)
+    house.ready(release_ticks=False)
+    house.submit()
+    for _ in range(queue.MOST_ATTEMPTS + 2):
+        held = house.worker.claim()
+        assert held is not None
+        house.worker.stop.set()
+        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, Progress(), leave)) == [0]  # type: ignore[misc]  # a lambda's default
+    assert house.work()
+    assert (charges(house), results(house)) == (1, 1)
+    house.close()
+
+
+@pytest.mark.parametrize("limit", [{"job_seconds": 1e-9}, {"max_memory_bytes": 10**9}])
+def test_job_beyond_its_limits_is_ended_as_failed(
+    sqlite_url: str, tmp_path: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "service.jobs.worker._resident_bytes", lambda: 2 * 10**9 if "max_memory_bytes" in limit else 0
+    )
+    house = House(sqlite_url, tmp_path, **limit)
+    house.ready()
+    house.submit()
+    held = house.worker.claim()
+    assert held is not None
+    assert left_by(lambda leave: Heartbeat(house.worker, held, Progress(), leave)) == [75]
+    assert (the_job(house).state, charges(house)) == ("failed", 1)
+    house.close()
+
+
+def test_racing_workers_claim_each_job_once(house: House) -> None:
+    house.ready(release_ticks=False)
+    for _ in range(6):
+        house.submit("0.1", delta="0")
+    barrier = Barrier(8)
+    claimed: list[str] = []
+
+    def race(number: int) -> None:
+        worker = Worker(house.settings, house.database, house.clock, name=f"racer-{number}")
+        barrier.wait()
+        for _ in range(20):
+            held = worker.claim()
+            if held is not None:
+                claimed.append(held.job_id)
+
+    threads = [Thread(target=race, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(claimed), len(set(claimed)), charges(house)) == (6, 6, 6)
+    assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+
+
+def test_claim_of_a_withdrawn_job_voids_it(house: House) -> None:
+    house.ready()
+    job = house.submit("0.5").json()
+    with (
+        house.database.write() as session
+    ):  # as when the claim held the job's lock while the grant was withdrawn
+        from service.operations.tables import Grant
+
+        session.scalars(select(Grant)).one().revoked_at = house.clock.now()
+    assert house.worker.claim() is None
+    assert house.carla.get(f"/v1/jobs/{job['id']}").json()["state"] == "cancelled"
+    assert charges(house) == 0
+
+
+def test_chunk_cache_is_bounded_and_private(sqlite_url: str, tmp_path: Path) -> None:
+    house = House(sqlite_url, tmp_path, chunk_bytes=4096, cache_bytes=10_000)
+    house.ready(rows=5000, release_ticks=False)
+    house.submit()
+    assert house.work()
+    cache = house.settings.cache_directory
+    files = list(cache.iterdir())
+    assert 0 < sum(file.stat().st_size for file in files) <= 10_000
+    assert cache.stat().st_mode & 0o077 == 0
+    assert all(file.stat().st_mode & 0o077 == 0 for file in files)
+    assert the_job(house).state == "succeeded"
+    house.close()
+
+
+def test_damaged_chunk_fails_the_job(busy: House) -> None:
+    from service.operations.tables import DatasetChunk
+
+    with busy.database.write() as session:
+        chunk = session.scalars(select(DatasetChunk)).first()
+        assert chunk is not None
+        chunk.payload = bytes(len(chunk.payload))
+    assert busy.work()
+    assert the_job(busy).state == "failed"
+
+
+def test_worker_loop_works_until_it_is_told_to_stop(busy: House) -> None:
+    worker = busy.worker
+    asked = iter([True] * 3)
+    worker.run(alive=lambda: next(asked, None) is not None)
+    assert the_job(busy).state == "succeeded"
+    assert os.getpid() > 0

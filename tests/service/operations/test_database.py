@@ -1,0 +1,124 @@
+"""The database's rules: one moment per reader, nobody waits for ever, commits that survive a crash."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from benchmarks.harness.postgres import Server
+from service.ledger import verification
+from service.operations import database
+from service.operations.database import Database
+from service.operations.tables import Dataset
+from tests.chaos.scene import Scene
+
+
+@pytest.fixture
+def postgres_url(postgres: Server, postgres_template: str) -> str:
+    return postgres.url(postgres.create(template=postgres_template))
+
+
+def test_ledger_verifies_while_others_write(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reservation between two queries of the replay must not look like tampering."""
+    scene = Scene(database_url, tmp_path)
+    dataset = scene.dataset("sum", "1", caps=("1",))
+    apply = verification.Replay.apply
+    interruptions = iter([dataset])
+
+    def interrupted(self: verification.Replay, entry: object) -> None:
+        for name in interruptions:
+            scene.queued(name)
+        apply(self, entry)  # type: ignore[arg-type]  # any step
+
+    monkeypatch.setattr(verification.Replay, "apply", interrupted)
+    with scene.database.read() as session:
+        assert verification.verify(session, 1).faults == []
+    with scene.database.read() as session:
+        assert verification.verify(session, 1).entries == 3
+    scene.close()
+
+
+def test_reader_cannot_write(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    with database.read() as session, pytest.raises(DBAPIError, match="read-only"):
+        session.execute(text("DELETE FROM results"))
+    database.dispose()
+
+
+def test_statements_stay_prepared_between_readers(postgres_url: str) -> None:
+    database = Database(postgres_url, pool=1)
+    for _ in range(7):
+        with database.read() as session:
+            session.scalar(text("SELECT count(*) FROM jobs"))
+    with database.read() as session:
+        prepared = session.scalars(text("SELECT statement FROM pg_prepared_statements")).all()
+    assert [each for each in prepared if "jobs" in each] == ["SELECT count(*) FROM jobs"]
+    database.dispose()
+
+
+def test_reader_keeps_nothing_that_it_changed(database_url: str, tmp_path: Path) -> None:
+    scene = Scene(database_url, tmp_path)
+    scene.dataset("sum", "1", caps=("1",))
+    with scene.database.read() as session:
+        session.get_one(Dataset, 1).description = "changed"
+    with scene.database.read() as session:
+        assert session.get_one(Dataset, 1).description != "changed"
+    scene.close()
+
+
+def test_writer_gives_up_on_a_lock_that_is_never_released(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0.2)
+    holder, other = Database(database_url), Database(database_url)
+    change = text("UPDATE alembic_version SET version_num = version_num")
+    with holder.write() as first:
+        first.execute(change)
+        with pytest.raises(OperationalError), other.write() as second:
+            second.execute(change)
+    with other.write() as second:
+        second.execute(change)
+    holder.dispose()
+    other.dispose()
+
+
+def test_silent_holder_of_a_lock_is_ended_by_the_server(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "SILENT_SECONDS", 0.2)
+    silent, other = Database(postgres_url), Database(postgres_url)
+    change = text("UPDATE alembic_version SET version_num = version_num")
+
+    def fall_silent() -> None:
+        with silent.write() as first:
+            first.execute(change)
+            with other.write() as second:
+                second.execute(change)  # waits until the server has ended the first
+
+    with pytest.raises(DBAPIError, match="terminat"):
+        fall_silent()
+    silent.dispose()
+    other.dispose()
+
+
+@pytest.mark.parametrize(("lax", "used"), [("off", "on"), ("on", "on"), ("remote_apply", "remote_apply")])
+def test_commits_are_durable_whatever_the_servers_default(
+    postgres: Server, postgres_template: str, lax: str, used: str
+) -> None:
+    name = postgres.create(template=postgres_template)
+    database = Database(postgres.url(name))
+    with database.engine.connect() as connection:
+        connection.execute(text(f'ALTER DATABASE "{name}" SET synchronous_commit = {lax}'))
+        connection.commit()
+    database.engine.dispose()
+    with database.write() as session:
+        assert session.scalar(text("SHOW synchronous_commit")) == used
+        assert session.scalar(text("SELECT now()")) > datetime(2020, 1, 1, tzinfo=UTC)
+    database.dispose()
+    postgres.drop(name)

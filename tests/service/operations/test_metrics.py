@@ -1,0 +1,130 @@
+"""Tests of what operators see: metrics in numbers, log lines without keys, and nothing of it for analysts."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from service.operations.logs import configure, redact
+from tests.support.service import House
+
+KEY = "cairn_0123abcd_" + "x" * 43
+
+
+def metrics(house: House) -> dict[str, float]:
+    """Every sample of the metrics page by its name and labels."""
+    text = house.carla.get("/metrics").text
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in lines}
+
+
+def test_metrics_are_not_for_analysts(small_house: House) -> None:
+    assert small_house.ada.get("/metrics").status_code == 403
+    assert small_house.client.request("GET", "/metrics").status_code == 401
+
+
+def test_charges_refusals_and_states_are_counted(house: House) -> None:
+    house.ready()
+    house.submit("0.6")
+    house.submit("0.6")
+    house.submit("0.1", delta="0")
+    before = metrics(house)
+    assert before['cairn_refusals_total{problem="budget-exhausted"}'] == 1
+    assert before['cairn_jobs{state="queued"}'] == 2
+    assert 'cairn_ledger_entries_total{kind="charge"}' not in before
+    assert house.work()
+    after = metrics(house)
+    assert after['cairn_ledger_entries_total{kind="charge"}'] == 1
+    assert (after['cairn_jobs{state="queued"}'], after['cairn_jobs{state="succeeded"}']) == (1, 1)
+
+
+def test_waiting_in_the_queue_is_measured(house: House) -> None:
+    house.ready()
+    house.submit("0.1", delta="0")
+    house.clock.move(20)
+    assert metrics(house)["cairn_queue_age_seconds"] == 20
+    house.work()
+    told = metrics(house)
+    assert told["cairn_queue_age_seconds"] == 0
+    assert told['cairn_claim_latency_seconds_bucket{le="10"}'] == 0
+    assert told['cairn_claim_latency_seconds_bucket{le="30"}'] == 1
+    assert told["cairn_claim_latency_seconds_count"] == 1
+    assert told["cairn_claim_latency_seconds_sum"] == pytest.approx(20)
+
+
+def test_chunks_that_workers_read_are_counted_by_where_they_were(house: House) -> None:
+    house.ready(rows=50)
+    for _ in range(2):
+        house.submit("0.1", delta="0")
+        assert house.work()
+    told = metrics(house)
+    assert told['cairn_chunks_read_total{source="database"}'] == 1
+    assert told['cairn_chunks_read_total{source="cache"}'] >= 1
+    assert told['cairn_chunk_bytes_read_total{source="database"}'] == 50 * 2 * 2
+    assert told['cairn_chunk_read_seconds_total{source="database"}'] > 0
+
+
+def test_every_metric_is_in_the_operators_guide(small_house: House) -> None:
+    from tests.markdown import ROOT
+
+    small_house.ready()
+    small_house.submit("0.6")
+    small_house.submit("0.6")
+    small_house.work()
+    exposed = set(re.findall(r"(?m)^# TYPE (\w+) ", small_house.carla.get("/metrics").text))
+    guide = (ROOT / "docs/operations.md").read_text()
+    assert [name for name in sorted(exposed) if f"`{name}" not in guide] == []
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """Where log lines go."""
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", written)
+    configure("json", "info")
+    yield written
+    monkeypatch.undo()
+    configure("text", "error")
+
+
+def test_request_and_job_ids_stand_in_json_lines(small_house: House, lines: io.StringIO) -> None:
+    small_house.ready()
+    answer = small_house.submit("0.1", delta="0")
+    small_house.work()
+    found = [json.loads(line) for line in lines.getvalue().splitlines()]
+    accepted = next(line for line in found if line["event"] == "job accepted")
+    assert accepted["job"] == answer.json()["id"]
+    assert accepted["request"] == answer.headers["x-request-id"]
+    assert next(line for line in found if line["event"] == "job ended")["job"] == answer.json()["id"]
+
+
+def test_no_log_line_holds_a_key_or_a_password(lines: io.StringIO) -> None:
+    log = structlog.get_logger()
+    log.info("one", header=f"Bearer {KEY}", nested={"keys": [KEY, {"deep": KEY}]}, raw=KEY.encode())
+    log.info("two", database="postgresql+psycopg://cairn:hunter2@db/cairn")
+    logging.getLogger("uvicorn.error").warning("three %s", KEY)
+    try:
+        raise ValueError(KEY)
+    except ValueError:
+        log.exception("four")
+    text = lines.getvalue()
+    assert [json.loads(line)["event"].split()[0] for line in text.splitlines()] == [
+        "one",
+        "two",
+        "three",
+        "four",
+    ]
+    assert KEY not in text
+    assert "x" * 43 not in text
+    assert "hunter2" not in text
+
+
+def test_redaction_leaves_the_rest_of_a_text_alone() -> None:
+    assert redact(f"before {KEY} after") == "before [key] after"

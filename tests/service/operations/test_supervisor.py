@@ -1,0 +1,174 @@
+"""Processes as an operator sees them: health checks, orders to stop, and a database that comes later."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from benchmarks.harness.postgres import Server
+from benchmarks.harness.processes import ROOT, server
+
+#: Docker's own: a container that has not stopped by then is killed.
+GRACE_SECONDS = 10
+
+
+def command(*arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **{f"CAIRN_{name.upper()}": value for name, value in settings.items()}}
+    return subprocess.Popen(
+        [sys.executable, "-m", "service.cli", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def within(seconds: float, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)  # waiting for another program, which offers nothing to wait on
+
+
+# --- health -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def settings(sqlite_url: str, tmp_path: Path) -> dict[str, str]:
+    return {
+        "database_url": sqlite_url,
+        "cache_directory": str(tmp_path / "cache"),
+        "health_directory": str(tmp_path / "health"),
+        "poll_most_seconds": "0.2",
+    }
+
+
+@pytest.fixture
+def supervisor(settings: dict[str, str]) -> Iterator[psutil.Process]:
+    started = command("worker", "--processes", "1", **settings)
+    process = psutil.Process(started.pid)
+    within(60, process.children)
+    yield process
+    for child in process.children():
+        child.resume()
+    started.terminate()
+    assert started.wait(30) == 0
+
+
+def healthy(settings: dict[str, str]) -> bool:
+    return command("health", "--no-api", **settings).wait(60) == 0
+
+
+def grow_old(path: Path) -> float:
+    """Make a file look as if nobody had touched it for an hour."""
+    moment = time.time() - 3600
+    os.utime(path, (moment, moment))
+    return path.stat().st_mtime
+
+
+def test_a_stuck_worker_is_noticed(supervisor: psutil.Process, settings: dict[str, str]) -> None:
+    (worker,) = supervisor.children()
+    file = Path(settings["health_directory"], f"worker-{worker.pid}")
+    within(30, file.exists)
+    assert healthy(settings)
+    worker.suspend()
+    grow_old(file)
+    assert not healthy(settings)
+
+
+def test_an_idle_worker_keeps_its_file_young(supervisor: psutil.Process, settings: dict[str, str]) -> None:
+    (worker,) = supervisor.children()
+    file = Path(settings["health_directory"], f"worker-{worker.pid}")
+    within(30, file.exists)
+    old = grow_old(file)
+    within(60, lambda: file.stat().st_mtime > old + 1800)
+
+
+def test_a_worker_that_died_is_replaced_and_leaves_no_file(
+    supervisor: psutil.Process, settings: dict[str, str]
+) -> None:
+    (first,) = supervisor.children()
+    directory = Path(settings["health_directory"])
+    within(30, lambda: list(directory.iterdir()) == [directory / f"worker-{first.pid}"])
+    first.kill()
+    within(30, lambda: (left := os.listdir(directory)) and left != [f"worker-{first.pid}"])
+    (second,) = supervisor.children()
+    assert os.listdir(directory) == [f"worker-{second.pid}"]
+
+
+def test_an_api_that_is_not_there_is_noticed(settings: dict[str, str]) -> None:
+    assert command("health", **settings, port="1").wait(60) == 1
+
+
+def test_health_checks_leave_no_lines_in_the_log(sqlite_url: str, tmp_path: Path) -> None:
+    with server(sqlite_url, tmp_path, command=("serve", "--workers", "0")) as service:
+        assert httpx.get(f"{service.address}/healthz").status_code == 200
+        assert httpx.get(f"{service.address}/v1/whoami").status_code == 401
+        port = service.address.rsplit(":", 1)[1]
+        assert command("health", port=port).wait(60) == 0
+    written = service.log.read_text()
+    assert "/v1/whoami" in written
+    assert "/healthz" not in written
+    assert "/readyz" not in written
+
+
+# --- orders to stop -----------------------------------------------------------------------------------------
+
+
+def test_a_service_in_mid_job_stops_before_docker_loses_patience(sqlite_url: str, tmp_path: Path) -> None:
+    with server(sqlite_url, tmp_path, command=("serve", "--workers", "1")) as service:
+        carla = service.person(service.bootstrap_key())
+        made = carla.call("POST", "/v1/principals", json={"name": "ada", "role": "analyst"}, expect=201)
+        ada = service.person(made.json()["first_key"]["key"])
+        facts = {
+            "name": "flowers",
+            "columns": ["a", "b"],
+            "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
+            "size": 400_000,
+            "budget": {"epsilon": "1"},
+        }
+        carla.call("POST", "/v1/datasets", json=facts, expect=201)
+        rows = "a,b\n" + "".join(f"{i % 100 / 10},{i % 7 / 2}\n" for i in range(400_000))
+        carla.call("PUT", "/v1/datasets/flowers/data", content=rows.encode(), expect=200)
+        carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "1"}, expect=200)
+        long = {
+            "dataset": "flowers",
+            "k": 64,
+            "epsilon": "1",
+            "algorithm": "sulq",
+            "options": {"rounds": 100},
+        }
+        job = ada.call("POST", "/v1/jobs", json=long, expect=202).json()["id"]
+        within(60, lambda: carla.call("GET", f"/v1/jobs/{job}").json()["state"] == "running")
+        service.process.send_signal(signal.SIGTERM)
+        started = time.monotonic()
+        assert service.process.wait(60) == 0
+        assert time.monotonic() - started < GRACE_SECONDS
+    assert "the job is given back" in service.log.read_text()
+
+
+# --- a database that comes later ----------------------------------------------------------------------------
+
+
+def test_migrate_waits_for_a_database_that_is_not_there_yet() -> None:
+    postgres = Server()
+    try:
+        url = postgres.url(postgres.create())
+        postgres.stop()
+        assert command("migrate", database_url=url).wait(60) != 0
+        waiting = command("migrate", "--wait", "60", database_url=url)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(3)
+        postgres.start()
+        assert waiting.wait(60) == 0
+    finally:
+        postgres.close()
