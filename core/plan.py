@@ -28,6 +28,7 @@ from core.privacy import (
     units_text,
     units_up,
 )
+from core.statistics import BOUNDED_BY_ENTRY
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
@@ -68,6 +69,11 @@ class Step:
             raise ValueError("a step is measured at least once")
         if isinstance(self.mechanism, CoverageChoice) != (self.statistic == "coverage"):
             raise PlanViolation("coverage is measured by its own mechanism, and by no other")
+        if self.statistic in BOUNDED_BY_ENTRY and self.mechanism.norm != "linf":
+            raise PlanViolation(
+                f"{self.statistic} has no finite {self.mechanism.norm} sensitivity, "
+                f"which {self.mechanism.kind} needs"
+            )
 
     @property
     def uses(self) -> int:

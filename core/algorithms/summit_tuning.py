@@ -44,8 +44,8 @@ DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
 
 # --- subspace -----------------------------------------------------------------------------------------------
 #: From this many columns on second moments are of rows in steps of this many bits to the clipping radius,
-#: which takes half the time; the noise blurs more than the steps do.
-COARSE_FROM, MOMENT_BITS = 128, 10
+#: which takes half the time; the noise blurs more than the steps do. Beyond 8 bits products need doubles.
+COARSE_FROM, MOMENT_BITS = 128, 7
 LEAST_AXES, MOST_AXES = 6, 64
 #: Under pure DP second moments are of use only where their noise is below this share of the signal.
 PURE_MOMENTS_NOISE = 0.05

@@ -99,7 +99,7 @@ class _Within(View):
     def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
         counts = np.zeros(len(self.points), dtype=np.int64)
         turned, offsets = self._turned
-        for part in _pieces(among, len(self.points)):
+        for part in _pieces(len(among), len(self.points)):
             block = self.positions(chunk, among[part]).astype(np.float64)
             # |p|^2 - 2 x.p <= limit - |x|^2, all integers of at most 2^53.
             limits = self.limit(level) - np.einsum("ij,ij->i", block, block)
@@ -114,10 +114,10 @@ class _Within(View):
         return np.ascontiguousarray(self.points.astype(np.float64) * -2.0), squared[:, None]
 
 
-def _pieces(among: Integers, width: int) -> list[slice]:
+def _pieces(count: int, width: int) -> list[slice]:
     """Cut a list of records into blocks whose temporaries stay small."""
     step = max(64, (1 << 18) // max(1, width))
-    return [slice(start, start + step) for start in range(0, len(among), step)]
+    return [slice(start, start + step) for start in range(0, count, step)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +185,10 @@ class SiteBalls(_Within):
     def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
         if self.sites.metric != "matrix":
             return super().parts(chunk, level, among)
-        ids, counts = np.unique(np.asarray(chunk.rows)[among], return_counts=True)
+        # How many records are at each site, summed in doubles: integers below 2^53.
+        counts = np.bincount(np.asarray(chunk.rows)[among], minlength=len(self.points)).astype(np.float64)
         total = np.zeros(self.size(level), dtype=np.int64)
-        for part in _pieces(ids, self.size(level)):
-            # Counts of records, summed in doubles: integers below 2^53.
-            near = (self.points[ids[part]] <= self.radii[level]).astype(np.float64)
-            total += (counts[part].astype(np.float64) @ near).astype(np.int64)
+        for part in _pieces(len(self.points), self.size(level)):
+            near = (self.points[part] <= self.radii[level]).astype(np.float64)
+            total += (counts[part] @ near).astype(np.int64)
         return total

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.arrays import Floats, Integers, Labels, Rows
-from core.kernels.clipping import clip_weights, clipped_block
+from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
 from core.kernels.geometry import block_norms
 from core.kernels.rows import BLOCK_BYTES, FloatBlocks, row_blocks
 from core.kernels.threads import share_blocks
@@ -18,8 +18,8 @@ from core.kernels.threads import share_blocks
 _SUM_BYTES = 1 << 22
 #: Products of second moments gain from blocks that are taller than wide.
 _MOMENT_BYTES = 1 << 24
-#: Rows of at most this length may be multiplied in single precision: most sums of products then stay exact.
-_SINGLE_REACH = 1 << 11
+#: Products of fewer rows than this take longer to add up than single precision saves.
+_FEWEST_ROWS = 256
 #: Rows whose products are summed in doubles before they move to int64; see the bounds where it is used.
 _ROWS_IN_DOUBLES = 1 << 18
 
@@ -38,6 +38,8 @@ def column_sums(rows: Rows) -> Integers:
 
 def weighted_sums(rows: Rows, labels: Labels, weights: Integers, groups: int) -> Integers:
     """For each group the sum of weight * row over its rows, and nothing else; weights are at most 2^15."""
+    if isinstance(rows, sp.csr_array):
+        return _sparse_sums(rows, labels, weights, groups)
     return _grouped_sums(rows, labels, lambda part: weights[part], groups, one=False)
 
 
@@ -65,7 +67,10 @@ def clipped_sums(rows: Rows, labels: Labels, squared: Labels, radii: Integers, c
 def _grouped_sums(
     rows: Rows, labels: Labels, weigh: Callable[[slice], Integers], groups: int, *, one: bool
 ) -> Integers:
-    """Weights are at most 2^15 and entries below 2^17, so sums over fewer than 2^20 rows stay below 2^52."""
+    """Sums of dense rows.
+
+    Weights are at most 2^15 and entries below 2^17, so sums over fewer than 2^20 rows stay below 2^52.
+    """
     width = rows.shape[1] + one
 
     def work(parts: Iterator[slice]) -> Integers:
@@ -77,8 +82,7 @@ def _grouped_sums(
             selector = sp.csc_array(
                 (picked, places, np.arange(len(picked) + 1, dtype=np.int32)), shape=(groups, len(picked))
             )
-            product = selector @ block
-            partial += product.toarray() if sp.issparse(product) else product
+            partial += selector @ block
             rows_summed += len(picked)
             if rows_summed >= _ROWS_IN_DOUBLES:  # a block adds at most as many rows again
                 total += partial.astype(np.int64)
@@ -86,6 +90,25 @@ def _grouped_sums(
         return total + partial.astype(np.int64)
 
     return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1], _SUM_BYTES)))
+
+
+def _sparse_sums(rows: sp.csr_array, labels: Labels, weights: Integers, groups: int) -> Integers:
+    """Sums of sparse rows, entry by entry.
+
+    A sparse product would take the longer the more sums differ from zero, which rows decide. Weights and
+    entries are at most 2^15, so sums over at most 2^18 rows stay below 2^53.
+    """
+    width = rows.shape[1]
+    total = np.zeros(groups * width, dtype=np.int64)
+    for part in row_blocks(rows.shape[0], 1, 8 << 18):
+        block = rows[part]
+        entries = np.diff(block.indptr)
+        cells = np.repeat(labels[part].astype(np.int64) * width, entries)
+        cells += block.indices
+        values = np.repeat(weights[part].astype(np.float64), entries)
+        values *= block.data
+        total += np.bincount(cells, values, minlength=len(total)).astype(np.int64)
+    return total.reshape(groups, width)
 
 
 def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) -> Integers:
@@ -105,15 +128,18 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
         for at, (_, block) in zip(few, blocks, strict=True):
             dense = block.toarray() if isinstance(block, sp.csr_array) else block
             dense -= middle
-            clipped_block(dense, block_norms(dense), radius)
             if shift:
-                dense *= 2.0**-shift
-                np.rint(dense, out=dense)
-                clipped_block(dense, block_norms(dense), reach)
-            out[at] = dense
+                weights = clip_weights(block_norms(dense), radius)
+                dense *= (weights * (2.0**-shift / WEIGHT_ONE))[:, None]
+                np.rint(dense, out=out[at], casting="same_kind")
+                clipped_block(out[at], block_norms(out[at]), reach)
+            else:
+                out[at] = clipped_block(dense, block_norms(dense), radius)
 
-    precision = np.float32 if reach <= _SINGLE_REACH else np.float64
-    blocks = row_blocks(rows.shape[0], width, min(max(32 * width * width, BLOCK_BYTES), _MOMENT_BYTES))
+    few = rows_in_singles(reach)
+    precision, most_rows = (np.float32, few) if few >= _FEWEST_ROWS else (np.float64, _ROWS_IN_DOUBLES)
+    block_bytes = min(max(32 * width * width, BLOCK_BYTES), _MOMENT_BYTES)
+    blocks = row_blocks(rows.shape[0], width, block_bytes, most_rows)
 
     def work(parts: Iterator[slice]) -> Integers:
         packed = np.zeros(width * (width + 1) // 2, dtype=np.int64)
@@ -122,7 +148,9 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
         for part in parts:
             block = buffer[: part.stop - part.start]
             residuals(part, block)
-            partial += _own_product(block)
+            # numpy sees a block times itself and computes one triangle only; unlike scipy's wrappers of
+            # BLAS it lets other threads run meanwhile.
+            partial += block.T @ block
             rows_summed += len(block)
             if rows_summed >= _ROWS_IN_DOUBLES:
                 _add_packed(packed, partial)
@@ -133,29 +161,22 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
     return _sum_of(share_blocks(work, blocks))
 
 
+def rows_in_singles(reach: int) -> int:
+    """How many integer rows of norm at most `reach` can be multiplied by each other in single precision.
+
+    A sum of products of two columns, over any of m rows, is an integer of at most m * reach^2 in magnitude.
+    Singles hold every integer up to 2^24, so nothing is rounded in whatever order the sums are taken. The
+    number follows from the bound alone: the precision must not depend on the rows.
+    """
+    return (1 << 24) // reach**2
+
+
 def coarse_radius(radius: int, shift: int, width: int) -> int:
     """In steps of 2^shift the length to which rows are clipped that were no longer than the radius.
 
     Rounding moves each of `width` entries by at most half a step and lengthens hardly any row by more.
     """
     return radius if shift == 0 else math.isqrt((radius >> shift) ** 2 + width // 4) + 1
-
-
-def _own_product(block: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """block^T block, exactly, in single precision where that is possible.
-
-    The diagonal sums squares of integers. Rounding is monotone and 2^24 a single, so a sum computed below
-    2^24 was never rounded and is below it. Then so is, by Cauchy and Schwarz, every sum of products off the
-    diagonal over any of the rows, in whatever order: nothing was rounded at all.
-
-    numpy sees a block times itself and computes one triangle only; unlike scipy's wrappers of BLAS it lets
-    other threads run meanwhile.
-    """
-    product = block.T @ block
-    if block.dtype == np.float32 and not (np.diagonal(product) < 2**24).all():
-        doubles = block.astype(np.float64)
-        return np.asarray(doubles.T @ doubles)
-    return product
 
 
 def _add_packed(packed: Integers, square: Floats) -> None:
@@ -173,11 +194,3 @@ def _sum_of(parts: list[Integers]) -> Integers:
     for part in parts[1:]:
         total += part
     return total
-
-
-def sparse_sums(rows: sp.csr_array, labels: Labels, groups: int) -> Integers:
-    """Column sums by group; fewer than 2^30 entries below 2^16 each, so doubles carry them exactly."""
-    owner = np.repeat(labels.astype(np.int64), np.diff(rows.indptr))
-    cells = owner * rows.shape[1] + rows.indices
-    sums = np.bincount(cells, rows.data.astype(np.float64), minlength=groups * rows.shape[1])
-    return sums.reshape(groups, rows.shape[1]).astype(np.int64)

@@ -18,9 +18,11 @@ BLOCK_BYTES = 1 << 20
 UNITS = 32767
 
 
-def row_blocks(count: int, width: int, block_bytes: int = BLOCK_BYTES) -> list[slice]:
+def row_blocks(
+    count: int, width: int, block_bytes: int = BLOCK_BYTES, most_rows: int = 1 << 18
+) -> list[slice]:
     """Slices that cut `count` rows into blocks of about `block_bytes` at this width."""
-    step = min(1 << 18, max(256, block_bytes // (8 * max(1, width))))
+    step = min(most_rows, max(256, block_bytes // (8 * max(1, width))))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 

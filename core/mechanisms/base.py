@@ -8,7 +8,7 @@ every total, every released scale and every shape.
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from core.arrays import Integers
-from core.privacy import Loss, Sensitivity
+from core.privacy import Loss, Norm, Sensitivity
 
 #: Quotients of doubles are rounded; scales are enlarged (rates lowered) by more than that.
 OUTWARDS = 1 + 2.0**-50
@@ -19,6 +19,8 @@ class Mechanism(Protocol):
     """A randomised function of a total; a frozen dataclass of JSON numbers."""
 
     kind: ClassVar[str]
+    #: In which norm a statistic must be bounded.
+    norm: ClassVar[Norm]
 
     @property
     def loss(self) -> Loss:

@@ -9,7 +9,7 @@ import numpy as np
 from core.arrays import Integers
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
-from core.privacy import ZCDP, Pure, Sensitivity
+from core.privacy import ZCDP, Norm, Pure, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Choice:
     """
 
     kind: ClassVar[str] = "choice"
+    norm: ClassVar[Norm] = "linf"
     epsilon: float
     in_each_row: bool = False
 
@@ -49,6 +50,7 @@ class TopChoice:
     """
 
     kind: ClassVar[str] = "top-choice"
+    norm: ClassVar[Norm] = "linf"
     amount: float
     picks: int
     concentrated: bool = False

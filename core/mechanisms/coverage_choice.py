@@ -10,7 +10,7 @@ import numpy as np
 
 from core.arrays import Integers
 from core.mechanisms import sampler
-from core.privacy import Approximate, Pure, Sensitivity
+from core.privacy import Approximate, Norm, Pure, Sensitivity
 
 #: How a coverage loop is calibrated: by F3 (coins, pure), by F2, or by the constants of the two papers.
 ACCOUNTINGS = ("pure", "approximate", "jones", "chaturvedi")
@@ -25,6 +25,7 @@ class CoverageChoice:
     """
 
     kind: ClassVar[str] = "coverage"
+    norm: ClassVar[Norm] = "linf"
     covers_all_repeats: ClassVar[bool] = True
     epsilon: float
     delta: float = 0.0
@@ -99,13 +100,8 @@ class CoverageChoice:
 
 def _groups(counts: Integers) -> tuple[Integers, Integers]:
     """The different counts above zero, and how many sets have each."""
-    positive = counts[counts > 0]
-    if len(positive) == 0 or positive.max() > 1 << 22:
-        values, members = np.unique(positive, return_counts=True)
-        return values, members.astype(np.int64)
-    often = np.bincount(positive)
-    values = np.flatnonzero(often)
-    return values, often[values]
+    values, members = np.unique(counts[counts > 0], return_counts=True)
+    return values, members.astype(np.int64)
 
 
 def _coverage_rate(epsilon: float, delta: float) -> float:

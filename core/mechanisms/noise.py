@@ -10,10 +10,12 @@ import numpy.typing as npt
 from core.arrays import Integers
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
-from core.privacy import Gaussian, Pure, Sensitivity
+from core.privacy import Gaussian, Norm, Pure, Sensitivity
 
 
 def _scales(sensitivity: Sensitivity, shape: tuple[int, ...], factor: float) -> npt.NDArray[np.float64]:
+    if not math.isfinite(factor):
+        raise ValueError("noise needs a statistic that one record moves by a bounded amount")
     return np.broadcast_to(sensitivity.scales * (factor * OUTWARDS), shape).reshape(-1)
 
 
@@ -22,6 +24,7 @@ class GaussianNoise:
     """Adds round(N(0, (scale * l2 / mu)^2)) to every entry: mu-Gaussian DP."""
 
     kind: ClassVar[str] = "gaussian"
+    norm: ClassVar[Norm] = "l2"
     mu: float
 
     @property
@@ -42,6 +45,7 @@ class LaplaceNoise:
     """Adds rounded Laplace noise of scale scale * l1 / epsilon to every entry: epsilon-DP."""
 
     kind: ClassVar[str] = "laplace"
+    norm: ClassVar[Norm] = "l1"
     epsilon: float
 
     @property
@@ -65,6 +69,7 @@ class L2Noise:
     """
 
     kind: ClassVar[str] = "l2"
+    norm: ClassVar[Norm] = "l2"
     epsilon: float
 
     @property

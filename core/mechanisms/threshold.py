@@ -10,7 +10,7 @@ from core.arrays import Integers
 from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
-from core.privacy import Gaussian, Pure, Sensitivity
+from core.privacy import Gaussian, Norm, Pure, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Threshold:
     """
 
     kind: ClassVar[str] = "threshold"
+    norm: ClassVar[Norm] = "l1"
     noise: str
     amount: float
     limit: int

@@ -21,7 +21,7 @@ from core.privacy.composition import (
     zcdp_rho,
 )
 from core.privacy.losses import ZCDP, Approximate, Gaussian, Loss, Pure
-from core.privacy.sensitivity import Sensitivity
+from core.privacy.sensitivity import Norm, Sensitivity
 from core.privacy.shares import Shares
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Composition",
     "Gaussian",
     "Loss",
+    "Norm",
     "Pure",
     "Sensitivity",
     "Shares",

@@ -6,10 +6,14 @@ in any entry. A scale may be a released radius, so a plan can fix losses before 
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from core.arrays import Floats
+
+#: The norms in which a change is bounded, by their names in `Sensitivity`.
+Norm = Literal["l1", "l2", "linf"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from core.statistics.counts import (
     PrefixCounts,
     SiteCounts,
 )
-from core.statistics.scores import NetLosses, SetLosses, SwapLosses
+from core.statistics.scores import BOUNDED_BY_ENTRY, NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
     BucketSums,
     EntrySums,
@@ -25,6 +25,7 @@ from core.statistics.sums import (
 )
 
 __all__ = [
+    "BOUNDED_BY_ENTRY",
     "BucketCounts",
     "BucketSums",
     "ClusterCounts",

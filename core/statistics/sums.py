@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from core.arrays import Integers
 from core.data import UNITS, Chunk
@@ -15,7 +14,6 @@ from core.kernels.accumulate import (
     coarse_radius,
     column_sums,
     second_moments,
-    sparse_sums,
     weighted_sums,
 )
 from core.kernels.clipping import WEIGHT_ONE, clip_weights
@@ -94,10 +92,8 @@ class GroupSums(Statistic):
 
     def of(self, chunk: Chunk) -> Integers:
         labels = self.view.assignment(chunk).labels
-        rows = self.rows.rows(chunk)
-        if isinstance(rows, sp.csr_array):
-            return sparse_sums(rows, labels, self.shape[0])
-        return weighted_sums(rows, labels, np.ones(len(labels), dtype=np.int64), self.shape[0])
+        ones = np.ones(len(labels), dtype=np.int64)
+        return weighted_sums(self.rows.rows(chunk), labels, ones, self.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +164,16 @@ class BucketSums(Statistic):
         return Sensitivity(np.array([length]), l1=math.sqrt(self.shape[1]), grid=WEIGHT_ONE)
 
     def of(self, chunk: Chunk) -> Integers:
-        numbers = self.view.numbers(chunk)
-        places = np.minimum(np.searchsorted(self.listed, numbers), max(len(self.listed) - 1, 0))
-        mine = np.flatnonzero(self.listed[places] == numbers) if len(self.listed) else places[:0]
-        labels = places[mine].astype(np.int32)
-        rows = np.asarray(self.view.base.rows(chunk))[mine].astype(np.int32)
-        rows = (rows - self.view.middles(self.listed)[labels]).astype(np.int32)
+        numbers, other = self.view.numbers(chunk), len(self.listed)
+        # Other records go into a bucket of their own, which is thrown away: they take as long as these.
+        listed = np.append(self.listed, -1)
+        places = np.searchsorted(self.listed, numbers)
+        labels = np.where(listed[places] == numbers, places, other).astype(np.int32)
+        rows = (np.asarray(self.view.base.rows(chunk)) - self.view.middles(numbers)).astype(np.int32)
         squared = np.einsum("ij,ij->i", rows.astype(np.int64), rows.astype(np.int64))
         weights = clip_weights(squared, self.radius)
-        sums = weighted_sums(rows, labels, weights, len(self.listed))
-        counts = np.bincount(labels, minlength=len(self.listed)).astype(np.int64)
+        sums = weighted_sums(rows, labels, weights, other + 1)[:-1]
+        counts = np.bincount(labels, minlength=other + 1).astype(np.int64)[:-1]
         return np.concatenate([sums, (counts * WEIGHT_ONE * self.radius)[:, None]], axis=1)
 
 
@@ -252,9 +248,9 @@ class EntrySums(Statistic):
         return Sensitivity(scale, l1=float(entries), l2=math.sqrt(entries), touched=entries)
 
     def of(self, chunk: Chunk) -> Integers:
-        rows = self.rows.rows(chunk)
-        assert isinstance(rows, sp.csr_array)
-        return sparse_sums(rows, self.view.assignment(chunk).labels, self.shape[0])
+        labels = self.view.assignment(chunk).labels
+        ones = np.ones(len(labels), dtype=np.int64)
+        return weighted_sums(self.rows.rows(chunk), labels, ones, self.shape[0])
 
 
 @dataclass(frozen=True, eq=False)

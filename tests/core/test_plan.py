@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from core.data import Dense
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
-from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise, Mechanism
 from core.plan import Plan, Request, Step, Work
-from core.privacy import Budget, Pure, Shares
+from core.privacy import Budget, Pure, Sensitivity, Shares
+from core.statistics import BOUNDED_BY_ENTRY, NetLosses, SetLosses, SwapLosses
+from tests.support.statistics import STATISTICS
 
 
 def make_plan(steps: list[Step], budget: Budget, rows_per_person: int = 1) -> Plan:
@@ -102,6 +104,30 @@ def test_two_steps_cannot_share_a_name() -> None:
     step = Step("count", LaplaceNoise(0.1), "count")
     with pytest.raises(PlanViolation, match="same name"):
         make_plan([step, step], Budget.of(1))
+
+
+@pytest.mark.parametrize("mechanism", [GaussianNoise(0.1), LaplaceNoise(0.1), L2Noise(0.1)])
+@pytest.mark.parametrize("scores", [SwapLosses, SetLosses, NetLosses])
+def test_noise_on_scores_of_swaps_sets_and_nets_is_refused(mechanism: Mechanism, scores: type) -> None:
+    """One record moves all of them at once, by up to 1e10 each: no norm over entries is bounded."""
+    with pytest.raises(PlanViolation, match="no finite"):
+        Step("scores", mechanism, scores.kind)
+    assert Step("scores", Choice(0.1), scores.kind).mechanism == Choice(0.1)
+
+
+def test_a_statistic_without_a_finite_sensitivity_is_known_to_plans() -> None:
+    for statistic in STATISTICS:
+        declared = statistic.sensitivity
+        assert math.isfinite(declared.linf)
+        unbounded = not (math.isfinite(declared.l1) and math.isfinite(declared.l2))
+        assert unbounded == (statistic.kind in BOUNDED_BY_ENTRY), statistic.kind
+
+
+def test_noise_is_never_drawn_for_a_statistic_without_a_bound() -> None:
+    unbounded = Sensitivity(l1=math.inf, l2=math.inf)
+    for mechanism in (GaussianNoise(0.1), LaplaceNoise(0.1), L2Noise(0.1)):
+        with pytest.raises(ValueError, match="bounded"):
+            mechanism.release(np.zeros((1, 2), dtype=np.int64), unbounded)
 
 
 def test_a_plan_holds_only_json() -> None:

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from core.data import UNITS, Chunk, Dense
-from core.kernels.accumulate import second_moments
-from core.kernels.clipping import WEIGHT_ONE
+from core.kernels.accumulate import rows_in_singles, second_moments
+from core.kernels.clipping import WEIGHT_ONE, clip_weights
 from core.statistics import (
     SecondMoments,
 )
@@ -45,17 +45,27 @@ def test_coarse_rows_that_are_not_clipped_again_would_break_their_declaration() 
     assert np.sqrt((rounded**2).sum()) > 1
 
 
-@pytest.mark.parametrize("column", [0, 1, 30_000], ids=["spread", "a column", "a long column"])
-def test_products_in_single_precision_are_exact_or_done_again_in_doubles(column: int) -> None:
-    """Squares of one column add up to 2^35 where rows are long in it: singles would round."""
+@pytest.mark.parametrize("radius", [40, 256, 257, 2000])
+@pytest.mark.parametrize("column", [0, 30_000], ids=["spread", "one column"])
+def test_second_moments_are_exact_on_any_rows(radius: int, column: int) -> None:
+    """Radii on both sides of single precision; squares of one column add up to the most they can."""
     draw = np.random.default_rng(3)
     rows = draw.integers(-300, 300, size=(5000, 20)).astype(np.int16)
-    rows[:, 7] += np.int16(column)
+    if column:
+        rows[:] = 0
+        rows[:, 7] = column
     exact = rows.astype(np.int64)
-    norms = np.sqrt((exact**2).sum(axis=1))
-    weights = (
-        np.floor(np.minimum(1.0, 2000 / norms) * WEIGHT_ONE) if column > 1 else np.full(5000, WEIGHT_ONE)
-    )
+    weights = clip_weights((exact**2).sum(axis=1), radius)
     clipped = np.trunc(exact * weights[:, None] / WEIGHT_ONE).astype(np.int64)
     expected = (clipped.T @ clipped)[np.triu_indices(20)]
-    assert np.array_equal(second_moments(rows, np.zeros(20, dtype=np.int64), 2000), expected)
+    assert np.array_equal(second_moments(rows, np.zeros(20, dtype=np.int64), radius), expected)
+
+
+def test_one_row_more_than_single_precision_holds_would_be_rounded() -> None:
+    """The wrong version: a block of one row more than the bound allows."""
+    reach = 256
+    rows = np.full((rows_in_singles(reach) + 1, 1), reach, dtype=np.float32)
+    rows[-1] = 1
+    # Compared as Python's integers: numpy would round the right side to single precision, too.
+    assert int((rows[:-1].T @ rows[:-1]).item()) == 1 << 24
+    assert int((rows.T @ rows).item()) != (1 << 24) + 1

@@ -1,0 +1,131 @@
+"""Every kind of statistic through every kind of view, for tests that hold for all of them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from core.data import UNITS, Chunk, Dense, Domain, Sparse, read_sites
+from core.statistics import (
+    BucketSums,
+    ClusterCounts,
+    Count,
+    EntrySums,
+    FamilyCounts,
+    GridCounts,
+    GroupResidualSums,
+    GroupSums,
+    NetLosses,
+    NormHistogram,
+    PickedSums,
+    PrefixCounts,
+    ResidualSums,
+    SecondMoments,
+    SetLosses,
+    SiteCounts,
+    Statistic,
+    Sums,
+    SwapLosses,
+)
+from core.views import (
+    Assigned,
+    Buckets,
+    CandidateDistances,
+    Encoded,
+    GridCells,
+    PathCodes,
+    Projected,
+    RowView,
+    SiteDistances,
+    TopEntries,
+)
+
+DENSE = Dense.ball(float(UNITS), dimension=3, size=100)  # encoded units are the data's own
+SPARSE = Sparse(dimension=3, radius=float(UNITS), size=100)
+DRAW = np.random.default_rng(11)
+
+
+def row_views(domain: Domain) -> Iterator[RowView]:
+    """Every kind of view that yields rows, with tight and loose radii, odd matrices and centres."""
+    root = Encoded.of(domain)
+    yield root
+    random_matrix = DRAW.integers(-(2**17), 2**17, size=(3, 2))
+    yield Projected(root, random_matrix, 1)
+    yield Projected(root, random_matrix, 777, np.array([30000, -9000, 5]))
+    yield Projected(root, random_matrix, 2 * UNITS, np.array([-5, 0, 32000]))
+    yield Projected(Projected(root, random_matrix, 20000), DRAW.integers(-(2**15), 2**15, size=(2, 3)), 5000)
+
+
+def statistics(domain: Domain) -> Iterator[Statistic]:
+    """Every kind of statistic through every kind of view."""
+    yield Count(domain.fingerprint)
+    for view in row_views(domain):
+        width = view.width
+        yield Sums(view)
+        centres = DRAW.integers(-UNITS, UNITS, size=(4, width))
+        centres[3] = centres[0]  # a tie
+        assigned = Assigned(view, centres)
+        yield ClusterCounts(assigned)
+        yield NormHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
+        yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
+        yield SecondMoments(view, centres[0], 1)
+        yield SecondMoments(view, centres[0], 9000)
+        yield SecondMoments(view, centres[0], 9000, 4)
+        yield SecondMoments(view, np.zeros(width, dtype=np.int64), 2 * UNITS)
+        axes = tuple(i % width for i in range(6))
+        codes = PathCodes(view, np.full(width, -(2**15)), np.full(width, 2**16), axes)
+        yield PrefixCounts(codes, 2, np.array([0, 3, 9, 15]))
+        yield GroupSums(assigned, Encoded.of(domain))
+        about = Assigned(Encoded.of(domain), np.array([[30000, -9000, 5]]))
+        yield from (GroupResidualSums(assigned, about, radius) for radius in (1, 9000, 2 * UNITS))
+        inside = inside_ball(centres, view.radius)
+        candidates = [CandidateDistances(view, inside, objective) for objective in ("means", "medians")]
+        yield from (SwapLosses(source, np.array([1, 2])) for source in candidates)
+        yield from (SetLosses(source, np.array([[0, 1], [2, 3]])) for source in candidates)
+        yield NetLosses(assigned, np.stack([inside, np.zeros_like(inside)], axis=1))
+
+
+def dense_statistics() -> Iterator[Statistic]:
+    """Statistics of views that read dense rows only."""
+    for view in row_views(DENSE):
+        yield GridCounts(GridCells(view, np.full(view.width, -9000), np.full(view.width, 20001), 4))
+        buckets = Buckets(view, np.arange(view.width), 9000)
+        yield BucketSums(buckets, np.arange(buckets.family // 2))
+
+
+def sparse_statistics() -> Iterator[Statistic]:
+    """Statistics of views that read sparse rows only."""
+    for view in row_views(SPARSE):
+        assigned = Assigned(view, DRAW.integers(-UNITS, UNITS, size=(4, view.width)))
+        kept = TopEntries(Encoded.of(SPARSE), 2, 9000)
+        yield EntrySums(assigned, kept)
+        yield PickedSums(assigned, kept, np.array([[0, 1], [2, 1], [0, 2], [1, 0]]))
+
+
+def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.trunc(points * np.minimum(1, radius / norms)).astype(np.int64)
+
+
+def known_kinds() -> set[str]:
+    """The kinds of all statistics in arrays."""
+    module = __import__("core.statistics", fromlist=["__all__"])
+    found = (getattr(module, name) for name in module.__all__)
+    kinds = (s for s in found if isinstance(s, type) and isinstance(getattr(s, "kind", None), str))
+    return {s.kind for s in kinds if not issubclass(s, FamilyCounts)}
+
+
+SITES = read_sites(DENSE, {"kind": "coordinates", "points": [[0, 0, 0], [9000, 0, 5], [-5, 32000, 1]]})
+BY_SITE = SiteCounts(SiteDistances.of(DENSE, SITES), np.array([0, 2]))
+STATISTICS = [
+    *statistics(DENSE),
+    *dense_statistics(),
+    BY_SITE,
+    *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind),
+    *sparse_statistics(),
+]
+
+
+def chunk_of(rows: np.ndarray, sparse: bool) -> Chunk:
+    encoded = rows.astype(np.int16)
+    return Chunk(sp.csr_array(encoded) if sparse else encoded, 0, object())
