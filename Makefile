@@ -16,7 +16,7 @@ SERVER_READY := $(VENV)/.server-ready
 TEST_READY := $(VENV)/.test-ready
 SBOM_READY := $(VENV)-sbom/.ready
 CYCLONEDX := 7.5.0
-VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
 
 # One BLAS thread per test process: two processes on two cores should not become four threads.
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1

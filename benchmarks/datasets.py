@@ -56,6 +56,20 @@ def gaussians(
     return rows
 
 
+def power_shares(count: int, exponent: float) -> Floats:
+    """Shares of clusters that fall as a power of their rank."""
+    weights: Floats = np.arange(1.0, count + 1.0) ** -exponent
+    return weights / float(weights.sum())
+
+
+def mostly_zero(draw: np.random.Generator, count: int, width: int, entries: int, height: float) -> Floats:
+    """Centres that are zero but for some entries each, which are plus or minus the height."""
+    centres = np.zeros((count, width))
+    for centre in centres:
+        centre[draw.choice(width, size=entries, replace=False)] = draw.choice([-height, height], size=entries)
+    return centres
+
+
 def mnist(path: Path | None = None) -> Dataset:
     """60,000 handwritten digits, 784 pixels in [0, 1]."""
     found = path or Path(os.environ.get(MNIST_VARIABLE, MNIST_DEFAULT))
@@ -91,8 +105,7 @@ def blobs3() -> Dataset:
 def unequal() -> Dataset:
     """20 clusters in 10 dimensions, 50,000 rows: the largest holds a third of them, the smallest 0.5%."""
     draw = np.random.default_rng(20)
-    shares = np.arange(1.0, 21.0) ** -1.4
-    rows = gaussians(draw, 50_000, draw.uniform(-80, 80, size=(20, 10)), 5.0, shares / shares.sum())
+    rows = gaussians(draw, 50_000, draw.uniform(-80, 80, size=(20, 10)), 5.0, power_shares(20, 1.4))
     return _box("unequal", rows, -100, 100, 10, 20)
 
 
@@ -114,9 +127,7 @@ def many() -> Dataset:
 def wide() -> Dataset:
     """Few rows of many columns: 5 clusters in 500 dimensions, 5,000 rows, differing in 20 columns each."""
     draw = np.random.default_rng(500)
-    centres = np.zeros((5, 500))
-    for j in range(5):
-        centres[j, draw.choice(500, size=20, replace=False)] = draw.choice([-6.0, 6.0], size=20)
+    centres = mostly_zero(draw, 5, 500, 20, 6.0)
     return _box("wide", gaussians(draw, 5_000, centres, 1.0), -12, 12, 5)
 
 
@@ -164,17 +175,14 @@ def tails() -> Dataset:
 def zipf() -> Dataset:
     """30 clusters in 6 dimensions, 100,000 rows, shares as 1/i^2: from 62% down to 0.07%."""
     draw = np.random.default_rng(7)
-    shares = np.arange(1.0, 31.0) ** -2
-    rows = gaussians(draw, 100_000, draw.uniform(-80, 80, size=(30, 6)), 4.0, shares / shares.sum())
+    rows = gaussians(draw, 100_000, draw.uniform(-80, 80, size=(30, 6)), 4.0, power_shares(30, 2))
     return _box("zipf", rows, -100, 100, 10, 30)
 
 
 def columns() -> Dataset:
     """3,000 rows of 20,000 columns in bounds far too wide: 3 clusters that differ in 400 columns each."""
     draw = np.random.default_rng(1)
-    centres = np.zeros((3, 20_000))
-    for j in range(3):
-        centres[j, draw.choice(20_000, size=400, replace=False)] = draw.choice([-3.0, 3.0], size=400)
+    centres = mostly_zero(draw, 3, 20_000, 400, 3.0)
     return _box("columns", gaussians(draw, 3_000, centres, 0.2), -10, 10, 3)
 
 

@@ -23,7 +23,8 @@ from core.algorithms import registry
 from core.data import UNITS, ArraySource, DataSource, Dense
 from core.plan import Request
 from core.privacy import Budget
-from core.statistics import ResidualSums, SecondMoments, Statistic
+from core.statistics.base import Statistic
+from core.statistics.sums import ResidualSums, SecondMoments
 from core.views import Assigned, Encoded, clear_cache
 
 __all__ = ["main"]

@@ -32,6 +32,7 @@ from service.jobs.wire import JobBody
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.states import Role
 from service.operations.tables import Job
 from service.people import principals
 from service.people.authentication import Caller
@@ -72,9 +73,9 @@ class Library:
         migrations.upgrade(self._database.engine)
         now = SystemClock().now()
         with self._database.write() as session:
-            owner = principals.create(session, "curator", "curator", by=None, at=now)
+            owner = principals.create(session, "curator", Role.CURATOR, by=None, at=now)
             self._owner = Caller(owner.id, owner.name, owner.role)
-            reader = principals.create(session, "analyst", "analyst", by=self._owner, at=now)
+            reader = principals.create(session, "analyst", Role.ANALYST, by=self._owner, at=now)
             self._reader = Caller(reader.id, reader.name, reader.role)
 
     def add(self, rows: int, width: int) -> str:

@@ -206,6 +206,7 @@ def main(
                 "api_processes": str(processes),
                 "database_pool": str(pool),
                 "max_queued_jobs": str(10**9),
+                "caller_rate": "1e9",
                 "log_level": "warning",
             }
             with (

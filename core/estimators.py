@@ -1,17 +1,9 @@
 """Private k-means and k-medians as scikit-learn estimators, for rows that the caller holds.
 
-    from core import PrivateKMeans
-
-    model = PrivateKMeans(n_clusters=10, epsilon=1.0, bounds=(0, 1)).fit(X)
-    model.cluster_centers_, model.cluster_sizes_
-    print(model.privacy_)
-
 Parameters are checked in `fit`, before a row is measured. What `fit` keeps is what the plan released: there
 is no `labels_`, no `inertia_` and no `fit_predict`, because exact labels and losses of private rows are not
 private; and there is no `random_state`, because a known seed would take the noise away again.
 """
-
-from __future__ import annotations
 
 import math
 import warnings
@@ -29,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
 from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data.base import whole
 from core.errors import InvalidData, InvalidDomain, InvalidRequest
 from core.kernels.geometry import nearest
 from core.plan import Plan, Request
@@ -53,7 +46,7 @@ class Guarantee:
         return "row" if self.rows_per_person == 1 else "person"
 
     @classmethod
-    def of(cls, plan: Plan) -> Guarantee:
+    def of(cls, plan: Plan) -> Self:
         rows = plan.domain.rows_per_person
         return cls(plan.budget.epsilon, plan.budget.delta, plan.rho_units / RHO_UNIT, rows)
 
@@ -167,7 +160,8 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidRequest("site numbers have no nearest centre without the distances between sites")
         rows = self._readable(X, fitting=False)
         if isinstance(domain, Dense):
-            return domain.encode(_dense(rows)), domain.encode_points(self.cluster_centers_)
+            dense = rows.toarray() if isinstance(rows, sp.csr_array | sp.csr_matrix) else rows
+            return domain.encode(dense), domain.encode_points(self.cluster_centers_)
         centres = np.rint(self.cluster_centers_ / domain.unit_lengths()).astype(np.int64)
         return domain.encode(rows), centres
 
@@ -183,18 +177,6 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Rows as a numeric array or a CSR matrix without missing values; any number of them, or none."""
         return validate_data(self, X, accept_sparse="csr", reset=fitting, ensure_min_samples=0)
 
-    def _size(self) -> int:
-        if self.size_bound is None:
-            return ASSUMED_SIZE
-        whole = isinstance(self.size_bound, (int, np.integer)) and not isinstance(self.size_bound, bool)
-        if not whole or not 1 <= self.size_bound <= MAX_RECORDS:
-            raise InvalidDomain(
-                f"size_bound must be a whole number between 1 and {MAX_RECORDS}: the order of magnitude of "
-                "the number of rows, as it is publicly known",
-                parameter="size_bound",
-            )
-        return int(self.size_bound)
-
     def _refuse_own_limits(self, groups: npt.ArrayLike | None) -> None:
         limits = ("bounds", "radius", "center", "size_bound")
         given = [name for name in limits if getattr(self, name) is not None]
@@ -209,17 +191,20 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _domain(self, rows: Any) -> Domain:
         """The public facts about the rows; of the rows themselves only the number of columns is used."""
         dimension = rows.shape[1]
-        declared: dict[str, Any] = {"size": self._size(), "rows_per_person": _plain(self.rows_per_person)}
+        size = ASSUMED_SIZE if self.size_bound is None else self.size_bound
+        declared: dict[str, Any] = {
+            "size": whole(size, "size_bound", 1, MAX_RECORDS),
+            "rows_per_person": _plain(self.rows_per_person),
+        }
         if self.bounds is None and self.radius is None:
-            raise InvalidDomain(
+            raise _wrong_bounds(
                 f"{type(self).__name__} needs limits of the rows: bounds=(low, high), each one number or one "
                 "per column; bounds={column: (low, high)} for a DataFrame; or radius (and center). Give what "
                 "is known without looking at the rows: limits taken from the data would reveal its outermost "
-                "rows and void the guarantee",
-                parameter="bounds",
+                "rows and void the guarantee"
             )
         if self.bounds is not None and (self.radius is not None or self.center is not None):
-            raise InvalidDomain("give bounds, or radius and center, but not both", parameter="bounds")
+            raise _wrong_bounds("give bounds, or radius and center, but not both")
         if sp.issparse(rows):
             return Sparse(dimension=dimension, radius=self._radius_about_origin(dimension), **declared)
         columns = self._columns()
@@ -235,8 +220,8 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         try:
             low, high = self.bounds  # type: ignore[misc]  # whatever does not unpack is refused
         except (TypeError, ValueError):
-            raise InvalidDomain(
-                "bounds must be a pair (low, high), each one number or one per column", parameter="bounds"
+            raise _wrong_bounds(
+                "bounds must be a pair (low, high), each one number or one per column"
             ) from None
         return low, high
 
@@ -244,24 +229,19 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Bounds in the order of the DataFrame's columns."""
         names = list(getattr(self, "feature_names_in_", ()))
         if not names:
-            raise InvalidDomain(
-                "bounds by column name need a DataFrame with named columns", parameter="bounds"
-            )
+            raise _wrong_bounds("bounds by column name need a DataFrame with named columns")
         missing = [name for name in names if name not in bounds]
         unknown = [str(name) for name in bounds if name not in names]
         if missing or unknown:
-            raise InvalidDomain(
+            raise _wrong_bounds(
                 "bounds must name each column of the DataFrame once"
                 + (f"; without bounds: {', '.join(missing)}" if missing else "")
-                + (f"; not in the DataFrame: {', '.join(unknown)}" if unknown else ""),
-                parameter="bounds",
+                + (f"; not in the DataFrame: {', '.join(unknown)}" if unknown else "")
             )
         try:
             low, high = zip(*(bounds[name] for name in names), strict=True)
         except (TypeError, ValueError):
-            raise InvalidDomain(
-                "bounds must give each column a pair (low, high)", parameter="bounds"
-            ) from None
+            raise _wrong_bounds("bounds must give each column a pair (low, high)") from None
         return list(low), list(high)
 
     def _radius_about_origin(self, dimension: int) -> float:
@@ -287,11 +267,10 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; an executor is a resource of the process and is shared, not copied."""
-        parameters = {name: clone(value, safe=False) for name, value in self._others().items()}
-        return type(self)(**parameters, executor=self.executor)
-
-    def _others(self) -> dict[str, Any]:
-        return {name: value for name, value in self.get_params(deep=False).items() if name != "executor"}
+        parameters = self.get_params(deep=False)
+        executor = parameters.pop("executor")
+        copies = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(**copies, executor=executor)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -354,6 +333,10 @@ class PrivateKMedians(_PrivateClustering):
     _objective = "medians"
 
 
+def _wrong_bounds(message: str) -> InvalidDomain:
+    return InvalidDomain(message, parameter="bounds")
+
+
 def _source(domain: Domain, rows: Any) -> DataSource:
     if isinstance(rows, DataSource):
         return rows
@@ -380,10 +363,6 @@ def _is_missing(person: Any) -> bool:
         return person is None or bool(person != person)
     except TypeError:  # pandas.NA has no truth value
         return True
-
-
-def _dense(rows: Any) -> Any:
-    return rows.toarray() if isinstance(rows, sp.csr_array | sp.csr_matrix) else rows
 
 
 def _plain(number: Any) -> Any:

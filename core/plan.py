@@ -1,34 +1,23 @@
-"""Plans: the measurements of a job, how often and at what loss, fixed before a row is read.
-
-A plan is a pure function of public numbers. It refuses to exist when its steps compose to more than the
-budget it was made for, serialises to JSON as a receipt, and re-computes to the same loss from it.
-"""
-
-from __future__ import annotations
+"""Plans: the measurements of a job, how often and at what loss, from public numbers before a row is read."""
 
 import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from core.data import Domain, SiteFacts, Sites
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
-from core.mechanisms import CoverageChoice, Mechanism, mechanism_from_json, mechanism_to_json
-from core.privacy import (
-    DELTA_UNIT,
-    RHO_UNIT,
-    Budget,
-    Composition,
-    Loss,
-    Shares,
-    compose,
-    units_text,
-    units_up,
-)
-from core.statistics import BOUNDED_BY_ENTRY
+from core.mechanisms.base import Mechanism
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.kinds import mechanism_from_json, mechanism_to_json
+from core.privacy.budget import DELTA_UNIT, RHO_UNIT, Budget, units_text, units_up
+from core.privacy.composition import Composition, compose
+from core.privacy.losses import Loss
+from core.privacy.shares import Shares
+from core.statistics.scores import BOUNDED_BY_ENTRY
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
@@ -90,7 +79,7 @@ class Step:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Step:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         mechanism = mechanism_from_json(data["mechanism"])
         return cls(data["name"], mechanism, data["statistic"], data["repeats"], data["purpose"])
 
@@ -106,7 +95,7 @@ class Work:
     operations: float
     memory_bytes: float
 
-    def require_within(self, limit: Work) -> None:
+    def require_within(self, limit: Self) -> None:
         """Refuse work beyond the limit, naming both numbers."""
         for name, asked, most in (
             ("operations", self.operations, limit.operations),
@@ -122,7 +111,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps whose composed loss keeps the budget, and the public numbers that a run needs."""
+    """Steps whose composed loss keeps the budget (else it refuses to exist), and public numbers for a run."""
 
     algorithm: str
     objective: str
@@ -192,7 +181,7 @@ class Plan:
         """The public inputs, named by their digests: the domain, and sites where the algorithm takes some."""
         named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
         if self.sites is not None:
-            named["sites"] = self.sites.facts(self.domain).to_json()
+            named["sites"] = asdict(self.sites.facts(self.domain))
         return named
 
     def to_json(self) -> dict[str, Any]:
@@ -217,20 +206,17 @@ class Plan:
             "steps": [step.to_json() for step in self.steps],
             "parameters": dict(self.parameters),
             "forecast": dict(self.forecast),
-            "work": {"operations": self.work.operations, "memory_bytes": self.work.memory_bytes},
+            "work": asdict(self.work),
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], domain: Domain, sites: Sites | None = None) -> Plan:
-        """Read a plan with the public inputs that it names; PlanViolation if they are others.
-
-        Without its sites a plan can be read but not run.
-        """
+    def from_json(cls, data: Mapping[str, Any], domain: Domain, sites: Sites | None = None) -> Self:
+        """Read a plan with exactly the public inputs that it names; without its sites it cannot be run."""
         if data["format"] != FORMAT:
             raise PlanViolation(f"this version reads plans of format {FORMAT} only")
         named = data["inputs"].get("sites")
         facts = SiteFacts(**named) if named else None
-        privacy, work = data["privacy"], data["work"]
+        privacy = data["privacy"]
         plan = cls(
             algorithm=data["algorithm"],
             objective=data["objective"],
@@ -240,7 +226,7 @@ class Plan:
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
             forecast=data["forecast"],
-            work=Work(work["operations"], work["memory_bytes"]),
+            work=Work(**data["work"]),
             reason=data["reason"],
             sites=facts if sites is None else sites,
         )

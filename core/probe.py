@@ -9,14 +9,15 @@ from typing import Any, cast
 import numpy as np
 
 from core.arrays import Integers
-from core.coverage import Coins, CoverageLoop, LoopRound
+from core.coverage.coins import Coins
+from core.coverage.loop import CoverageLoop, LoopRound
 from core.data import ChunkLoader, DataSource
 from core.errors import PlanViolation
 from core.kernels.sparse_counts import Total
-from core.mechanisms import CoverageChoice
+from core.mechanisms.coverage_choice import CoverageChoice
 from core.mechanisms.sampler import random_bytes
 from core.plan import Plan
-from core.statistics import Statistic
+from core.statistics.base import Statistic
 
 #: Called after every measurement with the step's name, how many measurements are done, how many were planned.
 Listener = Callable[[str, int, int], None]
@@ -41,8 +42,7 @@ def evaluate(statistic: Statistic | LoopRound, loader: ChunkLoader) -> Total:
 class Probe:
     """Holds a source of rows and a plan; `measure` is its only verb on rows.
 
-    Every check, and the count of repetitions, comes before a row is read: a measurement that fails half-way
-    is spent.
+    Every check and count comes before a row is read: a measurement that fails half-way is spent.
     """
 
     def __init__(

@@ -20,14 +20,17 @@ with Client(url, key) as client:
     me = client.whoami()
     print(f"Signed in as {me.name} ({me.role}); datasets: {[each.name for each in client.datasets()]}")
     visits = client.dataset("visits")
+    assert visits.facts.cap is not None, "only analysts have a cap: use an analyst's key"
     print(f"{visits.facts.description} Left for me: {visits.facts.cap.remaining}")
 
     # What would three centres cost, and what would be left? Asking is free.
     plan = visits.plan(k=3, epsilon=0.5)
+    assert plan.remaining_after is not None, "the job does not fit what is left"
     print(f"By {plan.plan['algorithm']}, for {plan.cost}; left afterwards: {plan.remaining_after['cap']}")
 
     # Ask. The service charges the ledger before it reads a row; we wait for the answer.
     result = visits.cluster(k=3, epsilon=0.5)
+    assert result.sizes is not None, "this algorithm releases no sizes"
     for number, (centre, size) in enumerate(zip(result.centres, result.sizes, strict=True), 1):
         print(f"  {number}: about {size:6.0f} visits: {centre[0]:5.1f} minutes, at {centre[1]:4.1f} o'clock")
 

@@ -12,9 +12,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, MetaData
+from sqlalchemy import Connection, Engine, MetaData, text
+
+from service.operations.database import WRITE
 
 __all__ = ["drift", "head", "is_current", "upgrade"]
+
+
+#: Names the advisory lock of migrations on PostgreSQL.
+_LOCK = 0x6361_6972_6E
 
 
 def _config(connection: Connection | None = None) -> Config:
@@ -25,8 +31,10 @@ def _config(connection: Connection | None = None) -> Config:
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Bring the database to `revision`, in one transaction."""
-    with engine.begin() as connection:
+    """Bring the database to `revision`, in one transaction; waits while another process does."""
+    with engine.execution_options(**{WRITE: True}).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         command.upgrade(_config(connection), revision)
 
 
@@ -44,7 +52,7 @@ def head() -> str:
 
 
 def is_current(connection: Connection) -> bool:
-    """True when the database stands at the newest revision."""
+    """Return True when the database is at the newest revision."""
     return MigrationContext.configure(connection).get_current_revision() == head()
 
 

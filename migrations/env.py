@@ -1,13 +1,14 @@
-"""What Alembic calls to run revisions on the connection it was handed, or on that of CAIRN_DATABASE_URL."""
+"""Entry point of Alembic: run revisions on the given connection, or on CAIRN_DATABASE_URL."""
 
 from alembic import context
+from sqlalchemy import Connection
 
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.tables import Base
 
 
-def run(connection) -> None:
+def run(connection: Connection) -> None:
     context.configure(connection=connection, target_metadata=Base.metadata, compare_type=True)
     with context.begin_transaction():
         context.run_migrations()

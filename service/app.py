@@ -1,9 +1,8 @@
-"""The web application: routes, problems and middleware, put together in one place."""
-
-from __future__ import annotations
+"""The web application: routes, error handlers and middleware."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -19,8 +18,7 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.people import routes as people_routes
-
-__all__ = ["create_app"]
+from service.people.authentication import identify
 
 _DESCRIPTION = """Differentially private clustering for a trusted data curator.
 
@@ -36,7 +34,7 @@ def create_app(
     clock: Clock | None = None,
     extra_routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
-    """The app of one API process; `extra_routers` come first, so that a console can take `/`."""
+    """Create the app of one API process; `extra_routers` come first, so that a console can take `/`."""
     opened = database or Database(settings.database_address(), pool=settings.database_pool)
 
     @asynccontextmanager
@@ -50,13 +48,14 @@ def create_app(
         version=version("cairn-dp"),
         description=_DESCRIPTION,
         openapi_url="/openapi.json",
-        docs_url=None,  # the framework's page would fetch its scripts from another host
+        docs_url=None,  # FastAPI's page would fetch its scripts from another host
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
-    app.state.context = Context(settings, opened, clock or SystemClock())
+    context = Context(settings, opened, clock or SystemClock())
+    app.state.context = context
     for router in (
         *extra_routers,
         job_routes.router,
@@ -69,5 +68,5 @@ def create_app(
     ):
         app.include_router(router)
     problems.install(app)
-    app.add_middleware(RequestLimits, settings=settings)
+    app.add_middleware(RequestLimits, settings=settings, authenticate=partial(identify, context))
     return app

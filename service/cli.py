@@ -10,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from service.operations.database import Database
 
-__all__ = ["app", "application"]
-
 app = typer.Typer(
     help="Run Cairn, a differentially private clustering service. Settings are CAIRN_... variables.",
     no_args_is_help=True,
@@ -33,7 +32,7 @@ app = typer.Typer(
 
 
 def application() -> FastAPI:
-    """The web application with settings from the environment, for uvicorn."""
+    """Create the web application with settings from the environment, for uvicorn."""
     from service import console
     from service.app import create_app
     from service.operations.logs import configure
@@ -63,7 +62,7 @@ def serve(
 
 
 def serve_with_workers(settings: Settings, workers: int) -> None:
-    """Run the API in this process until it is told to stop, with workers beside it."""
+    """Run the API in this process until it is stopped, with worker processes beside it."""
     import uvicorn
 
     from service.http.protocol import PatientProtocol
@@ -72,19 +71,12 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     configure(settings.log_format, settings.log_level)
     beside = None
     if workers:
-        command = [
-            sys.executable,
-            "-m",
-            "service.cli",
-            "worker",
-            "--processes",
-            str(workers),
-            "--stop-with-parent",
-        ]
+        arguments = ["worker", "--processes", str(workers), "--stop-with-parent"]
+        command = [sys.executable, "-m", "service.cli", *arguments]
         beside = subprocess.Popen(command, env=settings.as_environment(), start_new_session=True)
         _pass_signals_on(beside)
     os.environ.update(settings.as_environment())
-    # uvicorn stops in good order on SIGTERM and then passes it on to whoever handled it before.
+    # uvicorn shuts down cleanly on SIGTERM and then raises it again for the previous handler.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     try:
         uvicorn.run(
@@ -93,7 +85,7 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             host=settings.host,
             port=settings.port,
             workers=settings.api_processes if settings.api_processes > 1 else None,
-            log_config=None,  # its lines take the same way as ours
+            log_config=None,  # log lines of uvicorn go through our configuration
             access_log=False,
             server_header=False,
             date_header=False,
@@ -102,9 +94,9 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             timeout_graceful_shutdown=max(1, round(settings.stop_seconds / 2)),
             timeout_keep_alive=30,
             timeout_worker_healthcheck=60,  # a busy machine may need more than the default 5 to start one
-            http=PatientProtocol,
+            http=cast(Any, partial(PatientProtocol, head_seconds=settings.header_seconds)),
             limit_concurrency=settings.max_connections,
-            h11_max_incomplete_event_size=16 << 10,  # the longest head of a request
+            h11_max_incomplete_event_size=16 << 10,  # longest request head
         )
     finally:
         if beside is not None:
@@ -151,7 +143,7 @@ def migrate(
         float, typer.Option(help="Seconds to wait for a database that does not answer yet.")
     ] = 0.0,
 ) -> None:
-    """Make the database's tables, or bring them up to date."""
+    """Create the database's tables, or bring them up to date."""
     import migrations
     from service.operations.database import Database
 
@@ -234,9 +226,10 @@ def demo(
 def _first_key(
     settings: Settings, *, name: str = "curator", given: str | None = None, announce: bool = False
 ) -> str | None:
-    """Make the first curator of an unused database; returns the key, or None when there are principals."""
+    """Create the first curator of an unused database; return the key, or None when there are principals."""
     from service.operations.clock import SystemClock
     from service.operations.database import Database
+    from service.operations.states import Role
     from service.people import keys, principals
 
     database = Database(settings.database_address())
@@ -244,7 +237,7 @@ def _first_key(
     with database.write() as session:
         if principals.exist(session):
             return None
-        principal = principals.create(session, name, "curator", by=None, at=now)
+        principal = principals.create(session, name, Role.CURATOR, by=None, at=now)
         key = keys.issue(session, principal, by=name, at=now, label="bootstrap", text=given).text
     database.dispose()
     if announce:
@@ -252,10 +245,5 @@ def _first_key(
     return key
 
 
-def main() -> Any:
-    """Entry of `python -m service.cli`."""
-    return app()
-
-
 if __name__ == "__main__":
-    main()
+    app()

@@ -1,9 +1,7 @@
 """The demo that `make run` starts: a service on this machine with a small public dataset made here.
 
-The rows are drawn by this module, so they are nobody's; everything else is as in earnest.
+The rows are synthetic and drawn by this module; everything else is as in production.
 """
-
-from __future__ import annotations
 
 import fcntl
 import socket
@@ -22,6 +20,7 @@ from sqlalchemy.orm import Session
 import migrations
 from core.privacy import Budget
 from service.datasets import access, grants, lifecycle
+from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import Spool
 from service.datasets.wire import Bounds, Box, DatasetBody
@@ -29,11 +28,10 @@ from service.http.wire import BudgetBody
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.states import Role
 from service.operations.tables import Dataset
 from service.people import keys, principals
 from service.people.authentication import Caller
-
-__all__ = ["run_demo"]
 
 _NAME = "visits"
 _ROWS = 20_000
@@ -87,7 +85,7 @@ def _run(directory: Path, *, fresh: bool, serve: Callable[[Settings, int], None]
 
 
 def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[str, str]:
-    """The two keys of the demo; made with everything else on the first start, in one transaction."""
+    """Return the two keys of the demo; the first start creates everything in one transaction."""
     with database.read() as session:
         known = principals.exist(session)
     if known:
@@ -97,9 +95,9 @@ def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[st
         return curator, analyst
     now = SystemClock().now()
     with database.write() as session:
-        first = principals.create(session, "curator", "curator", by=None, at=now)
+        first = principals.create(session, "curator", Role.CURATOR, by=None, at=now)
         owner = Caller(first.id, first.name, first.role)
-        second = principals.create(session, "analyst", "analyst", by=owner, at=now)
+        second = principals.create(session, "analyst", Role.ANALYST, by=owner, at=now)
         curator = keys.issue(session, first, by="curator", at=now, label="demo").text
         analyst = keys.issue(session, second, by="curator", at=now, label="demo").text
         dataset = lifecycle.create(session, _facts(), owner=owner, at=now)
@@ -125,15 +123,15 @@ def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller
     """Ingest the rows as an upload would."""
     with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
         spool.write(_csv())
-        upload = Upload.of(dataset, spool, settings, content_type="text/csv")
+        upload = Upload(spool, "text/csv", Expected.of(dataset), settings)
         with closing(encode(upload)) as encoded:
             report = encoded.report(access.warnings(dataset, upload.expected.domain))
             lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=owner.name, at=now)
 
 
 def _csv() -> bytes:
-    """Three kinds of visitors."""
-    generator = np.random.default_rng(7)  # public make-believe rows: the same on every machine, and no noise
+    """Draw visits of three kinds of visitors."""
+    generator = np.random.default_rng(7)  # synthetic public rows, the same on every machine
     middles = np.array([[8.0, 8.5], [35.0, 13.0], [75.0, 19.0]])
     spread = np.array([[3.0, 1.0], [9.0, 1.5], [14.0, 1.2]])
     kind = generator.choice(3, _ROWS, p=[0.5, 0.3, 0.2])
@@ -143,7 +141,7 @@ def _csv() -> bytes:
 
 
 def _say_when_ready(address: str, words: str) -> None:
-    """Print how to use the service once it answers: nobody should paste a command too early."""
+    """Print how to use the service once it answers, so that the commands work when they are read."""
     while True:
         try:
             if httpx.get(f"{address}/readyz", timeout=5).is_success:

@@ -1,59 +1,25 @@
-"""Problems the service can answer with: one class per `type`, its docstring is the explanation.
-
-    ServiceError
-    +-- Unauthorized  Forbidden  NotFound  InvalidRequest
-    +-- NotSealed  AlreadySealed  Retired
-    +-- BudgetExhausted  CapExhausted  DeltaNotOffered  EpsilonTooSmall
-    +-- IdempotencyMismatch
-    +-- BadFormat  BadRows  DigestMismatch  TooLarge
-    +-- UnknownAlgorithm  WorkLimit
-    +-- TooManyQueued  RateLimited
-    +-- JobFailed  NotCancellable  Unavailable
+"""Problems that the service responds with: one class per `type`, whose docstring is the explanation.
 
 Each has a page in docs/problems/. Nothing in a problem may depend on rows, except for the curator who
 uploads them (`bad-rows`, `bad-format`).
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-__all__ = [
-    "PROBLEMS",
-    "AlreadySealed",
-    "BadFormat",
-    "BadRows",
-    "BudgetExhausted",
-    "CapExhausted",
-    "DeltaNotOffered",
-    "DigestMismatch",
-    "EpsilonTooSmall",
-    "Forbidden",
-    "IdempotencyMismatch",
-    "InvalidRequest",
-    "JobFailed",
-    "NotCancellable",
-    "NotFound",
-    "NotSealed",
-    "RateLimited",
-    "Retired",
-    "ServiceError",
-    "TooLarge",
-    "TooManyQueued",
-    "Unauthorized",
-    "Unavailable",
-    "UnknownAlgorithm",
-    "WorkLimit",
-]
-
 
 class ServiceError(Exception):
-    """Something the caller is told as an RFC 9457 problem."""
+    """An error that the caller receives as an RFC 9457 problem."""
 
     slug: ClassVar[str]
     status: ClassVar[int]
     title: ClassVar[str]
+
+    def __init_subclass__(cls, status: int, title: str) -> None:
+        """Name the problem's type for the class: `NotSealed` is `not-sealed`."""
+        cls.slug = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+        cls.status, cls.title = status, title
 
     def __init__(
         self,
@@ -80,168 +46,115 @@ class ServiceError(Exception):
         }
 
 
-class Unauthorized(ServiceError):
+class Unauthorized(ServiceError, status=401, title="No valid key"):
     """The request carries no valid key. Send `Authorization: Bearer <key>` with a key that has neither
-    expired nor been revoked.
-    """
-
-    slug, status, title = "unauthorized", 401, "No valid key"
+    expired nor been revoked."""
 
 
-class Forbidden(ServiceError):
+class Forbidden(ServiceError, status=403, title="Not allowed for this role"):
     """The key is valid, but its role may not make this call. Ask a curator to make it, or use a key of the
-    right role.
-    """
-
-    slug, status, title = "forbidden", 403, "Not allowed for this role"
+    right role."""
 
 
-class NotFound(ServiceError):
+class NotFound(ServiceError, status=404, title="Not found"):
     """There is no such thing, or it is not yours to see; the two look the same on purpose. Check the name,
-    or ask the curator for a grant.
-    """
-
-    slug, status, title = "not-found", 404, "Not found"
+    or ask the curator for a grant."""
 
 
-class InvalidRequest(ServiceError):
+class InvalidRequest(ServiceError, status=422, title="Invalid request"):
     """The request is malformed. The field `errors` names each wrong place; correct it and send the request
-    again.
-    """
-
-    slug, status, title = "invalid-request", 422, "Invalid request"
+    again."""
 
 
-class NotSealed(ServiceError):
+class NotSealed(ServiceError, status=409, title="Dataset has no data yet"):
     """The dataset has no data yet. The curator must upload them once before jobs can be planned or run."""
 
-    slug, status, title = "not-sealed", 409, "Dataset has no data yet"
 
-
-class AlreadySealed(ServiceError):
+class AlreadySealed(ServiceError, status=409, title="Dataset already has its data"):
     """The dataset has its data already and never changes again. Create another dataset for other data."""
 
-    slug, status, title = "already-sealed", 409, "Dataset already has its data"
 
-
-class Retired(ServiceError):
+class Retired(ServiceError, status=409, title="Dataset is retired"):
     """The dataset was retired: its rows are deleted and only its ledger remains. Use another dataset."""
 
-    slug, status, title = "retired", 409, "Dataset is retired"
 
-
-class BudgetExhausted(ServiceError):
+class BudgetExhausted(ServiceError, status=409, title="Dataset budget exhausted"):
     """The dataset's remaining budget does not cover what was asked. Ask for at most what remains, wait for
-    a queued job to be cancelled, or ask the curator to raise the budget.
-    """
-
-    slug, status, title = "budget-exhausted", 409, "Dataset budget exhausted"
+    a queued job to be cancelled, or ask the curator to raise the budget."""
 
 
-class CapExhausted(ServiceError):
+class CapExhausted(ServiceError, status=409, title="Your cap is exhausted"):
     """Your own cap on this dataset does not cover what was asked. Ask for at most what remains, or ask the
-    curator to raise your cap.
-    """
-
-    slug, status, title = "cap-exhausted", 409, "Your cap is exhausted"
+    curator to raise your cap."""
 
 
-class DeltaNotOffered(ServiceError):
+class DeltaNotOffered(ServiceError, status=422, title="No delta on offer"):
     """The dataset (or your cap) offers no delta, so only pure differential privacy is possible. Send
-    `delta` 0 and an algorithm with a pure guarantee.
-    """
-
-    slug, status, title = "delta-not-offered", 422, "No delta on offer"
+    `delta` 0 and an algorithm with a pure guarantee."""
 
 
-class EpsilonTooSmall(ServiceError):
+class EpsilonTooSmall(ServiceError, status=422, title="Epsilon too small"):
     """The algorithm cannot do anything useful, or cannot be calibrated, at so small an epsilon. Ask for a
-    larger one.
-    """
-
-    slug, status, title = "epsilon-too-small", 422, "Epsilon too small"
+    larger one."""
 
 
-class IdempotencyMismatch(ServiceError):
+class IdempotencyMismatch(ServiceError, status=422, title="Idempotency-Key used for something else"):
     """This Idempotency-Key was used before with another body. Use a new key for a new request."""
 
-    slug, status, title = "idempotency-mismatch", 422, "Idempotency-Key used for something else"
+
+class QuoteMismatch(ServiceError, status=409, title="Quote does not match"):
+    """The quote was given for something else: another request, another caller, or a plan or price that has
+    changed since. Nothing was reserved. Plan again, and submit with the new quote."""
 
 
-class BadFormat(ServiceError):
+class BadFormat(ServiceError, status=422, title="Upload cannot be read"):
     """The upload is not what its Content-Type says, or lacks a column. Nothing was stored; correct the file
-    and upload again.
-    """
-
-    slug, status, title = "bad-format", 422, "Upload cannot be read"
+    and upload again."""
 
 
-class BadRows(ServiceError):
+class BadRows(ServiceError, status=422, title="Upload has bad rows"):
     """Some rows hold missing, non-numeric or non-finite values. Nothing was stored. Correct the lines
-    named, or upload with `on_bad_row=drop`.
-    """
-
-    slug, status, title = "bad-rows", 422, "Upload has bad rows"
+    named, or upload with `on_bad_row=drop`."""
 
 
-class DigestMismatch(ServiceError):
+class DigestMismatch(ServiceError, status=422, title="Upload arrived damaged"):
     """The bytes that arrived do not have the SHA-256 that was announced. Nothing was stored; upload again."""
 
-    slug, status, title = "digest-mismatch", 422, "Upload arrived damaged"
 
-
-class TooLarge(ServiceError):
+class TooLarge(ServiceError, status=413, title="Body too large"):
     """The body is larger than this service takes. Send less, or ask the operator to raise the limit."""
 
-    slug, status, title = "too-large", 413, "Body too large"
 
-
-class UnknownAlgorithm(ServiceError):
+class UnknownAlgorithm(ServiceError, status=422, title="Unknown algorithm"):
     """There is no algorithm of this name. `GET /v1/algorithms` lists those there are; `auto` picks one."""
 
-    slug, status, title = "unknown-algorithm", 422, "Unknown algorithm"
 
-
-class WorkLimit(ServiceError):
+class WorkLimit(ServiceError, status=422, title="Plan needs too much work"):
     """The plan would run too long or need too much memory; this is decided from public numbers alone. Use a
-    smaller k, other options or another algorithm.
-    """
-
-    slug, status, title = "work-limit", 422, "Plan needs too much work"
+    smaller k, other options or another algorithm."""
 
 
-class TooManyQueued(ServiceError):
+class TooManyQueued(ServiceError, status=429, title="Too many unfinished jobs"):
     """You have as many unfinished jobs as one analyst may have. Wait for one to end, or cancel one."""
 
-    slug, status, title = "too-many-queued", 429, "Too many unfinished jobs"
+
+class RateLimited(ServiceError, status=429, title="Too many requests"):
+    """More requests or bytes than one caller's share, or too many rehearsals in a minute. Wait as long as
+    `Retry-After` says."""
 
 
-class RateLimited(ServiceError):
-    """Too many requests of this kind in the last minute. Wait as long as `Retry-After` says."""
-
-    slug, status, title = "rate-limited", 429, "Too many requests"
-
-
-class JobFailed(ServiceError):
+class JobFailed(ServiceError, status=409, title="Job has no result"):
     """The job ended without a result. Its charge stands, because it may have read data. Submit another job,
-    or ask the curator to look into the worker's log.
-    """
-
-    slug, status, title = "job-failed", 409, "Job has no result"
+    or ask the curator to look into the worker's log."""
 
 
-class NotCancellable(ServiceError):
+class NotCancellable(ServiceError, status=409, title="Job cannot be cancelled"):
     """Only a queued job can be cancelled; this one was claimed by a worker, or has ended."""
 
-    slug, status, title = "not-cancellable", 409, "Job cannot be cancelled"
 
-
-class Unavailable(ServiceError):
+class Unavailable(ServiceError, status=503, title="Temporarily unavailable"):
     """The service cannot answer just now (its database is away or busy, or it is being upgraded). Try again
-    after `Retry-After` seconds; a job is never submitted twice when you repeat its Idempotency-Key.
-    """
-
-    slug, status, title = "unavailable", 503, "Temporarily unavailable"
+    after `Retry-After` seconds; a job is never submitted twice when you repeat its Idempotency-Key."""
 
 
 PROBLEMS: dict[str, type[ServiceError]] = {

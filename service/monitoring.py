@@ -1,7 +1,5 @@
 """Routes for operators: liveness, readiness and metrics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -15,8 +13,6 @@ from service.http.context import Services
 from service.http.problems import answers
 from service.operations.metrics import measure
 from service.people.authentication import Operator
-
-__all__ = ["router"]
 
 router = APIRouter(tags=["operations"])
 _OK: dict[str, Any] = {"content": {"text/plain": {"schema": {"type": "string"}, "example": "ok\n"}}}

@@ -267,3 +267,8 @@ def numpy_randomness(name: str) -> Iterator[str]:
 def test_only_the_probe_makes_numpy_generators() -> None:
     others = [name for name in modules(*SHIPPED) if name not in {"core/probe.py", *MAKE_BELIEVE}]
     assert [found for name in others for found in numpy_randomness(name)] == []
+
+
+def test_benchmarks_import_nothing_of_the_tests() -> None:
+    importing = [p.name for p in (ROOT / "benchmarks").rglob("*.py") if "from tests" in p.read_text()]
+    assert importing == []

@@ -15,11 +15,14 @@ from typing import Any
 
 import httpx
 
-from tests.support.environments import outside
-
 ROOT = Path(__file__).parent.parent.parent
 _START_SECONDS = 120
 _WAIT_SECONDS = 180
+
+
+def outside() -> dict[str, str]:
+    """The environment variables of this process, without those that would lead Python to the checkout."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
 
 def free_port() -> int:

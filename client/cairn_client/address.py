@@ -1,10 +1,6 @@
 """Addresses of services as people type them."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
-
-__all__ = ["full_address", "is_here", "is_open"]
 
 _LOCAL = ("localhost", "127.", "[::1]")
 
@@ -18,11 +14,11 @@ def full_address(address: str) -> str:
 
 
 def is_here(address: str) -> bool:
-    """Whether an address is on this machine."""
+    """Return True for an address on this machine."""
     host = urlsplit(address).hostname or ""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def is_open(address: str) -> bool:
-    """Whether what is sent to an address is unencrypted on its way."""
+    """Return True for an address to which everything is sent unencrypted."""
     return urlsplit(address).scheme == "http" and not is_here(address)

@@ -1,7 +1,5 @@
 """The command `cairn`, for analysts and curators."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from typing import Annotated
 
@@ -9,8 +7,6 @@ import typer
 
 from cairn_client.commands import budgets, datasets, jobs, people, session
 from cairn_client.commands.common import Group
-
-__all__ = ["app"]
 
 app = typer.Typer(
     cls=Group,

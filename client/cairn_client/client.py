@@ -27,8 +27,6 @@ from cairn_client.wire import (
     amount_text,
 )
 
-__all__ = ["Client", "ball", "box", "ids", "sparse"]
-
 _ID_LENGTH = 36
 Bounds = Mapping[str, Mapping[str, Any]]
 
@@ -95,7 +93,7 @@ class Client:
 
     def whoami(self) -> WhoAmI:
         """The name and role of the key's owner."""
-        return self._transport.get(WhoAmI, "/v1/whoami")
+        return self._transport.request(WhoAmI, "GET", "/v1/whoami")
 
     def datasets(self) -> list[Dataset]:
         """The datasets that you own or may use."""
@@ -115,7 +113,7 @@ class Client:
     def job(self, id: str = "latest") -> Job:
         """A job by its id, or by as many of its first characters as are unique; by default the newest."""
         if id == "latest" or len(id) == _ID_LENGTH:
-            return Job(self._transport, self._transport.get(JobFacts, f"/v1/jobs/{quoted(id)}"))
+            return Job(self._transport, self._transport.request(JobFacts, "GET", f"/v1/jobs/{quoted(id)}"))
         found = [each for each in self.jobs() if each.id.startswith(id.lower())] if id else []
         if not found:
             raise NotFound(f"there is no job whose id begins with {id!r}", status=404)
@@ -167,8 +165,8 @@ class Client:
             "release_ticks": release_ticks,
         }
         given = {field: value for field, value in body.items() if value is not None}
-        answer = self._transport.call("POST", "/v1/datasets", body=given, repeatable=False)
-        return Dataset(self._transport, name, self._transport.read(DatasetFacts, answer))
+        made = self._transport.request(DatasetFacts, "POST", "/v1/datasets", body=given, repeatable=False)
+        return Dataset(self._transport, name, made)
 
     def principals(self) -> list[PrincipalFacts]:
         """All accounts, with the keys of those that you manage."""
@@ -176,10 +174,9 @@ class Client:
 
     def add_principal(self, name: str, role: str = "analyst") -> NewPrincipal:
         """Create an account for a person or program, with a first key that is shown only once."""
-        answer = self._transport.call(
-            "POST", "/v1/principals", body={"name": name, "role": role}, repeatable=False
+        return self._transport.request(
+            NewPrincipal, "POST", "/v1/principals", body={"name": name, "role": role}, repeatable=False
         )
-        return self._transport.read(NewPrincipal, answer)
 
     def disable_principal(self, name: str) -> None:
         """Disable an account. Its keys stop working; its history is kept."""
@@ -190,10 +187,9 @@ class Client:
         body: dict[str, Any] = {"label": label}
         if expires_in_days is not None:
             body["expires_in_days"] = expires_in_days
-        answer = self._transport.call(
-            "POST", f"/v1/principals/{quoted(name)}/keys", body=body, repeatable=False
+        return self._transport.request(
+            NewKey, "POST", f"/v1/principals/{quoted(name)}/keys", body=body, repeatable=False
         )
-        return self._transport.read(NewKey, answer)
 
     def revoke_key(self, name: str, id: str) -> None:
         """Revoke a key of an account. It stops working immediately."""

@@ -1,11 +1,9 @@
 """Operations on one dataset, those of analysts first, then those of its curator."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +13,7 @@ from cairn_client.progress import Show
 from cairn_client.result import Result
 from cairn_client.tables import array_of, is_frame
 from cairn_client.transport import Transport, quoted
-from cairn_client.uploading import Sent, body_of
+from cairn_client.uploading import Body, Sent, body_of
 from cairn_client.wire import (
     Amount,
     DatasetFacts,
@@ -32,20 +30,35 @@ from cairn_client.wire import (
     amount_text,
 )
 
-__all__ = ["Dataset"]
-
+T = TypeVar("T")
 _UPLOAD_SECONDS = 3600.0
 
 
-class Request(TypedDict, total=False):
+class JobRequest(TypedDict, total=False):
     """Arguments of a job besides k, epsilon and delta."""
 
+    #: "means" (the default) or "medians".
     objective: str
+    #: A name from `client.algorithms()`; by default "auto", which chooses one.
     algorithm: str
+    #: Options of the algorithm.
     options: Mapping[str, Any] | None
+    #: Name of a set of public sites, for algorithms that choose centres among them.
     sites: str | None
+    #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
+    #: The `quote` of a plan of the same request: the job is refused if anything else would be charged.
+    quote: str | None
+    #: By default a new one for each call.
     idempotency_key: str | None
+
+
+class WaitingRequest(JobRequest, total=False):
+    """Arguments of a job whose result is waited for."""
+
+    wait: Literal[True]
+    timeout: float | None
+    progress: bool | Show | None
 
 
 class Dataset:
@@ -67,39 +80,24 @@ class Dataset:
 
     def refresh(self) -> DatasetFacts:
         """Fetch the facts again."""
-        self._facts = self._transport.get(DatasetFacts, self._path())
+        self._facts = self._transport.request(DatasetFacts, "GET", self._path())
         return self._facts
 
     # --- for analysts ---------------------------------------------------------------------------------------
 
     def plan(
-        self,
-        k: int,
-        epsilon: Number,
-        delta: Number | None = None,
-        *,
-        objective: str = "means",
-        algorithm: str = "auto",
-        options: Mapping[str, Any] | None = None,
-        sites: str | None = None,
+        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> PlanFacts:
-        """What a job would measure and cost, what would be left, and a forecast of its accuracy; free."""
-        body = self._request(k, epsilon, delta, objective, algorithm, options, sites)
-        answer = self._transport.call("POST", "/v1/plans", body=body, repeatable=True)
-        return self._transport.read(PlanFacts, answer)
+        """Plan a job for free: its measurements and cost, what it would leave, a forecast of its accuracy.
+
+        Pass its `quote` to `submit` or `cluster` to be charged this and nothing else.
+        """
+        request["rehearsal"], request["quote"] = False, None
+        body, _ = _job(self.name, k, epsilon, delta, **request)
+        return self._transport.request(PlanFacts, "POST", "/v1/plans", body=body, repeatable=True)
 
     def submit(
-        self,
-        k: int,
-        epsilon: Number,
-        delta: Number | None = None,
-        *,
-        objective: str = "means",
-        algorithm: str = "auto",
-        options: Mapping[str, Any] | None = None,
-        sites: str | None = None,
-        rehearsal: bool = False,
-        idempotency_key: str | None = None,
+        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> Job:
         """Submit a job and return it without waiting.
 
@@ -107,12 +105,11 @@ class Dataset:
         idempotency key, so that a retry after a lost connection is never charged twice. Pass your own key to
         make a script safe to run again.
         """
-        body = self._request(k, epsilon, delta, objective, algorithm, options, sites)
-        if rehearsal:
-            body["rehearsal"] = True
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        answer = self._transport.call("POST", "/v1/jobs", body=body, headers=headers, repeatable=True)
-        return Job(self._transport, self._transport.read(JobFacts, answer))
+        body, headers = _job(self.name, k, epsilon, delta, **request)
+        made = self._transport.request(
+            JobFacts, "POST", "/v1/jobs", body=body, headers=headers, repeatable=True
+        )
+        return Job(self._transport, made)
 
     @overload
     def cluster(
@@ -122,36 +119,21 @@ class Dataset:
         delta: Number | None = None,
         *,
         wait: Literal[False],
-        **request: Unpack[Request],
+        **request: Unpack[JobRequest],
     ) -> Job: ...
     @overload
     def cluster(
-        self,
-        k: int,
-        epsilon: Number,
-        delta: Number | None = None,
-        *,
-        wait: Literal[True] = True,
-        timeout: float | None = None,
-        progress: bool | Show | None = None,
-        **request: Unpack[Request],
+        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[WaitingRequest]
     ) -> Result: ...
     def cluster(
-        self,
-        k: int,
-        epsilon: Number,
-        delta: Number | None = None,
-        *,
-        wait: bool = True,
-        timeout: float | None = None,
-        progress: bool | Show | None = None,
-        **request: Unpack[Request],
+        self, k: int, epsilon: Number, delta: Number | None = None, *, wait: bool = True, **request: Any
     ) -> Result | Job:
         """Submit a job, wait for it with a progress bar, and return its result.
 
-        Takes the arguments of `submit`. With `wait=False` it returns the job immediately; call
-        `job.result()` later.
+        Takes the arguments of `submit`, and `timeout` and `progress` of `job.result`. With `wait=False` it
+        returns the job immediately; call `job.result()` later.
         """
+        timeout, progress = request.pop("timeout", None), request.pop("progress", None)
         job = self.submit(k, epsilon, delta, **request)
         return job.result(timeout, progress) if wait else job
 
@@ -185,16 +167,10 @@ class Dataset:
         of booleans become 0 and 1. `progress` is called with the bytes sent so far and the bytes in total.
         """
         with body_of(data, kind, progress) as body:
-            answer = self._transport.call(
-                "PUT",
-                self._path("/data"),
-                content=body.send,
-                query={"on_bad_row": on_bad_row, "sha256": body.sha256},
-                headers={"Content-Type": body.kind, "Content-Length": str(body.size)},
-                read_seconds=_UPLOAD_SECONDS,
-            )
+            query = {"on_bad_row": on_bad_row, "sha256": body.sha256}
+            report = self._put(UploadReport, "/data", body, query)
         self._facts = None
-        return self._transport.read(UploadReport, answer)
+        return report
 
     def grant(self, analyst: str, epsilon: Number | None = None, delta: Number | None = None) -> GrantFacts:
         """Set the most that an analyst may spend, never below what they have used.
@@ -204,8 +180,7 @@ class Dataset:
         """
         present = next((each.cap.declared for each in self.grants() if each.analyst == analyst), None)
         body = _amounts(epsilon, delta, present)
-        answer = self._transport.call("PUT", self._path(f"/grants/{quoted(analyst)}"), body=body)
-        return self._transport.read(GrantFacts, answer)
+        return self._transport.request(GrantFacts, "PUT", self._path(f"/grants/{quoted(analyst)}"), body=body)
 
     def revoke(self, analyst: str) -> None:
         """Withdraw a grant and cancel the analyst's queued jobs; what they spent stays spent."""
@@ -218,14 +193,14 @@ class Dataset:
     def raise_budget(self, epsilon: Number | None = None, delta: Number | None = None) -> DatasetFacts:
         """Set a higher total, which can never be lowered again; an amount that is None stays as it is."""
         body = _amounts(epsilon, delta, self.refresh().budget.declared)
-        answer = self._transport.call("POST", self._path("/budget"), body=body, repeatable=True)
-        self._facts = self._transport.read(DatasetFacts, answer)
+        self._facts = self._transport.request(
+            DatasetFacts, "POST", self._path("/budget"), body=body, repeatable=True
+        )
         return self._facts
 
     def verify_ledger(self) -> VerifyReport:
         """Have the service check the ledger: the chain of hashes and every balance."""
-        answer = self._transport.call("POST", self._path("/ledger/verify"), repeatable=True)
-        return self._transport.read(VerifyReport, answer)
+        return self._transport.request(VerifyReport, "POST", self._path("/ledger/verify"), repeatable=True)
 
     def put_sites(
         self, name: str, sites: npt.ArrayLike | str | Path | Any, kind: SiteKind = "coordinates"
@@ -240,47 +215,52 @@ class Dataset:
             sites = array_of(sites, self.facts.columns)
         data = sites if isinstance(sites, str | Path) else np.asarray(sites, dtype=np.float64)
         with body_of(data, None, None) as body:
-            answer = self._transport.call(
-                "PUT",
-                self._path(f"/sites/{quoted(name)}"),
-                content=body.send,
-                query={"kind": kind},
-                headers={"Content-Type": body.kind, "Content-Length": str(body.size)},
-            )
-        return self._transport.read(SiteSetFacts, answer)
+            return self._put(SiteSetFacts, f"/sites/{quoted(name)}", body, {"kind": kind})
 
     def retire(self) -> Retirement:
         """Delete the rows permanently. The ledger is kept; queued jobs are cancelled without charge."""
-        answer = self._transport.call("POST", self._path("/retire"), repeatable=False)
         self._facts = None
-        return self._transport.read(Retirement, answer)
+        return self._transport.request(Retirement, "POST", self._path("/retire"), repeatable=False)
 
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _path(self, rest: str = "") -> str:
         return f"/v1/datasets/{quoted(self.name)}{rest}"
 
-    def _request(
-        self,
-        k: int,
-        epsilon: Number,
-        delta: Number | None,
-        objective: str,
-        algorithm: str,
-        options: Mapping[str, Any] | None,
-        sites: str | None,
-    ) -> dict[str, Any]:
-        body = {
-            "dataset": self.name,
-            "k": k,
-            "epsilon": amount_text(epsilon),
-            "delta": None if delta is None else amount_text(delta),
-            "objective": objective,
-            "algorithm": algorithm,
-            "options": dict(options or {}),
-            "sites": sites,
-        }
-        return {name: value for name, value in body.items() if value is not None}
+    def _put(self, kind: type[T], rest: str, body: Body, query: Mapping[str, str]) -> T:
+        headers = {"Content-Type": body.kind, "Content-Length": str(body.size)}
+        options = {"content": body.send, "query": query, "headers": headers, "read_seconds": _UPLOAD_SECONDS}
+        return self._transport.request(kind, "PUT", self._path(rest), **options)
+
+
+def _job(
+    dataset: str,
+    k: int,
+    epsilon: Number,
+    delta: Number | None,
+    objective: str = "means",
+    algorithm: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    sites: str | None = None,
+    rehearsal: bool = False,
+    quote: str | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The body and the headers that submit a job."""
+    body = {
+        "dataset": dataset,
+        "k": k,
+        "epsilon": amount_text(epsilon),
+        "delta": None if delta is None else amount_text(delta),
+        "objective": objective,
+        "algorithm": algorithm,
+        "options": dict(options or {}),
+        "sites": sites,
+        "rehearsal": rehearsal or None,
+        "quote": quote,
+    }
+    headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+    return {name: value for name, value in body.items() if value is not None}, headers
 
 
 def _amounts(epsilon: Number | None, delta: Number | None, present: Amount | None) -> dict[str, str]:

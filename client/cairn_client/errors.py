@@ -11,7 +11,7 @@
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
         +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining
-        +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch
+        +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch  QuoteMismatch
         +-- BadFormat  BadRows  DigestMismatch  TooLarge
         +-- UnknownAlgorithm  WorkLimit
         +-- TooManyQueued  RateLimited
@@ -22,46 +22,14 @@ Catch `CairnError` for all of them, or `Problem` for every refusal by the servic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cairn_client.wire import Amount, read
 
-__all__ = [
-    "PROBLEMS",
-    "AlreadySealed",
-    "BadFormat",
-    "BadRows",
-    "BudgetExhausted",
-    "CairnError",
-    "CapExhausted",
-    "DeltaNotOffered",
-    "DigestMismatch",
-    "EpsilonTooSmall",
-    "Forbidden",
-    "IdempotencyMismatch",
-    "InvalidRequest",
-    "JobCancelled",
-    "JobFailed",
-    "MissingLibrary",
-    "NotCairn",
-    "NotCancellable",
-    "NotFound",
-    "NotSealed",
-    "NotSignedIn",
-    "Problem",
-    "RateLimited",
-    "Retired",
-    "TooLarge",
-    "TooManyQueued",
-    "Unauthorized",
-    "Unavailable",
-    "UnknownAlgorithm",
-    "Unreachable",
-    "WaitTimeout",
-    "WorkLimit",
-    "problem_from",
-]
+#: The class of each problem type.
+PROBLEMS: dict[str, type[Problem]] = {}
 
 
 class CairnError(Exception):
@@ -98,6 +66,12 @@ class Problem(CairnError):
     slug: ClassVar[str] = ""
     advice: ClassVar[str] = ""
 
+    def __init_subclass__(cls, advice: str = "") -> None:
+        """Name the problem's type for the class: `NotSealed` is `not-sealed`."""
+        cls.slug = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+        cls.advice = advice
+        PROBLEMS[cls.slug] = cls
+
     def __init__(
         self,
         detail: str,
@@ -124,25 +98,17 @@ class Problem(CairnError):
 class Unauthorized(Problem):
     """The key is missing, unknown, expired or revoked."""
 
-    slug = "unauthorized"
-
 
 class Forbidden(Problem):
     """The key's role does not permit this call."""
-
-    slug = "forbidden"
 
 
 class NotFound(Problem):
     """It does not exist, or you may not see it; the service does not tell which."""
 
-    slug = "not-found"
-
 
 class InvalidRequest(Problem):
     """The request is invalid; `errors` names each wrong field."""
-
-    slug = "invalid-request"
 
     @property
     def errors(self) -> list[dict[str, str]]:
@@ -153,85 +119,66 @@ class InvalidRequest(Problem):
 class NotSealed(Problem):
     """The dataset has no rows yet."""
 
-    slug = "not-sealed"
-
 
 class AlreadySealed(Problem):
     """The dataset already has its rows and can no longer change."""
 
-    slug = "already-sealed"
 
-
-class Retired(Problem):
+class Retired(Problem, advice="use another dataset"):
     """The dataset was retired; only its ledger remains."""
 
-    slug = "retired"
-    advice = "use another dataset"
+
+class _StatedAmount:
+    """An amount among the fields of a problem."""
+
+    def __set_name__(self, _owner: type[Problem], name: str) -> None:
+        self._name = name
+
+    def __get__(self, problem: Problem, _owner: type[Problem]) -> Amount:
+        return read(Amount, problem.fields[self._name])
 
 
-class BudgetExhausted(Problem):
+class BudgetExhausted(Problem, advice="ask for at most what is left, or ask the curator to raise the budget"):
     """The job costs more than is left of the dataset's budget or (CapExhausted) of your cap."""
 
-    slug = "budget-exhausted"
-    advice = "ask for at most what is left, or ask the curator to raise the budget"
-
-    @property
-    def requested(self) -> Amount:
-        """The amount that was asked for."""
-        return read(Amount, self.fields["requested"])
-
-    @property
-    def remaining(self) -> Amount:
-        """The amount that is left."""
-        return read(Amount, self.fields["remaining"])
-
-    @property
-    def spent(self) -> Amount:
-        """The amount charged so far."""
-        return read(Amount, self.fields["spent"])
-
-    @property
-    def reserved(self) -> Amount:
-        """The amount reserved by queued jobs."""
-        return read(Amount, self.fields["reserved"])
+    #: The amount that was asked for.
+    requested = _StatedAmount()
+    #: The amount that is left.
+    remaining = _StatedAmount()
+    #: The amount charged so far.
+    spent = _StatedAmount()
+    #: The amount reserved by queued jobs.
+    reserved = _StatedAmount()
 
 
-class CapExhausted(BudgetExhausted):
+class CapExhausted(
+    BudgetExhausted, advice="ask for at most what is left, or ask the curator to raise your cap"
+):
     """The job costs more than is left of your cap on the dataset."""
-
-    slug = "cap-exhausted"
-    advice = "ask for at most what is left, or ask the curator to raise your cap"
 
 
 class DeltaNotOffered(Problem):
     """The dataset, or your cap on it, allows pure differential privacy only."""
 
-    slug = "delta-not-offered"
-
 
 class EpsilonTooSmall(Problem):
     """The epsilon is too small for the algorithm."""
-
-    slug = "epsilon-too-small"
 
 
 class IdempotencyMismatch(Problem):
     """An idempotency key was used before, with a different request."""
 
-    slug = "idempotency-mismatch"
+
+class QuoteMismatch(Problem):
+    """The quote is not for what the job would be charged now; nothing was reserved."""
 
 
-class BadFormat(Problem):
+class BadFormat(Problem, advice="nothing was stored; correct the file and upload it again"):
     """The upload is not in the format that it claims; nothing was stored."""
-
-    slug = "bad-format"
-    advice = "nothing was stored; correct the file and upload it again"
 
 
 class BadRows(Problem):
     """Some rows hold missing, non-numeric or non-finite values; nothing was stored."""
-
-    slug = "bad-rows"
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -247,71 +194,40 @@ class BadRows(Problem):
         )
 
 
-class DigestMismatch(Problem):
+class DigestMismatch(Problem, advice="nothing was stored; upload it again"):
     """The upload was damaged on the way; nothing was stored."""
 
-    slug = "digest-mismatch"
-    advice = "nothing was stored; upload it again"
 
-
-class TooLarge(Problem):
+class TooLarge(Problem, advice="send less, or ask the operator to raise the limit"):
     """The request is larger than the service accepts."""
-
-    slug = "too-large"
-    advice = "send less, or ask the operator to raise the limit"
 
 
 class UnknownAlgorithm(Problem):
     """There is no algorithm of this name."""
 
-    slug = "unknown-algorithm"
-
 
 class WorkLimit(Problem):
     """The plan would run too long or need too much memory."""
-
-    slug = "work-limit"
 
 
 class TooManyQueued(Problem):
     """You have reached the limit of unfinished jobs per analyst."""
 
-    slug = "too-many-queued"
-
 
 class RateLimited(Problem):
     """Too many requests of this kind in the last minute; see `retry_after`."""
 
-    slug = "rate-limited"
 
-
-class JobFailed(Problem):
+class JobFailed(Problem, advice="submit another job, or ask the curator to check the worker's log"):
     """The job failed. Its charge stands, because it may have read data."""
-
-    slug = "job-failed"
-    advice = "submit another job, or ask the curator to check the worker's log"
 
 
 class NotCancellable(Problem):
     """Only a queued job can be cancelled."""
 
-    slug = "not-cancellable"
 
-
-class Unavailable(Problem):
+class Unavailable(Problem, advice="try again later"):
     """The service is temporarily unavailable."""
-
-    slug = "unavailable"
-    advice = "try again later"
-
-
-def _leaves(kind: type[Problem]) -> list[type[Problem]]:
-    found = [kind] if kind.slug else []
-    return found + [leaf for below in kind.__subclasses__() for leaf in _leaves(below)]
-
-
-#: The class of each problem type.
-PROBLEMS: dict[str, type[Problem]] = {kind.slug: kind for kind in _leaves(Problem)}
 
 
 def problem_from(status: int, body: Mapping[str, Any], retry_after: float | None) -> Problem:

@@ -1,4 +1,4 @@
-"""What to expect from a planned job, in the words and with the thresholds of the console."""
+"""Forecasts of planned jobs, in the words and with the thresholds of the console."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from cairn_client.formatting import about, number
 
 if TYPE_CHECKING:
     from cairn_client.wire import Amount, DatasetFacts
-
-__all__ = ["expectations", "shortfall", "verdict"]
 
 _MOST_RUNS = "in 95 of 100 runs"
 

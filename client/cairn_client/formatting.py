@@ -1,12 +1,8 @@
 """Format numbers and ids for people: grouped thousands, sensible rounding, ids no longer than needed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from decimal import Decimal
-
-__all__ = ["about", "number", "shorten"]
 
 _SHORTEST_ID = 8
 

@@ -1,14 +1,10 @@
 """Bounds and distances of a dataset as its receipt states them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["bounds_of", "clipped", "placement"]
 
 Floats = npt.NDArray[np.float64]
 

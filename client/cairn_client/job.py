@@ -11,8 +11,6 @@ from cairn_client.result import Result
 from cairn_client.transport import Transport, retry_after
 from cairn_client.wire import JobFacts, ResultFacts
 
-__all__ = ["ENDED", "Job"]
-
 #: The states that a job does not leave.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -40,7 +38,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether the job has succeeded, failed or been cancelled, as last fetched."""
+        """True if the job has succeeded, failed or been cancelled, as last fetched."""
         return self.facts.state in ENDED
 
     def refresh(self) -> Job:
@@ -86,18 +84,23 @@ class Job:
             )
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
-        facts = self._transport.get(ResultFacts, f"/v1/jobs/{self.id}/result")
+        facts = self._transport.request(ResultFacts, "GET", f"/v1/jobs/{self.id}/result")
         return Result(facts, self.receipt())
 
     def receipt(self) -> dict[str, Any]:
-        """What was measured and charged, step by step, with a digest."""
+        """Fetch the receipt: the measurements and the charge, step by step, with a digest."""
         answer = self._transport.call("GET", f"/v1/jobs/{self.id}/receipt")
         receipt: dict[str, Any] = answer.json()
         return receipt
 
     def cancel(self) -> Job:
         """Cancel the job and release its reservation; raises NotCancellable unless it is queued."""
-        answer = self._transport.call("DELETE", f"/v1/jobs/{self.id}", repeatable=False)
+        self.facts = self._transport.request(JobFacts, "DELETE", f"/v1/jobs/{self.id}", repeatable=False)
+        return self
+
+    def end(self) -> Job:
+        """End a job on one's own dataset, as its curator; the charge of a running job stays."""
+        answer = self._transport.call("POST", f"/v1/jobs/{self.id}/end", repeatable=False)
         self.facts = self._transport.read(JobFacts, answer)
         return self
 

@@ -1,10 +1,8 @@
-"""Where the client finds its address and key: the environment first, then the user's login file.
+"""Sources of the client's address and key: the environment first, then the user's login file.
 
 `CAIRN_URL` and `CAIRN_KEY` take precedence over the file `login.json`, which `cairn login` writes to the
 user's configuration directory, readable only by the user.
 """
-
-from __future__ import annotations
 
 import contextlib
 import json
@@ -15,8 +13,6 @@ from pathlib import Path
 
 from cairn_client.address import full_address
 from cairn_client.errors import NotSignedIn
-
-__all__ = ["Login", "find_login", "forget_login", "login_file", "store_login"]
 
 _HOW = "sign in with `cairn login`, or set CAIRN_URL and CAIRN_KEY"
 

@@ -1,4 +1,4 @@
-"""Plots of a result with matplotlib, from the centres, the sizes and the receipt alone."""
+"""Plots of a result with matplotlib, from the released numbers and the receipt alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from cairn_client.result import optional
 
 if TYPE_CHECKING:
     from cairn_client.result import Result
-
-__all__ = ["draw", "map_of"]
 
 Floats = npt.NDArray[np.float64]
 _AREA = 900.0

@@ -1,15 +1,11 @@
 """Progress of a job: a line in a terminal, a bar in a notebook, nothing elsewhere."""
 
-from __future__ import annotations
-
 import html
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from cairn_client.wire import JobFacts
-
-__all__ = ["NotebookBar", "Show", "TerminalBar", "automatic", "in_words"]
 
 #: Called with the job each time it was fetched, and with None at the end.
 Show = Callable[[JobFacts | None], None]

@@ -1,4 +1,4 @@
-"""What a job released: centres and noisy sizes, as arrays, tables, files and plots; labels for other rows."""
+"""Results of jobs: centres and noisy sizes as arrays, tables, files and plots; labels for other rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ import numpy.typing as npt
 
 from cairn_client.errors import MissingLibrary
 from cairn_client.geometry import clipped, placement
-from cairn_client.receipt import size_error
 from cairn_client.tables import array_of
 from cairn_client.wire import Amount, ResultFacts, read, to_json
-
-__all__ = ["Result", "optional"]
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 20
@@ -98,15 +95,15 @@ class Result:
 
     @property
     def receipt(self) -> dict[str, Any]:
-        """What was planned and charged, step by step."""
+        """The receipt: the plan and the charge, step by step."""
         if self._receipt is None:
             raise ValueError("this file has no receipt: fetch the result again, and save it with result.save")
         return self._receipt
 
     @property
     def size_error(self) -> float | None:
-        """The standard deviation of the noise in each size; None where it is not known."""
-        return None if self.sizes is None or self._receipt is None else size_error(self._receipt)
+        """The standard deviation of the noise in each size; None where the result does not state it."""
+        return None if self.facts.noise is None else self.facts.noise.size
 
     def frame(self) -> Any:
         """A pandas DataFrame with a row per centre, numbered from 1.
@@ -151,7 +148,7 @@ class Result:
         return labels
 
     def plot(self) -> Any:
-        """A matplotlib Figure of the centres and sizes, with error bars from the receipt."""
+        """A matplotlib Figure of the centres and sizes, with error bars."""
         from cairn_client.plotting import draw
 
         return draw(self)

@@ -1,18 +1,14 @@
 """Tables as people hold them: lists, numpy arrays, sparse matrices, pandas DataFrames."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["array_of", "is_frame", "write_frame"]
-
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a pandas DataFrame, found out without importing pandas."""
+    """Recognise a pandas DataFrame without importing pandas."""
     return hasattr(data, "columns") and hasattr(data, "loc")
 
 

@@ -4,8 +4,6 @@ A call is retried after a lost connection only if that is harmless: reading, pla
 any call with an idempotency key or a digest. `Retry-After` is respected.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 import weakref
@@ -27,8 +25,6 @@ from cairn_client.errors import (
     problem_from,
 )
 from cairn_client.wire import read
-
-__all__ = ["Transport", "quoted", "retry_after"]
 
 T = TypeVar("T")
 _PROBLEM = "application/problem+json"
@@ -122,9 +118,9 @@ class Transport:
             self.sleep(pause)
         raise AssertionError("the loop above never ends")
 
-    def get(self, kind: type[T], path: str, **options: Any) -> T:
-        """Fetch a path as a wire type."""
-        return self.read(kind, self.call("GET", path, **options))
+    def request(self, kind: type[T], verb: str, path: str, **options: Any) -> T:
+        """Make a call as `call` does, and return the response as a wire type."""
+        return self.read(kind, self.call(verb, path, **options))
 
     def read(self, kind: type[T], response: httpx.Response) -> T:
         """Parse a response as a wire type."""
@@ -186,7 +182,7 @@ class Transport:
 
 
 def _passing(refusal: Problem, harmless: bool) -> bool:
-    """Whether the call may be retried and may then succeed."""
+    """Return True if the call may be retried and may then succeed."""
     if isinstance(refusal, RateLimited):  # refused before anything was done
         return True
     return harmless and isinstance(refusal, Unavailable) and refusal.status in _GATEWAYS

@@ -1,7 +1,5 @@
 """The body of an upload: hashed first, then sent in pieces, again if need be."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tempfile
@@ -14,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cairn_client.tables import is_frame, write_frame
-
-__all__ = ["Body", "Sent", "body_of", "media_type"]
 
 #: Called with the bytes sent so far and the bytes in total.
 Sent = Callable[[int, int], None]

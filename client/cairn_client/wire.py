@@ -5,8 +5,6 @@ ignored, and fields that an older one does not send take their default, so that 
 upgraded together.
 """
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Mapping
@@ -18,37 +16,10 @@ from typing import Any, Literal, TypeVar
 
 from cairn_client.forecast import verdict
 from cairn_client.formatting import number
-from cairn_client.receipt import size_error
-
-__all__ = [
-    "Account",
-    "AlgorithmFacts",
-    "Amount",
-    "AuditEntry",
-    "DatasetFacts",
-    "GrantFacts",
-    "JobFacts",
-    "JobProgress",
-    "KeyFacts",
-    "LedgerRow",
-    "NewKey",
-    "NewPrincipal",
-    "Number",
-    "PlanFacts",
-    "PrincipalFacts",
-    "ResultFacts",
-    "Retirement",
-    "SiteKind",
-    "SiteSetFacts",
-    "UploadReport",
-    "VerifyReport",
-    "WhoAmI",
-    "amount_text",
-    "read",
-    "to_json",
-]
 
 T = TypeVar("T")
+#: Fields that the service leaves out instead of sending null.
+_LEFT_OUT = {"rho", "noise"}
 #: An amount of epsilon or delta as a caller may write it.
 Number = int | float | str | Decimal
 
@@ -269,6 +240,7 @@ class PlanFacts:
     plan: dict[str, Any]
     digest: str
     cost: Amount
+    quote: str
     fits: bool
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
@@ -282,17 +254,17 @@ class PlanFacts:
     @property
     def size_error(self) -> float | None:
         """The standard deviation of the noise in a cluster's size; None where no sizes are counted."""
-        return size_error(self.plan)
+        return self.forecast.get("size_noise")
 
     @property
     def verdict(self) -> str | None:
-        """How large the noise is beside the clusters, in one sentence; None without a forecast."""
+        """A sentence that compares the noise with the clusters; None without a forecast."""
         return verdict(self.forecast, self.average_size)
 
 
 @dataclass(frozen=True)
 class JobProgress:
-    """How many of the planned measurements have been made."""
+    """The number of measurements made, of those planned."""
 
     measured: int
     planned: int
@@ -321,6 +293,19 @@ class JobFacts:
 
 
 @dataclass(frozen=True)
+class NoiseFacts:
+    """Standard deviations of the noise in a result; None where nothing is known.
+
+    `size` is in records. `centres` holds one for each centre, in units of the widest column; `columns` holds
+    the factors for each column, where they differ.
+    """
+
+    size: float | None
+    centres: list[float] | None
+    columns: list[float] | None
+
+
+@dataclass(frozen=True)
 class ResultFacts:
     """The result of a job."""
 
@@ -336,6 +321,7 @@ class ResultFacts:
     details: dict[str, Any]
     privacy: dict[str, Any]
     receipt: str
+    noise: NoiseFacts | None = None
 
 
 # --- from JSON and back -------------------------------------------------------------------------------------
@@ -386,7 +372,7 @@ def to_json(value: Any) -> Any:
     """Convert a wire type to the JSON that the service sent."""
     if is_dataclass(value) and not isinstance(value, type):
         named = {each.name: to_json(getattr(value, each.name)) for each in fields(value)}
-        return {name: each for name, each in named.items() if each is not None or name != "rho"}
+        return {name: each for name, each in named.items() if each is not None or name not in _LEFT_OUT}
     if isinstance(value, Mapping):
         return {name: to_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,27 +1,25 @@
 """Balcan et al. (2017) for k-means: candidates in a projection, swaps, noisy averages, Lloyd's rounds."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
-from core.blocks.lloyd import LloydRounds, sum_share
 from core.blocks.recovery import GroupMeans, NetMedians
-from core.blocks.rounds import ClippedRounds, Refinement
+from core.blocks.rounds import ClippedRounds, LloydRounds, Refinement, sum_share
 from core.blocks.selection import BestTrial, Selection, Settings, settings_for
 from core.data import Domain
 from core.plan import Plan, Request, Work
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
 
 SELECTION_OPTIONS = (
-    Option(
+    Option.word(
         "constants",
-        str,
-        "experiments",
         "where unset options come from: the paper's experiments, or its theorems",
-        choices=("experiments", "printed"),
+        "experiments",
+        "printed",
     ),
     Option("dimension", int, None, "dimensions of the projection", least=1, most=1000),
     Option("trees", int, None, "how many shifted partition trees are grown", least=1, most=1_000_000),
@@ -34,6 +32,12 @@ SELECTION_OPTIONS = (
     ),
 )
 
+
+def balcan_options(rounds: str, *choice: str) -> tuple[Option, ...]:
+    """Options of selection, of a last stage of some rounds, and of the choice of that stage."""
+    return *SELECTION_OPTIONS, Option("rounds", int, 8, rounds, least=0, most=100), Option.word(*choice)
+
+
 #: Shares of the budget (of epsilon, or of rho); the last stage gets what recovery and the others leave.
 TREES, SWAPS, TRIAL = 0.1, 0.1, 0.05
 
@@ -45,26 +49,19 @@ class Balcan(Algorithm):
 
     name = "balcan"
     summary = "candidates from partition trees in a projection, local swaps, noisy averages, Lloyd's rounds"
-    objectives: tuple[str, ...] = ("means",)
-    guarantee = "either"
-    domains: tuple[str, ...] = ("dense", "sparse")
     #: The share of the budget that noisy averages get, and the option that chooses the last stage.
     recovery_share, choice = 0.1, "clipping"
-    options = (
-        *SELECTION_OPTIONS,
-        Option("rounds", int, 8, "rounds of Lloyd's algorithm that refine the centres", least=0, most=100),
-        Option(
-            "clipping",
-            str,
-            "released",
-            "what refinement clips to: radii that each round releases, or the radius of the domain",
-            choices=("released", "domain"),
-        ),
+    options = balcan_options(
+        "rounds of Lloyd's algorithm that refine the centres",
+        "clipping",
+        "what refinement clips to: radii that each round releases, or the radius of the domain",
+        "released",
+        "domain",
     )
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
         settings = settings_for(domain, request.k, options)
-        return {**settings.to_json(), "rounds": options["rounds"], self.choice: options[self.choice]}
+        return {**asdict(settings), "rounds": options["rounds"], self.choice: options[self.choice]}
 
     def blocks(self, plan: Plan) -> tuple[BestTrial] | tuple[BestTrial, LastStage]:
         domain, rounds, shares = plan.domain, plan.parameters["rounds"], plan.shares(with_choices=True)

@@ -1,12 +1,10 @@
 """Balcan et al. (2017), section 6.2, for k-medians: the same selection, then private medians of clusters."""
 
-from core.algorithms.balcan import SELECTION_OPTIONS, Balcan, LastStage
-from core.algorithms.base import Option
-from core.blocks.lloyd import sum_share
+from core.algorithms.balcan import Balcan, LastStage, balcan_options
 from core.blocks.recovery import NetMedians
-from core.blocks.rounds import ClippedRounds, Refinement, median_moves
+from core.blocks.rounds import ClippedRounds, Refinement, median_moves, sum_share
 from core.plan import Plan
-from core.privacy import Shares
+from core.privacy.shares import Shares
 
 
 class BalcanMedian(Balcan):
@@ -17,16 +15,12 @@ class BalcanMedian(Balcan):
     objectives = ("medians",)
     domains = ("dense",)
     recovery_share, choice = 0.2, "recovery"
-    options = (
-        *SELECTION_OPTIONS,
-        Option("rounds", int, 8, "steps of the search for each cluster's median", least=0, most=100),
-        Option(
-            "recovery",
-            str,
-            "gradient",
-            "noisy steps along unit gradients, or choices from a net around each centre",
-            choices=("gradient", "net"),
-        ),
+    options = balcan_options(
+        "steps of the search for each cluster's median",
+        "recovery",
+        "noisy steps along unit gradients, or choices from a net around each centre",
+        "gradient",
+        "net",
     )
 
     def last_stage(self, plan: Plan, shares: Shares, fraction: float) -> LastStage:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
 from core.plan import Plan, Request, Work
 from core.postprocessing.bounds import clip_into
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
 from core.views import Assigned, Encoded, TopEntries
 
@@ -29,8 +29,6 @@ class BalcanSparse(Algorithm):
 
     name = "balcan-sparse"
     summary = "candidates from partition trees in a projection, local swaps, sparse means of each cluster"
-    objectives = ("means",)
-    guarantee = "either"
     domains = ("sparse",)
     options = (
         *(option for option in SELECTION_OPTIONS if option.name != "trials"),
@@ -63,7 +61,7 @@ class BalcanSparse(Algorithm):
             shares, LEFT / rounds, domain.size, request.k, width, nonzeros, options["accuracy"]
         )
         return {
-            **settings.to_json(),
+            **asdict(settings),
             "rounds": rounds,
             "nonzeros": nonzeros,
             "largest_units": max(1, min(UNITS, math.ceil(part * UNITS))),

@@ -4,28 +4,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
-from core.data import Dense, Domain, Ids, SiteFacts, Sites, choose_sites
+from core.data import Domain, SiteFacts, Sites, choose_sites
 from core.errors import InvalidRequest, PlanViolation
 from core.plan import Plan, Request, Step, Work
 from core.probe import Probe
 
-_NOUNS = {int: "a whole number", float: "a number", str: "a string", dict: "an object"}
+_TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
+_NOUNS = {int: "a whole number", float: "a number", dict: "an object"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of an algorithm: a number within limits, a boolean, one of some words or an object.
-
-    A default of None means that the algorithm derives it from public numbers; an object (`dict`) is
-    checked by the algorithm.
-    """
+    """One option of an algorithm; where its default is None, the algorithm derives it from public numbers."""
 
     name: str
     kind: type
@@ -33,39 +30,32 @@ class Option:
     description: str
     least: float | None = None
     most: float | None = None
-    choices: tuple[str, ...] | None = None
+    choices: tuple[str, ...] = ()
+
+    @classmethod
+    def word(cls, name: str, description: str, *choices: str) -> Self:
+        """One of some words, by default the first."""
+        return cls(name, str, choices[0], description, choices=choices)
 
     def read(self, value: Any) -> Any:
         """The value, or a refusal if this option does not take it."""
-        wrong = InvalidRequest(
-            f"option {self.name} must be {self._wanted()}", parameter=f"options.{self.name}"
-        )
-        if self.kind is bool:
-            if not isinstance(value, bool):
-                raise wrong
-            return value
+        if not self._takes(value):
+            message = f"option {self.name} must be {self._wanted()}"
+            raise InvalidRequest(message, parameter=f"options.{self.name}")
+        return self.kind(value) if self.kind in (int, float) else value
+
+    def _takes(self, value: Any) -> bool:
         if self.kind is str:
-            if not isinstance(value, str) or (self.choices is not None and value not in self.choices):
-                raise wrong
-            return value
+            return isinstance(value, str) and value in self.choices
         if self.kind is dict:
-            if not isinstance(value, Mapping | Sites | SiteFacts):
-                raise wrong
-            return value
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise wrong
-        if self.kind is int and not isinstance(value, int):
-            raise wrong
-        if not math.isfinite(value) or (self.least is not None and value < self.least):
-            raise wrong
-        if self.most is not None and value > self.most:
-            raise wrong
-        return self.kind(value)
+            return isinstance(value, Mapping | Sites | SiteFacts)
+        if isinstance(value, bool) or not isinstance(value, int if self.kind is int else (int, float)):
+            return False
+        within = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        return within and math.isfinite(value)
 
     def _wanted(self) -> str:
-        if self.kind is bool:
-            return "true or false"
-        if self.choices is not None:
+        if self.choices:
             return "one of " + ", ".join(self.choices)
         noun = _NOUNS[self.kind]
         if self.least is not None and self.most is not None:
@@ -73,17 +63,10 @@ class Option:
         return noun if self.least is None else f"{noun} of at least {self.least:g}"
 
     def schema(self) -> dict[str, Any]:
-        names = {int: "integer", float: "number", bool: "boolean", str: "string", dict: "object"}
-        schema: dict[str, Any] = {"type": names[self.kind], "description": self.description}
-        if self.default is not None:
-            schema["default"] = self.default
-        if self.least is not None:
-            schema["minimum"] = self.least
-        if self.most is not None:
-            schema["maximum"] = self.most
-        if self.choices is not None:
-            schema["enum"] = list(self.choices)
-        return schema
+        limits = {"default": self.default, "minimum": self.least, "maximum": self.most}
+        given = {name: value for name, value in limits.items() if value is not None}
+        words = {"enum": list(self.choices)} if self.choices else {}
+        return {"type": _TYPES[self.kind], "description": self.description, **given, **words}
 
 
 def options_schema(options: tuple[Option, ...]) -> dict[str, Any]:
@@ -115,12 +98,8 @@ def coverage_options(rounds: str, growth: float, accounting: str) -> tuple[Optio
     return (
         Option("rounds", int, None, f"picks at each radius; by default {rounds}", least=1, most=1000),
         Option("growth", float, 2.0, "each radius is this many times the one before", least=growth, most=16),
-        Option(
-            "accounting",
-            str,
-            "pure",
-            "how the coverage loop is accounted for",
-            choices=("pure", "approximate", accounting),
+        Option.word(
+            "accounting", "how the coverage loop is accounted for", "pure", "approximate", accounting
         ),
     )
 
@@ -146,12 +125,12 @@ class Algorithm(ABC):
     name: str
     summary: str
     #: Which of "means" and "medians" it serves.
-    objectives: tuple[str, ...]
+    objectives: tuple[str, ...] = ("means",)
     #: "pure", "approximate" (needs a delta above zero) or "either".
-    guarantee: str
+    guarantee: str = "either"
     #: Kinds of domain it reads: "dense", "sparse", "ids".
-    domains: tuple[str, ...]
-    options: tuple[Option, ...]
+    domains: tuple[str, ...] = ("dense", "sparse")
+    options: tuple[Option, ...] = ()
 
     @abstractmethod
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,10 +147,6 @@ class Algorithm(ABC):
     @abstractmethod
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
         """Run the blocks; k centres for any data."""
-
-    def example_options(self, domain: Domain) -> dict[str, Any]:
-        """Required options for a small example on this domain."""
-        return {}
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
         """The noise to expect, from public numbers alone."""
@@ -210,19 +185,8 @@ class Algorithm(ABC):
 class SiteAlgorithm(Algorithm):
     """An algorithm that chooses k of some public sites; its centres are numbers of sites until decoded."""
 
-    guarantee = "either"
     domains = ("dense", "ids")
     SITES = Option("sites", dict, None, "public sites: coordinates with a metric, or a matrix of distances")
-
-    def example_options(self, domain: Domain) -> dict[str, Any]:
-        if isinstance(domain, Ids):
-            places = np.arange(domain.count, dtype=float)
-            return {"sites": {"kind": "distances", "matrix": np.abs(places[:, None] - places).tolist()}}
-        assert isinstance(domain, Dense)
-        middle, step = domain.decode(np.zeros((1, domain.dimension)))[0], domain.unit_lengths() * 1000
-        return {
-            "sites": {"kind": "coordinates", "points": [(middle + i * step).tolist() for i in range(-4, 5)]}
-        }
 
     def sites(self, plan: Plan) -> Sites:
         """The sites themselves, for a run."""

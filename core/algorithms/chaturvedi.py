@@ -14,12 +14,12 @@ from core.blocks.base import Clusters
 from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import CONSTANTS, GroupMeans
 from core.blocks.rounds import Refinement
-from core.coverage import GridBalls
+from core.coverage.grid_balls import GridBalls
 from core.data import UNITS
 from core.plan import Plan, Work
 from core.postprocessing.kmeans import weighted_kmeans
 from core.probe import Probe
-from core.statistics import ClusterCounts
+from core.statistics.counts import ClusterCounts
 from core.views import Assigned
 
 #: Grid points lie this part of the radius apart; a grid point's set holds cells within sqrt(REACH) steps.
@@ -32,13 +32,12 @@ class Chaturvedi(ProjectedCoverage):
 
     name = "chaturvedi"
     summary = "maximum coverage over a grid in a projection, noisy averages, one round of Lloyd's algorithm"
-    objectives = ("means",)
     lengths = "spacings"
     purposes = ("grid points near uncovered records", "records nearest to each grid point")
     options = (
         *coverage_in_projection(32.0, "chaturvedi"),
         Option("lloyd", int, 1, "rounds of Lloyd's algorithm at the end", least=0, most=100),
-        Option("averages", str, "tight", "constants of the noise in averages", choices=CONSTANTS),
+        Option.word("averages", "constants of the noise in averages", *CONSTANTS),
     )
 
     def lengths_of(self, radii: tuple[int, ...]) -> list[int]:

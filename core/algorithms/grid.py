@@ -1,7 +1,5 @@
 """Su et al. (2016): one noisy uniform grid of counts, and weighted k-means on its cells; for few columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +12,13 @@ from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
 from core.data import UNITS, Dense, Domain
 from core.errors import WorkLimitExceeded
-from core.mechanisms import LaplaceNoise
+from core.mechanisms.noise import LaplaceNoise
 from core.plan import Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into, spread_centres
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import GridCounts
+from core.statistics.counts import GridCounts
 from core.views import Encoded, GridCells
 
 #: Largest number of cells that are counted and clustered.
@@ -29,12 +27,38 @@ MOST_CELLS = 1 << 20
 _RECORDS_PER_NOISE = 10.0
 
 
+@dataclass(frozen=True)
+class GridHistogram(Block):
+    """Noisy counts of the cells of a uniform grid over the bounds."""
+
+    domain: Domain
+    shares: Shares
+    cells: int
+
+    @property
+    def total(self) -> int:
+        return int(self.cells**self.domain.dimension)
+
+    def steps(self) -> tuple[Step, ...]:
+        noise = LaplaceNoise(self.shares.pure(1.0).epsilon)
+        return (self.step("cells", noise, GridCounts, 1, "how many records lie in each cell"),)
+
+    def run(self, probe: Probe) -> tuple[Floats, Integers]:
+        """The middles of all cells, and their noisy counts."""
+        assert isinstance(self.domain, Dense)
+        low, widths = _box(self.domain)
+        view = GridCells(Encoded.of(self.domain), low, widths, self.cells)
+        counts = self.measure(probe, "cells", GridCounts(view))
+        shape = (self.cells,) * self.domain.dimension
+        places = np.stack(np.unravel_index(np.arange(len(counts)), shape, order="F"), axis=1)
+        return clip_into(self.domain, low + (places + 0.5) * (widths / self.cells)), counts
+
+
 class Grid(Algorithm):
     """One histogram, then post-processing; the argument is in `grid.md`."""
 
     name = "grid"
     summary = "one noisy uniform grid of counts and weighted k-means on its cells, for few columns"
-    objectives = ("means",)
     guarantee = "pure"
     domains = ("dense",)
     options = (Option("cells", int, None, "cells along each column", least=1, most=1 << 15),)
@@ -80,33 +104,6 @@ class Grid(Algorithm):
             found = np.concatenate([found, spread_centres(plan.domain, plan.k - len(found), draw)])
         owners = nearest_points(points, found)
         return Clusters(found, np.maximum(np.bincount(owners, counts, minlength=plan.k), 0.0))
-
-
-@dataclass(frozen=True)
-class GridHistogram(Block):
-    """Noisy counts of the cells of a uniform grid over the bounds."""
-
-    domain: Domain
-    shares: Shares
-    cells: int
-
-    @property
-    def total(self) -> int:
-        return int(self.cells**self.domain.dimension)
-
-    def steps(self) -> tuple[Step, ...]:
-        noise = LaplaceNoise(self.shares.pure(1.0).epsilon)
-        return (self.step("cells", noise, GridCounts, 1, "how many records lie in each cell"),)
-
-    def run(self, probe: Probe) -> tuple[Floats, Integers]:
-        """The middles of all cells, and their noisy counts."""
-        assert isinstance(self.domain, Dense)
-        low, widths = _box(self.domain)
-        view = GridCells(Encoded.of(self.domain), low, widths, self.cells)
-        counts = self.measure(probe, "cells", GridCounts(view))
-        shape = (self.cells,) * self.domain.dimension
-        places = np.stack(np.unravel_index(np.arange(len(counts)), shape, order="F"), axis=1)
-        return clip_into(self.domain, low + (places + 0.5) * (widths / self.cells)), counts
 
 
 def _cells_per_column(domain: Domain, epsilon: float) -> int:

@@ -8,20 +8,23 @@ import numpy as np
 from core.algorithms.base import Option, SiteAlgorithm, coverage_options
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
-from core.coverage import SiteBalls
+from core.coverage.families import SiteBalls
 from core.data import Domain
 from core.errors import InvalidRequest
 from core.plan import Plan, Request, Work
 from core.postprocessing.medoids import weighted_medoids
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import SiteCounts
+from core.statistics.counts import SiteCounts
 from core.views import SiteDistances
 
 #: The paper's split: half for coverage, half for counts.
 COVER_SHARE = 0.5
+_PURPOSES = ("sites near many records not covered before", "how many records each picked site is nearest to")
 #: Radii reach from the largest distance down to this part of it.
 SPAN = 64.0
+
+_POWER = "the cost of a distance is this power of it; by default 1 for medians, 2 for means"
 
 
 class Jones(SiteAlgorithm):
@@ -32,14 +35,7 @@ class Jones(SiteAlgorithm):
     objectives = ("medians", "means")
     options = (
         SiteAlgorithm.SITES,
-        Option(
-            "power",
-            int,
-            None,
-            "the cost of a distance is this power of it; by default 1 for medians, 2 for means",
-            least=1,
-            most=8,
-        ),
+        Option("power", int, None, _POWER, least=1, most=8),
         *coverage_options("two for each cluster", 1.1, "jones"),
     )
 
@@ -81,13 +77,5 @@ class Jones(SiteAlgorithm):
 
 
 def _coverage(shares: Shares, public: Mapping[str, Any]) -> MaxCoverage:
-    return MaxCoverage(
-        shares,
-        public["accounting"],
-        COVER_SHARE,
-        1 - COVER_SHARE,
-        public["rounds"],
-        len(public["radii"]),
-        SiteCounts,
-        ("sites near many records not covered before", "how many records each picked site is nearest to"),
-    )
+    rounds, levels, split = public["rounds"], len(public["radii"]), (COVER_SHARE, 1 - COVER_SHARE)
+    return MaxCoverage(shares, split, public["accounting"], rounds, levels, SiteCounts, _PURPOSES)

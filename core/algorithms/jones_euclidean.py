@@ -1,5 +1,7 @@
 """Jones et al. (2021) in Euclidean space: released candidates, maximum coverage over them, noisy averages."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from core.algorithms.base import Option
@@ -14,13 +16,13 @@ from core.blocks.candidates import HashedCandidates, TreeCandidates, candidate_p
 from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
-from core.coverage import Balls
+from core.coverage.families import Balls
 from core.data import UNITS
 from core.plan import Plan, Work
 from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.medoids import weighted_medians
 from core.probe import Probe
-from core.statistics import ClusterCounts
+from core.statistics.counts import ClusterCounts
 from core.views import Assigned
 
 #: The share of the Gaussian part that candidates get; the last round gets what they and averages leave.
@@ -42,7 +44,7 @@ class JonesEuclidean(ProjectedCoverage):
     lengths = "radii"
     purposes = ("candidates near records not covered before", "records nearest to each of them")
     options = (
-        Option("candidates", str, "trees", "where candidates come from", choices=("trees", "hashing")),
+        Option.word("candidates", "where candidates come from", "trees", "hashing"),
         *coverage_in_projection(16.0, "jones"),
     )
 
@@ -53,15 +55,9 @@ class JonesEuclidean(ProjectedCoverage):
         if plan.parameters["candidates"] == "hashing":
             candidates = HashedCandidates(rest, CANDIDATES, _BUCKET_WIDTHS, dimension, MOST_CANDIDATES)
         else:
+            purpose = "cubes with many records"
             candidates = TreeCandidates(
-                rest,
-                CANDIDATES,
-                TREES,
-                DEPTH,
-                dimension,
-                MOST_CANDIDATES,
-                name="trees",
-                purpose="cubes with many records",
+                rest, CANDIDATES, TREES, DEPTH, dimension, MOST_CANDIDATES, name="trees", purpose=purpose
             )
         means = GroupMeans(plan.domain, rest, RECOVERY)
         return candidates, coverage, means, refinement(plan, rest, 1 - CANDIDATES - RECOVERY, 1)
@@ -92,6 +88,4 @@ class JonesEuclidean(ProjectedCoverage):
         seeds = solve(points.astype(np.float64), weights, plan.k, probe.draw("proxy"))
         seeds = np.rint(np.concatenate([seeds, candidates[: plan.k - len(seeds)]])).astype(np.int64)
         clusters = self.finish(probe, view, seeds, means, last)
-        return Clusters(
-            clusters.centres, clusters.sizes, clusters.radii, details={"candidates": len(candidates)}
-        )
+        return replace(clusters, details={"candidates": len(candidates)})

@@ -7,17 +7,16 @@ from typing import Any
 from core.algorithms.base import Algorithm, Option, coverage_options
 from core.arrays import Integers
 from core.blocks.base import Clusters
-from core.blocks.lloyd import sum_share
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.blocks.noise import RELEASED
 from core.blocks.projection import dimension_for
 from core.blocks.recovery import GroupMeans
-from core.blocks.rounds import ClippedRounds, Refinement, stein_moves
+from core.blocks.rounds import ClippedRounds, Refinement, stein_moves, sum_share
 from core.data import UNITS, Domain
 from core.plan import Plan, Request
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import ClusterCounts
+from core.statistics.counts import ClusterCounts
 from core.views import Assigned, RowView
 
 #: Shares of epsilon of the coverage loop and of the counts; the rest is Gaussian.
@@ -32,7 +31,6 @@ class ProjectedCoverage(Algorithm):
     """Base of the Euclidean algorithms by coverage; subclasses define the sets that cover records."""
 
     guarantee = "approximate"
-    domains = ("dense", "sparse")
     #: The parameter that lists a length for each level, and what the two coverage steps are for.
     lengths: str
     purposes: tuple[str, str]
@@ -52,16 +50,8 @@ class ProjectedCoverage(Algorithm):
         return list(radii)
 
     def coverage(self, shares: Shares, public: Mapping[str, Any]) -> MaxCoverage:
-        return MaxCoverage(
-            shares,
-            public["accounting"],
-            COVER_SHARE,
-            COUNT_SHARE,
-            public["rounds"],
-            len(public[self.lengths]),
-            ClusterCounts,
-            self.purposes,
-        )
+        rounds, levels, split = public["rounds"], len(public[self.lengths]), (COVER_SHARE, COUNT_SHARE)
+        return MaxCoverage(shares, split, public["accounting"], rounds, levels, ClusterCounts, self.purposes)
 
     def finish(
         self, probe: Probe, view: RowView, middles: Integers, means: GroupMeans, *last: Refinement

@@ -20,21 +20,8 @@ from core.errors import InvalidRequest, UnknownAlgorithm
 from core.plan import Plan, Request
 from core.probe import Listener, Probe
 
-_ALGORITHMS: dict[str, Algorithm] = {
-    algorithm.name: algorithm
-    for algorithm in (
-        Summit(),
-        Balcan(),
-        BalcanMedian(),
-        BalcanSparse(),
-        Gupta(),
-        Jones(),
-        JonesEuclidean(),
-        Chaturvedi(),
-        Sulq(),
-        Grid(),
-    )
-}
+_KINDS = (Summit, Balcan, BalcanMedian, BalcanSparse, Gupta, Jones, JonesEuclidean, Chaturvedi, Sulq, Grid)
+_ALGORITHMS: dict[str, Algorithm] = {kind.name: kind() for kind in _KINDS}
 
 
 def names() -> tuple[str, ...]:

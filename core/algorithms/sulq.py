@@ -5,7 +5,7 @@ from typing import Any
 
 from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
-from core.blocks.lloyd import LloydRounds
+from core.blocks.rounds import LloydRounds
 from core.data import UNITS, Domain
 from core.plan import KEPT_BYTES, Plan, Request, Work
 from core.postprocessing.bounds import spread_centres
@@ -17,9 +17,6 @@ class Sulq(Algorithm):
 
     name = "sulq"
     summary = "Lloyd's rounds with noisy averages, from public starting points"
-    objectives = ("means",)
-    guarantee = "either"
-    domains = ("dense", "sparse")
     options = (
         Option("rounds", int, 8, "how many rounds of noisy averages", least=1, most=100),
         Option(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.algorithms import summit_tuning as tuning
-from core.algorithms.base import Algorithm, Option
+from core.algorithms.base import Algorithm
 from core.algorithms.summit_scene import Scene, SceneSteps
 from core.algorithms.summit_tuning import Schedule, schedule_for
 from core.arrays import Floats
@@ -20,18 +20,19 @@ from core.blocks.base import Block, Clusters
 from core.blocks.noise import widest_unit
 from core.blocks.rounds import ClippedRounds, Refinement, Round
 from core.data import UNITS, Domain
-from core.kernels.clipping import WEIGHT_ONE
-from core.mechanisms import additive_noise, vector_noise
+from core.kernels.clipping import WEIGHT_ONE, into_ball
+from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import KEPT_BYTES, Plan, Request, Step, Work
-from core.postprocessing.bounds import clip_into, into_ball
+from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
 from core.postprocessing.subspace import Subspace
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import ClusterCounts, GroupResidualSums
+from core.statistics.counts import ClusterCounts
+from core.statistics.sums import GroupResidualSums
 from core.views import Assigned, Encoded
 
 _PURPOSES = (
@@ -43,8 +44,9 @@ _PURPOSES = (
 
 @dataclass(frozen=True)
 class Blocks:
-    """The stages of the house algorithm, in order."""
+    """The stages of the house algorithm, in order; a run holds released values only."""
 
+    k: int
     scene: SceneSteps
     tree: AdaptiveTree
     explore: ClippedRounds
@@ -55,30 +57,88 @@ class Blocks:
     @classmethod
     def of(cls, plan: Plan) -> Blocks:
         shares, schedule = plan.shares(), Schedule.from_json(plan.parameters)
+        share, times = schedule.explore_share, schedule.explore_rounds
+        explore = ClippedRounds(shares, share, tuning.EXPLORE_SUMS, times, "explore-", _PURPOSES)
         rounds = tuple(
-            ClippedRounds(
-                shares,
-                schedule.refine_shares[number - 1],
-                tuning.REFINE_SUMS,
-                prefix=f"refine-{number}-",
-                purposes=_PURPOSES,
-            )
-            for number in schedule.refine_numbers
+            ClippedRounds(shares, share, tuning.REFINE_SUMS, 1, f"refine-{number}-", _PURPOSES)
+            for number, share in enumerate(schedule.refine_shares, start=1)
         )
+        if schedule.sketch:  # the first round recovers centres in all columns instead
+            recover, rounds = SketchRecovery(shares, schedule.refine_shares[0]), rounds[1:]
+        else:
+            recover = None
         return cls(
-            scene=SceneSteps(plan.domain, shares, schedule),
-            tree=AdaptiveTree(shares, schedule.tree_share, schedule.tree_levels),
-            explore=ClippedRounds(
-                shares,
-                schedule.explore_share,
-                tuning.EXPLORE_SUMS,
-                schedule.explore_rounds,
-                "explore-",
-                _PURPOSES,
-            ),
-            recover=SketchRecovery(shares, schedule.refine_shares[0]) if schedule.sketch else None,
-            refine=Refinement(plan.domain, rounds, medians=plan.objective == "medians"),
+            plan.k,
+            SceneSteps(plan.domain, shares, schedule),
+            AdaptiveTree(shares, schedule.tree_share, schedule.tree_levels),
+            explore,
+            recover,
+            Refinement(plan.domain, rounds, medians=plan.objective == "medians"),
         )
+
+    def run(self, probe: Probe) -> Clusters:
+        scene = self.scene.run(probe)
+        coreset = self._coreset(probe, scene)
+        found = self._refined(probe, scene, self._explored(probe, scene, coreset))
+        assert found.radii is not None
+        details = {
+            "axes": int(scene.subspace.axes.shape[1]),
+            # In units of the widest column: multiplied by the forecast, the noise in each centre.
+            "clipping_radii": (found.radii * widest_unit(probe.plan.domain)).tolist(),
+        }
+        return replace(found, details=details)
+
+    def _coreset(self, probe: Probe, scene: Scene) -> Coreset:
+        schedule = self.scene.schedule
+        axes = min(schedule.tree_axes, scene.view.width)
+        reach = tuning.BOX_DEVIATIONS * scene.deviations[:axes]
+        codes = halvings(scene.view, np.clip(reach, 1.0, UNITS), schedule.tree_depth)
+        noise = self.tree.deviation(probe.plan, "tree")
+        first = tuning.first_bits(scene.size, noise, schedule.tree_depth)
+        bits = level_bits(first, tuning.LATER_BITS, schedule.tree_depth, schedule.tree_levels)
+        leaves = self.tree.run(probe, codes, bits, scene.size, tuning.KEEP)
+        points = np.zeros((len(leaves.points), scene.view.width))
+        points[:, :axes] = leaves.points
+        return Coreset(points, leaves.weights)
+
+    def _explored(self, probe: Probe, scene: Scene, coreset: Coreset) -> Floats:
+        """k centres in the subspace: rounds on more seeds than asked for, then a merge."""
+        k, draw, explore = self.k, probe.draw("seeding"), self.explore
+        noise = explore.deviation(probe.plan, "sizes")
+        seeds = tuning.affordable_seeds(scene.size, noise, k, self.scene.schedule.explore_centres)
+        coreset = padded(coreset, seeds + 2, scene.deviations, draw)
+        centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
+        edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
+        weights = np.ones(len(centres))
+        groups = _groups(scene.view.width)
+        for number in range(explore.rounds):
+            outcome = explore.run(probe, scene.view, centres, edges, scene.view.width)
+            moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
+            centres = into_ball(outcome.centres + moves)
+            weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
+            if number + 1 < explore.rounds:
+                centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
+        return merged(centres, weights, k, draw)
+
+    def _refined(self, probe: Probe, scene: Scene, seeds: Floats) -> Clusters:
+        """Centres in all columns."""
+        seeds, medians = exactly(seeds, self.k), self.refine.medians
+        if self.recover is not None:
+            shrinkage = _Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
+            centres = self.recover.run(probe, scene, seeds, shrinkage)
+        else:
+            shrinkage = _Shrinkage.by_axes(scene.subspace)
+            centres = scene.centre + (seeds / scene.zoom) @ scene.subspace.axes.T
+
+        def rule(outcome: Round) -> Floats:
+            longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
+            return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
+
+        # Two records in the ball of the data are at most its diameter apart; the last bin takes the rest.
+        edges = geometric_edges(min(2 * scene.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
+        domain = probe.plan.domain
+        free = min(domain.dimension, 2 * scene.view.width)
+        return replace(self.refine, rule=rule).run(probe, clip_into(domain, centres), edges, free)
 
 
 class Summit(Algorithm):
@@ -87,9 +147,6 @@ class Summit(Algorithm):
     name = "summit"
     summary = "subspace, adaptive tree and clipped rounds: nearly as good as without privacy"
     objectives = ("means", "medians")
-    guarantee = "either"
-    domains = ("dense", "sparse")
-    options: tuple[Option, ...] = ()
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
         return schedule_for(domain, request).to_json()
@@ -114,9 +171,8 @@ class Summit(Algorithm):
         size, width = float(plan.domain.size), float(plan.domain.dimension)
         seen = float(schedule.sketch or width)  # columns in which second moments are taken
         axes = min(seen, tuning.MOST_AXES)
-        operations = (
-            size * width * (4.0 + seen * bool(schedule.sketch) + axes + schedule.refine_rounds * (k + 4.0))
-        )
+        columns = 4.0 + seen * bool(schedule.sketch) + axes + len(schedule.refine_shares) * (k + 4.0)
+        operations = size * width * columns
         operations += size * axes * schedule.explore_rounds * (schedule.explore_centres + 4.0)
         operations += 20.0 * size * schedule.tree_levels
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
@@ -127,81 +183,7 @@ class Summit(Algorithm):
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
-        return _Run(plan, probe).clusters()
-
-
-class _Run:
-    """One run of a plan; holds released values only."""
-
-    def __init__(self, plan: Plan, probe: Probe) -> None:
-        self._plan = plan
-        self._probe = probe
-        self._blocks = Blocks.of(plan)
-        self._schedule = Schedule.from_json(plan.parameters)
-        self._domain = plan.domain
-
-    def clusters(self) -> Clusters:
-        scene = self._blocks.scene.run(self._probe)
-        found = self._refine(scene, self._explore(scene, self._coreset(scene)))
-        assert found.radii is not None
-        details = {
-            "axes": int(scene.subspace.axes.shape[1]),
-            # In units of the widest column: multiplied by the forecast, the noise in each centre.
-            "clipping_radii": (found.radii * widest_unit(self._domain)).tolist(),
-        }
-        return replace(found, details=details)
-
-    def _coreset(self, scene: Scene) -> Coreset:
-        schedule, tree = self._schedule, self._blocks.tree
-        axes = min(schedule.tree_axes, scene.view.width)
-        reach = tuning.BOX_DEVIATIONS * scene.deviations[:axes]
-        cuts = halvings(np.clip(reach, 1.0, UNITS), schedule.tree_depth)
-        noise = tree.deviation(self._plan, "tree")
-        first = tuning.first_bits(scene.size, noise, schedule.tree_depth)
-        bits = level_bits(first, tuning.LATER_BITS, schedule.tree_depth, schedule.tree_levels)
-        leaves = tree.run(self._probe, scene.view, cuts, bits, scene.size, tuning.KEEP)
-        points = np.zeros((len(leaves.points), scene.view.width))
-        points[:, :axes] = leaves.points
-        return Coreset(points, leaves.weights)
-
-    def _explore(self, scene: Scene, coreset: Coreset) -> Floats:
-        """k centres in the subspace: rounds on more seeds than asked for, then a merge."""
-        k, draw, explore = self._plan.k, self._probe.draw("seeding"), self._blocks.explore
-        noise = explore.deviation(self._plan, "sizes")
-        seeds = tuning.affordable_seeds(scene.size, noise, k, self._schedule.explore_centres)
-        coreset = padded(coreset, seeds + 2, scene.deviations, draw)
-        centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
-        edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
-        weights = np.ones(len(centres))
-        groups = _groups(scene.view.width)
-        for number in range(explore.rounds):
-            outcome = explore.run(self._probe, scene.view, centres, edges, scene.view.width)
-            moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
-            centres = into_ball(outcome.centres + moves)
-            weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
-            if number + 1 < explore.rounds:
-                centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
-        return merged(centres, weights, k, draw)
-
-    def _refine(self, scene: Scene, seeds: Floats) -> Clusters:
-        """Centres in all columns."""
-        seeds, medians = exactly(seeds, self._plan.k), self._blocks.refine.medians
-        if self._blocks.recover is not None:
-            shrinkage = _Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
-            centres = self._blocks.recover.run(self._probe, scene, seeds, shrinkage)
-        else:
-            shrinkage = _Shrinkage.by_axes(scene.subspace)
-            centres = scene.centre + (seeds / scene.zoom) @ scene.subspace.axes.T
-
-        def rule(outcome: Round) -> Floats:
-            longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
-            return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
-
-        # Two records in the ball of the data are at most its diameter apart; the last bin takes the rest.
-        edges = geometric_edges(min(2 * scene.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
-        free = min(self._domain.dimension, 2 * scene.view.width)
-        refine = replace(self._blocks.refine, rule=rule)
-        return refine.run(self._probe, clip_into(self._domain, centres), edges, free)
+        return Blocks.of(plan).run(probe)
 
 
 @dataclass(frozen=True)

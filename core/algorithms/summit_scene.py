@@ -1,7 +1,5 @@
 """The first measurements of the house algorithm: where, how far and in which directions records lie."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -13,14 +11,15 @@ from core.arrays import Floats, Integers
 from core.blocks.base import Block
 from core.data import UNITS, Domain
 from core.kernels.clipping import WEIGHT_ONE
-from core.mechanisms import additive_noise, vector_noise
+from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.spread import geometric_edges, trimmed_shares
 from core.postprocessing.subspace import Subspace, principal_axes
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import Count, NormHistogram, SecondMoments, Sums
+from core.statistics.counts import Count, NormHistogram
+from core.statistics.sums import SecondMoments, Sums
 from core.views import Assigned, Encoded, Projected, RowView
 
 
@@ -40,6 +39,22 @@ class Scene:
     def deviations(self) -> Floats:
         """Standard deviations along the axes of the projected view, in its units."""
         return np.sqrt(np.maximum(self.subspace.variances, 0.0)) * self.zoom
+
+
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """The distances of all records to the centre: shares of bins, of which bin b ends at edges[b]."""
+
+    edges: Integers
+    shares: Floats
+
+    def quantile(self, level: float) -> int:
+        return int(self.edges[np.argmax(self.shares.cumsum() >= level)])
+
+    def energy(self, limit: int) -> float:
+        """The mean squared distance of records clipped to this limit."""
+        middles = np.concatenate([[self.edges[0] / 2], (self.edges[1:] + self.edges[:-1]) / 2])
+        return max(float(self.shares @ np.minimum(middles, limit) ** 2), 1e-9)
 
 
 @dataclass(frozen=True)
@@ -74,8 +89,8 @@ class SceneSteps(Block):
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
         shares = trimmed_shares(histogram, self.count_noise(probe.plan, "radius"))
         spread = _Spread(edges, shares)
-        tight, radius = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
-        subspace = self._subspace(probe, rows, centre, size, spread, radius, tight)
+        radius = spread.quantile(tuning.DATA_LEVEL)
+        subspace = self._subspace(probe, rows, centre, size, spread)
         zoom = UNITS / radius
         matrix = np.rint(subspace.axes * (WEIGHT_ONE * zoom)).astype(np.int64)
         return Scene(centre, size, radius, subspace, Projected(rows, matrix, UNITS, centre), zoom)
@@ -89,16 +104,10 @@ class SceneSteps(Block):
         return rounded
 
     def _subspace(
-        self,
-        probe: Probe,
-        rows: RowView,
-        centre: Integers,
-        size: float,
-        spread: _Spread,
-        radius: int,
-        tight: int,
+        self, probe: Probe, rows: RowView, centre: Integers, size: float, spread: _Spread
     ) -> Subspace:
         """Axes in all columns, orthonormal or (through a sketch) nearly so."""
+        tight, radius = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
         sketch = self._sketch(probe, rows.width)
         if not self.schedule.moments:
             axes = np.eye(rows.width) if sketch is None else sketch
@@ -128,19 +137,3 @@ class SceneSteps(Block):
             return None
         drawn = probe.draw("sketch").normal(size=(width, columns))
         return drawn / math.sqrt(columns)
-
-
-@dataclass(frozen=True, eq=False)
-class _Spread:
-    """The distances of all records to the centre: shares of bins, of which bin b ends at edges[b]."""
-
-    edges: Integers
-    shares: Floats
-
-    def quantile(self, level: float) -> int:
-        return int(self.edges[np.argmax(self.shares.cumsum() >= level)])
-
-    def energy(self, limit: int) -> float:
-        """The mean squared distance of records clipped to this limit."""
-        middles = np.concatenate([[self.edges[0] / 2], (self.edges[1:] + self.edges[:-1]) / 2])
-        return max(float(self.shares @ np.minimum(middles, limit) ** 2), 1e-9)

@@ -1,29 +1,23 @@
-"""The tuned numbers of the house algorithm, and the shares, rounds and levels derived from them.
-
-Everything here is a function of public numbers. Constants were chosen on public and synthetic data.
-`summit_tuning.md` says why none of them can cost privacy.
-"""
-
-from __future__ import annotations
+"""Tuned constants of the house algorithm, and the public schedule derived from them (`summit_tuning.md`)."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from core.blocks.adaptive_tree import level_bits
 from core.data import Domain
 from core.errors import EpsilonTooSmall
-from core.mechanisms import additive_noise
+from core.mechanisms.noise import additive_noise
 from core.plan import Request
-from core.privacy import Shares
+from core.privacy.shares import Shares
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
 #: Centre and radius only set the scene: their errors enter everything else in second order.
 CENTRE = 0.03
 #: The radius gets what brings the noise of a bin down to `RADIUS_SIGNAL * N`, within these limits.
 LEAST_RADIUS, MOST_RADIUS, RADIUS_SIGNAL = 0.02, 0.06, 0.01
-#: What the centre spends on its sum; the rest goes to the count.
+#: Share of the centre that goes to its sum; the rest goes to the count.
 CENTRE_SUM = 0.9
 #: The others divide what is left in these proportions.
 TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
@@ -62,7 +56,7 @@ FIRST_COLUMNS = 16
 # --- tree ---------------------------------------------------------------------------------------------------
 TREE_AXES = 8
 HALVINGS_PER_AXIS = 2.5
-#: Where one level alone can count finer cells than that, the tree goes as deep as that, up to this.
+#: Limit on a deeper tree, where one level alone can count finer cells than that.
 MOST_DEPTH = 11
 #: The box of the tree, in standard deviations along each axis.
 BOX_DEVIATIONS = 2.5
@@ -80,7 +74,7 @@ MOST_FIRST_BITS = 14
 PLENTY = 30.0
 #: Seeds per centre asked for, or this many in all where that is more: more to merge from.
 OVERSEED, ENOUGH_SEEDS = 2.0, 64
-#: How many standard deviations of its size a seed must be able to hold; those beyond `OVERSEED` rather more.
+#: Standard deviations of its size that a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
 #: Moves are shrunk in groups of this many principal axes, and beside those in this many groups of columns.
@@ -107,20 +101,11 @@ class Schedule:
     explore_rounds: int
     explore_centres: int
 
-    @property
-    def refine_rounds(self) -> int:
-        return len(self.refine_shares)
-
-    @property
-    def refine_numbers(self) -> range:
-        """The rounds that refine centres in all columns; after a sketch the first recovers them instead."""
-        return range(2 if self.sketch else 1, self.refine_rounds + 1)
-
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "refine_shares": list(self.refine_shares)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Schedule:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(**{**data, "refine_shares": tuple(data["refine_shares"])})
 
 
@@ -135,7 +120,8 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     moments = width > 1 and (not pure or seen**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE)
     if not moments and width > RANDOM_AXES:
         sketch = RANDOM_AXES
-    subspace = _subspace_weight(seen, size * strength) if moments else 0.0
+    wanted = 2 * seen / (SUBSPACE_SIGNAL * (size * strength)) ** 2
+    subspace = min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE) if moments else 0.0
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
     whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - radius)
     plenty = size * strength / k >= PLENTY
@@ -159,12 +145,6 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         explore_rounds=explore_rounds,
         explore_centres=max(round(OVERSEED * k), ENOUGH_SEEDS),
     )
-
-
-def _subspace_weight(width: int, power: float) -> float:
-    """The weight of second moments beside the other parts; `power` is N * mu."""
-    wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
-    return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
 
 
 def _require_enough(size: int, shares: Shares) -> None:

@@ -1,9 +1,4 @@
-"""An adaptive partition tree of noisy counts, whose leaves are a private coreset.
-
-A box is halved along a fixed sequence of axes. Each level counts the descendants of the cells that are
-still active, and keeps those that stand above the noise; the others become a leaf. Which cells are counted
-follows from released counts alone.
-"""
+"""An adaptive partition tree of noisy counts, whose leaves are a private coreset."""
 
 import math
 from collections.abc import Sequence
@@ -12,39 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Floats, Integers
+from core.arrays import Floats
 from core.blocks.base import Block
-from core.mechanisms import additive_noise
+from core.mechanisms.noise import additive_noise
 from core.plan import Step
 from core.postprocessing.seeds import Coreset
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import PrefixCounts
+from core.statistics.counts import PrefixCounts
 from core.views import PathCodes, RowView
 
 #: Cells of one level; a tree that would need more stops growing.
 MOST_CELLS = 1 << 17
 
 
-@dataclass(frozen=True, eq=False)
-class Halvings:
-    """A box about the origin and the axes along which it is halved, one after the other."""
-
-    low: Integers
-    widths: Integers
-    axes: tuple[int, ...]
-
-    def centres(self, prefixes: Integers, depth: int) -> Floats:
-        """Middles of the cells that these prefixes of `depth` bits name."""
-        low = np.tile(self.low.astype(np.float64), (len(prefixes), 1))
-        width = self.widths.astype(np.float64).copy()
-        for place, axis in enumerate(self.axes[:depth]):
-            width[axis] /= 2
-            low[:, axis] += width[axis] * ((prefixes >> (depth - 1 - place)) & 1)
-        return low + width / 2
-
-
-def halvings(half_widths: Floats, depth: int) -> Halvings:
+def halvings(view: RowView, half_widths: Floats, depth: int) -> PathCodes:
     """`depth` halvings, always of the widest side, of a box that reaches at least `half_widths`."""
     widths = np.maximum(2.0 * half_widths, 1.0)
     left = widths.copy()
@@ -56,7 +33,7 @@ def halvings(half_widths: Floats, depth: int) -> Halvings:
     cells = np.array([1 << axes.count(axis) for axis in range(len(widths))], dtype=np.int64)
     # Whole cells of whole units: what PathCodes needs to cut at integers.
     whole = np.ceil(widths / cells).astype(np.int64) * cells
-    return Halvings(-(whole // 2), whole, tuple(axes))
+    return PathCodes(view, -(whole // 2), whole, tuple(axes))
 
 
 def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:
@@ -71,7 +48,7 @@ def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> lis
 
 @dataclass(frozen=True)
 class AdaptiveTree(Block):
-    """Counts of the descendants of active cells, level by level."""
+    """Counts of the descendants of active cells, level by level; released counts decide which stay active."""
 
     shares: Shares
     fraction: float
@@ -82,13 +59,7 @@ class AdaptiveTree(Block):
         return (self.step("tree", noise, PrefixCounts, self.levels, "where records crowd"),)
 
     def run(
-        self,
-        probe: Probe,
-        view: RowView,
-        cuts: Halvings,
-        bits: Sequence[int],
-        total: float,
-        threshold: float,
+        self, probe: Probe, codes: PathCodes, bits: Sequence[int], total: float, threshold: float
     ) -> Coreset:
         """Leaves and their counts; at most as many measurements as there are levels in `bits`.
 
@@ -96,11 +67,9 @@ class AdaptiveTree(Block):
         children are made consistent: each corrects the other by its variance.
         """
         noise = self.deviation(probe.plan, "tree")
-        codes = PathCodes(view, cuts.low, cuts.widths, cuts.axes)
         active = np.zeros(1, dtype=np.int64)
         counts, variances = np.array([total]), np.array([math.inf])
-        points: list[Floats] = []
-        weights: list[Floats] = []
+        leaves: list[Coreset] = []
         depth = 0
         for more in bits:
             fan = 1 << more
@@ -108,21 +77,19 @@ class AdaptiveTree(Block):
                 break
             depth += more
             children = (active[:, None] * fan + np.arange(fan)).reshape(-1)
-            asked = PrefixCounts(codes, len(cuts.axes) - depth, children)
+            asked = PrefixCounts(codes, len(codes.axes) - depth, children)
             measured = self.measure(probe, "tree", asked).astype(np.float64).reshape(-1, fan)
             totals, measured, variance = _consistent(counts, variances, measured, noise**2)
             kept = measured > threshold * np.sqrt(variance)[:, None]
-            middles = cuts.centres(children, depth).reshape(len(active), fan, -1)
-            parents = cuts.centres(active, depth - more)
-            rest = _left_over(measured, kept, totals, middles, parents, noise * math.sqrt(fan))
-            points.append(rest.points)
-            weights.append(rest.weights)
+            middles = codes.middles(children, depth).reshape(len(active), fan, -1)
+            parents = codes.middles(active, depth - more)
+            leaves.append(_left_over(measured, kept, totals, middles, parents, noise * math.sqrt(fan)))
             flat = kept.reshape(-1)
             active, counts = children[flat], measured.reshape(-1)[flat]
             variances = np.repeat(variance, fan)[flat]
-        points.append(cuts.centres(active, depth))
-        weights.append(counts)
-        return Coreset(np.concatenate(points), np.maximum(np.concatenate(weights), 0.0))
+        leaves.append(Coreset(codes.middles(active, depth), counts))
+        weights = np.concatenate([leaf.weights for leaf in leaves])
+        return Coreset(np.concatenate([leaf.points for leaf in leaves]), np.maximum(weights, 0.0))
 
 
 def _consistent(

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.arrays import Floats, Integers
-from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise, Mechanism
+from core.mechanisms.base import Mechanism
+from core.mechanisms.noise import AdditiveNoise, LaplaceNoise
 from core.plan import Plan, Step
 from core.postprocessing.spread import CountNoise
 from core.probe import Probe
@@ -25,8 +26,7 @@ class Clusters:
 class Block:
     """A stage of an algorithm: `steps` declares what it measures, `run` (of each block) measures it.
 
-    A block is built from the public numbers of a plan, for planning and for running alike. Step names exist
-    in the block alone; `prefix` tells two blocks of one kind apart.
+    It is built from the public numbers of a plan; `prefix` tells the steps of two blocks of one kind apart.
     """
 
     prefix: str = ""
@@ -54,7 +54,7 @@ class Block:
     def deviation(self, plan: Plan, name: str, width: int = 1) -> float:
         """Standard deviation of the noise in an entry of scale one, in rows of this width."""
         mechanism = plan.step(self.prefix + name).mechanism
-        if not isinstance(mechanism, (GaussianNoise, LaplaceNoise, L2Noise)):
+        if not isinstance(mechanism, AdditiveNoise):
             raise ValueError(f"step {name!r} adds no noise: it chooses")
         return mechanism.deviation(width)
 

@@ -10,17 +10,20 @@ from core.arrays import Integers
 from core.blocks.base import Block
 from core.data import UNITS
 from core.kernels.clipping import WEIGHT_ONE
-from core.mechanisms import additive_noise, threshold
+from core.mechanisms.noise import additive_noise
+from core.mechanisms.threshold import threshold
 from core.plan import Step
 from core.postprocessing.bounds import inside_ball
-from core.privacy import Gaussian, Pure, Shares
+from core.privacy.losses import Gaussian, Pure
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import BucketCounts, BucketSums, CubeCounts, bucket_means
+from core.statistics.counts import BucketCounts, CubeCounts
+from core.statistics.sums import BucketSums, bucket_means
 from core.views import Buckets, Cubes, Projected, RowView
 
-#: How many empty children of a cube turn active on average: few enough for trees to stay small.
+#: Empty children of a cube that turn active on average: few enough for trees to stay small.
 _FALSE_CHILDREN = 0.05
-#: How many buckets without records pass for full ones, in all tables together, on average.
+#: Buckets without records that pass for full ones, in all tables together, on average.
 _FALSE_BUCKETS = 1.0
 #: The part of the budget that finds full buckets; the rest averages them.
 _FINDING = 0.5
@@ -50,17 +53,15 @@ class TreeCandidates(Block):
     def steps(self) -> tuple[Step, ...]:
         levels = self.trials * self.trees * self.depth
         loss = self.shares.noise(self.fraction, levels)
-        limit = self.limit if self.limit is not None else active_limit(loss, self.dimension)
+        log_tail = math.log(_FALSE_CHILDREN) - self.dimension * math.log(2)
+        limit = self.limit if self.limit is not None else _quiet_limit(loss, log_tail)
         return (self.step(self.name, threshold(loss, limit), CubeCounts, levels, self.purpose),)
 
     def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
         return np.concatenate([self._tree(probe, rows, draw) for _ in range(self.trees)])
 
     def _tree(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
-        """The centres of all active cubes of one tree under a random shift.
-
-        A level with more than `most` cubes is thinned at random, without looking at data.
-        """
+        """The centres of all active cubes of one tree; large levels are thinned without looking at data."""
         width = rows.width
         shift = np.trunc(draw.uniform(-UNITS, UNITS, size=width)).astype(np.int64)
         cubes = Cubes(rows, shift)
@@ -81,9 +82,8 @@ class TreeCandidates(Block):
         return np.concatenate(found)
 
 
-def active_limit(loss: Gaussian | Pure, dimension: int) -> int:
-    """The count that noise alone exceeds in `_FALSE_CHILDREN` of the 2^p children of a cube on average."""
-    log_tail = math.log(_FALSE_CHILDREN) - dimension * math.log(2)
+def _quiet_limit(loss: Gaussian | Pure, log_tail: float) -> int:
+    """The count that noise alone exceeds with this (logarithm of a) probability."""
     if isinstance(loss, Gaussian):
         return math.ceil(-float(ndtri(math.exp(log_tail))) / loss.mu)
     return math.ceil(-(log_tail + math.log(2)) / loss.epsilon)
@@ -108,10 +108,8 @@ class HashedCandidates(Block):
         tables, finest = len(self.widths), min(self.widths)
         find = self.shares.noise(self.fraction * _FINDING, tables)
         average = additive_noise(self.shares.noise(self.fraction * (1 - _FINDING), tables))
-        assert isinstance(find, Gaussian)  # pure noise would hide every bucket of so large a family
         log_buckets = self.dimension * math.log(2 * -(-(UNITS + finest) // finest) + 1)
-        tail = math.exp(math.log(_FALSE_BUCKETS / tables) - log_buckets)
-        limit = math.ceil(-float(ndtri(tail)) / find.mu)
+        limit = _quiet_limit(find, math.log(_FALSE_BUCKETS / tables) - log_buckets)
         return (
             self.step("buckets", threshold(find, limit), BucketCounts, tables, "buckets with many records"),
             self.step("bucket-means", average, BucketSums, tables, "the mean of each of them"),
@@ -138,10 +136,7 @@ def _thinned(listed: Integers, most: int, draw: np.random.Generator) -> Integers
 
 
 def candidate_points(centres: Integers, least: int, most: int, draw: np.random.Generator) -> Integers:
-    """The centres clipped into the ball, between `least` and `most` of them.
-
-    Too many are thinned at random; what is missing is filled with random points of the ball.
-    """
+    """The centres clipped into the ball, thinned or filled at random to `least` to `most` of them."""
     points = np.unique(inside_ball(centres), axis=0)
     points = points[_thinned(np.arange(len(points)), most, draw)]
     missing = max(0, least - len(points))

@@ -6,12 +6,12 @@ import numpy as np
 
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
-from core.mechanisms import Choice
+from core.mechanisms.choice import Choice
 from core.plan import Step
 from core.postprocessing.kmeans import weighted_kmeans
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import SetLosses, SwapLosses
+from core.statistics.scores import SetLosses, SwapLosses
 from core.views import Distances
 
 
@@ -23,7 +23,7 @@ class LocalSearch(Block):
     fraction: float
     swaps: int
     trials: int = 1
-    #: What is swapped, in words.
+    #: Word for a candidate, in purposes.
     noun: str = "centre"
 
     def steps(self) -> tuple[Step, ...]:
@@ -34,10 +34,7 @@ class LocalSearch(Block):
         return (*swaps, self.step("pick", choice, SetLosses, self.trials, pick))
 
     def run(self, probe: Probe, source: Distances, start: Integers) -> Integers:
-        """The numbers of the chosen candidates after all swaps and one pick among the sets visited.
-
-        The start takes part in the final pick, and a swap may leave everything as it is.
-        """
+        """The candidates that are picked among the start, which takes part, and the set after each swap."""
         visited = [start]
         for _ in range(self.swaps):
             choice = int(self.measure(probe, "swap", SwapLosses(source, visited[-1]))[0])

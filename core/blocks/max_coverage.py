@@ -9,13 +9,15 @@ import numpy as np
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
 from core.blocks.projection import random_projection
-from core.coverage import CoverageLoop, Family
+from core.coverage.families import Family
+from core.coverage.loop import CoverageLoop
 from core.data import Dense
-from core.mechanisms import CoverageChoice, LaplaceNoise
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.noise import LaplaceNoise
 from core.plan import Step
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import Statistic
+from core.statistics.base import Statistic
 from core.views import Encoded, RowView
 
 #: Picks at one radius at most.
@@ -33,14 +35,13 @@ def growing_radii(largest: float, span: float, growth: float) -> tuple[int, ...]
 class MaxCoverage(Block):
     """A coverage loop over a family of sets, then counts of the records near its picks.
 
-    `accounting` says how the loop is accounted for: "pure" spends `loop_share` of epsilon, the others half
-    of delta as well. Counts are pure and spend `count_share` of epsilon.
+    `split` is the shares of epsilon that loop and counts spend. `accounting` says how the loop is accounted
+    for: all but "pure" spend half of delta as well. Counts are pure.
     """
 
     shares: Shares
+    split: tuple[float, float]
     accounting: str
-    loop_share: float
-    count_share: float
     #: Rounds at each level, and levels.
     rounds: int
     levels: int
@@ -55,22 +56,21 @@ class MaxCoverage(Block):
     @property
     def loop(self) -> CoverageChoice:
         if self.accounting == "pure":
-            return CoverageChoice(self.shares.pure(self.loop_share).epsilon)
-        loss = self.shares.approximate(self.loop_share, 0.5)
+            return CoverageChoice(self.shares.pure(self.split[0]).epsilon)
+        loss = self.shares.approximate(self.split[0], 0.5)
         return CoverageChoice(loss.epsilon, loss.delta, self.accounting)
 
     @property
     def rest(self) -> Shares:
         """The part of the budget that loop and counts leave."""
-        used = self.loop_share + self.count_share
-        return self.shares.portion(1 - used, 1.0 if self.accounting == "pure" else 0.5)
+        return self.shares.portion(1 - sum(self.split), 1.0 if self.accounting == "pure" else 0.5)
 
     def facts(self) -> dict[str, Any]:
         """The loop in numbers, for the parameters of a plan."""
         return {"weight_per_record": self.loop.eta, "kept": self.loop.keep / 2**64}
 
     def steps(self) -> tuple[Step, ...]:
-        counts = LaplaceNoise(self.shares.pure(self.count_share).epsilon)
+        counts = LaplaceNoise(self.shares.pure(self.split[1]).epsilon)
         return (
             self.step("cover", self.loop, CoverageLoop, self.picks, self.purposes[0]),
             self.step("counts", counts, self.counts, 1, self.purposes[1]),
@@ -90,8 +90,7 @@ class MaxCoverage(Block):
 def above_noise(counts: Integers, scale: float) -> Floats:
     """Counts with Laplace noise of this scale as weights: zero where noise alone would explain them.
 
-    Of m counts without records, half a one exceeds log(m) times the scale on average. Many small weights at
-    random places would draw centres away from where records are.
+    Of m counts without records, half a one exceeds log(m) times the scale on average.
     """
     return np.where(counts > math.log(max(len(counts), 2)) * scale, counts, 0).astype(np.float64)
 

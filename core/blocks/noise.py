@@ -9,9 +9,10 @@ import numpy as np
 
 from core.blocks.base import Clusters
 from core.data import UNITS, Domain, Ids, Sparse
-from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms.noise import AdditiveNoise
 from core.plan import Plan, Step
-from core.statistics import ClusterCounts, GroupSums, ResidualSums
+from core.statistics.counts import ClusterCounts
+from core.statistics.sums import GroupSums, ResidualSums
 
 #: The clip of blocks whose rounds release the radii that they clip to.
 RELEASED = "released"
@@ -87,8 +88,7 @@ def _per_radius(steps: Sequence[Step], domain: Domain, size: float) -> float | N
     return noise
 
 
-def _last(steps: Sequence[Step], statistic: str) -> GaussianNoise | LaplaceNoise | L2Noise | None:
+def _last(steps: Sequence[Step], statistic: str) -> AdditiveNoise | None:
     """The noise of the last step that measures this."""
     found = [step.mechanism for step in steps if step.statistic == statistic]
-    noisy = [m for m in found if isinstance(m, (GaussianNoise, LaplaceNoise, L2Noise))]
-    return noisy[-1] if noisy else None
+    return next((m for m in reversed(found) if isinstance(m, AdditiveNoise)), None)

@@ -18,22 +18,14 @@ def dimension_for(size: int) -> int:
     return max(1, math.floor(math.log(size) / 2))
 
 
-def shrinkage(dimension: int) -> float:
-    """Projected units per encoded unit.
-
-    A projection may lengthen rows; radius R becomes R * sqrt(chi2.ppf(0.999, p) / p) with high probability,
-    and that is scaled back to the radius of the domain, where arithmetic is exact.
-    """
-    return math.sqrt(dimension / float(chi2.ppf(_KEPT, dimension)))
-
-
 def random_projection(rows: RowView, dimension: int, draw: np.random.Generator) -> Projected:
     """Rows times a Gaussian matrix over sqrt(dimension), rescaled and clipped to the domain's radius.
 
-    Rows that have no more columns than that stay as they are.
+    A projection may lengthen rows, hardly ever beyond R * sqrt(chi2.ppf(0.999, p) / p), which is scaled back
+    to the radius R, where arithmetic is exact. Rows that have no more columns than that stay as they are.
     """
     if dimension >= rows.width:
         return Projected(rows, np.eye(rows.width, dtype=np.int64) * WEIGHT_ONE, UNITS)
-    scale = shrinkage(dimension) / math.sqrt(dimension)
+    scale = math.sqrt(dimension / float(chi2.ppf(_KEPT, dimension))) / math.sqrt(dimension)
     matrix = np.rint(draw.normal(size=(rows.width, dimension)) * (scale * WEIGHT_ONE)).astype(np.int64)
     return Projected(rows, matrix, UNITS)

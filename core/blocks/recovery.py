@@ -10,22 +10,18 @@ import numpy as np
 
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
-from core.blocks.lloyd import sum_share
+from core.blocks.rounds import sum_share
 from core.data import UNITS, Domain
-from core.mechanisms import (
-    Choice,
-    GaussianNoise,
-    LaplaceNoise,
-    Mechanism,
-    TopChoice,
-    additive_noise,
-    vector_noise,
-)
+from core.mechanisms.base import Mechanism
+from core.mechanisms.choice import Choice, TopChoice
+from core.mechanisms.noise import GaussianNoise, LaplaceNoise, additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into, inside_ball, spread_centres
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import ClusterCounts, EntrySums, GroupSums, NetLosses, PickedSums
+from core.statistics.counts import ClusterCounts
+from core.statistics.scores import NetLosses
+from core.statistics.sums import EntrySums, GroupSums, PickedSums
 from core.views import Assigned, Encoded, TopEntries
 
 CONSTANTS = ("tight", "paper")
@@ -74,14 +70,11 @@ class GroupMeans(Block):
         return LaplaceNoise(self.shares.pure(_COUNT_SHARE).epsilon), GaussianNoise(mu)
 
     def run(self, probe: Probe, assigned: Assigned) -> Clusters:
-        """Means moved into the bounds, and noisy sizes.
-
-        Under the paper's constants a cluster whose noisy size is too small gets a random point, as printed.
-        """
+        """Means moved into the bounds, and noisy sizes."""
         sizes = self.measure(probe, "sizes", ClusterCounts(assigned))
         sums = self.measure(probe, "means", GroupSums(assigned, Encoded.of(self.domain)))
         means = clip_into(self.domain, sums / np.maximum(sizes, 1)[:, None])
-        if self.constants == "paper":
+        if self.constants == "paper":  # as printed: a random point for a cluster that is too small
             scale = self.deviation(probe.plan, "sizes") / math.sqrt(2)
             unsure = sizes < math.log(2 / probe.plan.budget.delta) * scale
             means[unsure] = spread_centres(self.domain, len(sizes), probe.draw("too-small"))[unsure]
@@ -154,9 +147,8 @@ _DIRECTIONS = 16
 class NetMedians(Block):
     """Private choices from a public net of points around each released centre, repeated about the choice.
 
-    Exact sampling from a log-concave density is not available in finite time, and approximate sampling costs
-    a delta. A finite net is chosen from exactly: the centre itself and steps away from it along random
-    directions, drawn without looking at rows, at a few public lengths.
+    Exact sampling from a log-concave density is not available, and approximate sampling costs a delta. A net
+    is chosen from exactly: the centre, and steps of public lengths in directions drawn without rows.
     """
 
     domain: Domain

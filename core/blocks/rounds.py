@@ -1,10 +1,6 @@
-"""Private rounds of Lloyd's algorithm: clip residuals where noise and bias balance, then average.
+"""Private rounds of Lloyd's algorithm, clipped where noise and bias balance or to a fixed radius."""
 
-A round measures a histogram of the distances of each cluster's records, reads a clipping radius off it,
-and measures clipped residual sums and sizes. Everything after the three measurements is arithmetic on
-released values.
-"""
-
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,18 +12,63 @@ from core.blocks.base import Block, Clusters
 from core.blocks.noise import RELEASED
 from core.data import UNITS, Domain
 from core.kernels.clipping import WEIGHT_ONE
-from core.mechanisms import additive_noise, vector_noise
+from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.shrinkage import shorten
 from core.postprocessing.spread import DistanceShape, geometric_edges
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import ClusterCounts, NormHistogram, ResidualSums
+from core.statistics.counts import ClusterCounts, NormHistogram
+from core.statistics.sums import ResidualSums
 from core.views import Assigned, Encoded, RowView
 
 #: k-medians: residuals are clipped at this quantile, which makes the round a smoothed Weiszfeld step.
 _MEDIAN_QUANTILE = 0.15
+
+
+def sum_share(width: int) -> float:
+    """The share of a round that goes to sums, not counts: it minimises the error of their quotient."""
+    root = math.sqrt(width)
+    return root / (1 + root)
+
+
+@dataclass(frozen=True)
+class LloydRounds(Block):
+    """Lloyd iterations with residuals clipped to a fixed radius, as in the classic algorithm."""
+
+    domain: Domain
+    shares: Shares
+    fraction: float
+    rounds: int
+    radius: int = UNITS
+    prefix: str = ""
+
+    @property
+    def clip(self) -> int:
+        return self.radius
+
+    def steps(self) -> tuple[Step, ...]:
+        share = sum_share(self.domain.dimension)
+        sums = vector_noise(self.shares.noise(self.fraction * share, self.rounds))
+        counts = additive_noise(self.shares.noise(self.fraction * (1 - share), self.rounds))
+        return (
+            self.step("counts", counts, ClusterCounts, self.rounds, "size of each cluster"),
+            self.step("sums", sums, ResidualSums, self.rounds, "where the mean of each cluster lies"),
+        )
+
+    def run(self, probe: Probe, centres: Floats) -> Clusters:
+        """Centres after all rounds, with the last noisy sizes."""
+        rows = Encoded.of(self.domain)
+        radii = np.full(len(centres), self.radius, dtype=np.int64)
+        counts = np.zeros(len(centres), dtype=np.int64)
+        for _ in range(self.rounds):
+            assigned = Assigned(rows, np.rint(centres).astype(np.int64))
+            counts = self.measure(probe, "counts", ClusterCounts(assigned))
+            sums = self.measure(probe, "sums", ResidualSums(assigned, radii))
+            moves = sums / WEIGHT_ONE / np.maximum(counts, 1)[:, None]
+            centres = clip_into(self.domain, assigned.centres + moves)
+        return Clusters(centres, np.maximum(counts, 0).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +91,10 @@ class Round:
 
 @dataclass(frozen=True)
 class ClippedRounds(Block):
-    """Private rounds of Lloyd's algorithm, each clipped to radii that it releases.
+    """Rounds that release a histogram of distances, read clipping radii off it, then release sums and sizes.
 
-    Of the fraction that all rounds share, `SPREAD` goes to histograms of distances and `sum_share` of the
-    rest to sums.
+    Of the fraction that all rounds share, `SPREAD` goes to histograms and `sum_share` of the rest to sums.
+    All that follows the three measurements is arithmetic on released values.
     """
 
     #: The share of a round that goes to the histogram of distances, from which it reads clipping radii.
@@ -93,8 +134,7 @@ class ClippedRounds(Block):
     ) -> Round:
         """Measure one round about `centres` (rounded here, before anything is derived from them).
 
-        `free_coordinates` is the number of coordinates that the caller's shrinkage keeps: their noise decides
-        the choice of a radius.
+        `free_coordinates`: how many the caller's shrinkage keeps; their noise decides the choice of a radius.
         """
         plan = probe.plan
         assigned = Assigned(view, np.rint(centres).astype(np.int64))

@@ -1,15 +1,9 @@
-"""The first half of Balcan et al. (2017): project, grow candidates, select k of them by local swaps.
-
-The result is an assignment of records to k released centres in the projection, or the noisy means of
-the best of several such trials. The settings are functions of public numbers.
-"""
-
-from __future__ import annotations
+"""The first half of Balcan et al. (2017): project, grow candidates, select k of them by local swaps."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,12 +14,12 @@ from core.blocks.projection import dimension_for, random_projection
 from core.blocks.recovery import GroupMeans
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded
-from core.mechanisms import Choice
+from core.mechanisms.choice import Choice
 from core.plan import Plan, Step, Work
 from core.postprocessing.bounds import inside_ball
-from core.privacy import Shares
+from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics import SetLosses
+from core.statistics.scores import SetLosses
 from core.views import Assigned, CandidateDistances, Cubes, Encoded
 
 #: Children of a cube are numbered by 62 bits, with room for a million cubes.
@@ -49,11 +43,8 @@ class Settings:
     #: The count a cube's noisy count must exceed; None: what noise alone rarely exceeds.
     limit: int | None
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(**{name: data[name] for name in cls.__dataclass_fields__})
 
     def work(self, domain: Domain, k: int) -> Work:
@@ -67,10 +58,7 @@ class Settings:
 
 
 def settings_for(domain: Domain, k: int, chosen: Mapping[str, Any]) -> Settings:
-    """Settings from the options given, the paper's experiments (the default) or its printed constants.
-
-    Refuses, naming the option, what could not run.
-    """
+    """Settings from options, the paper's experiments or its printed constants; refuses what could not run."""
     logarithm = math.log(domain.size / _PRINTED_FAILURE)
     if chosen["constants"] == "printed":
         derived = {
@@ -91,15 +79,10 @@ def settings_for(domain: Domain, k: int, chosen: Mapping[str, Any]) -> Settings:
             "candidates": max(500, 8 * k),
         }
     whole = {name: chosen[name] if chosen[name] is not None else value for name, value in derived.items()}
-    settings = Settings(
-        dimension=min(whole["dimension"], domain.dimension),
-        trees=whole["trees"],
-        depth=min(whole["depth"], Cubes.DEPTH),
-        candidates=max(whole["candidates"], k),
-        swaps=whole["swaps"],
-        trials=whole["trials"],
-        limit=chosen["threshold"],
-    )
+    whole["dimension"] = min(whole["dimension"], domain.dimension)
+    whole["depth"] = min(whole["depth"], Cubes.DEPTH)
+    whole["candidates"] = max(whole["candidates"], k)
+    settings = Settings(**whole, limit=chosen["threshold"])
     if settings.dimension > LARGEST_DIMENSION:
         raise WorkLimitExceeded(
             f"{settings.dimension} projected dimensions give every cube 2^{settings.dimension} children; "
@@ -124,22 +107,15 @@ class Selection(Block):
     swap_fraction: float
 
     @classmethod
-    def of(cls, plan: Plan, shares: Shares, trees: float, swaps: float) -> Selection:
+    def of(cls, plan: Plan, shares: Shares, trees: float, swaps: float) -> Self:
         settings = Settings.from_json(plan.parameters)
         return cls(plan.domain, plan.k, plan.objective, settings, shares, trees, swaps)
 
     @property
     def candidates(self) -> TreeCandidates:
-        chosen = self.settings
+        s = self.settings
         return TreeCandidates(
-            self.shares,
-            self.tree_fraction,
-            chosen.trees,
-            chosen.depth,
-            chosen.dimension,
-            chosen.candidates,
-            chosen.limit,
-            chosen.trials,
+            self.shares, self.tree_fraction, s.trees, s.depth, s.dimension, s.candidates, s.limit, s.trials
         )
 
     @property

@@ -1,12 +1,8 @@
-"""Publicly indexed sets of records for maximum coverage: balls about listed points or public sites.
-
-A family is a stack of levels, one for each radius. At every level it maps a public index to a set of records,
-by a rule that looks at one record at a time. `SetCounts` holds how many records each set holds.
-"""
+"""Publicly indexed sets of records for maximum coverage: balls about listed points or public sites."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,67 +11,61 @@ from core.arrays import Integers
 from core.data import Chunk
 from core.kernels.sparse_counts import Total
 from core.views import DerivedView, RowView, SiteDistances, View
+from core.views.base import checked_points
 
 
-class SetCounts(Protocol):
+class SetCounts:
     """Number of records in each set of one level; changes as records join or leave."""
-
-    def change(self, parts: Total, sign: int) -> None:
-        """Add (1) or subtract (-1) the parts of some records, as `Family.parts` made them."""
-
-    def listed(self) -> tuple[Integers, Integers]:
-        """Indices and counts; sets that are not listed, and those listed with zero, hold no record."""
-
-
-@runtime_checkable
-class Family(Protocol):
-    """Sets of records at several levels, each set known by a public index below `size(level)`."""
-
-    @property
-    def domain(self) -> str:
-        """Fingerprint of the domain it is for."""
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def levels(self) -> int: ...
-
-    def size(self, level: int) -> int:
-        """Number of sets at this level, whatever the records."""
-
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
-        """Mask of the named records of a chunk that the set holds."""
-
-    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
-        """The contribution of the named records of a chunk to the counts."""
-
-    def set_counts(self, level: int) -> SetCounts:
-        """Counts of no records."""
-
-
-class ListedCounts:
-    """Counts with one number for every set."""
 
     def __init__(self, size: int) -> None:
         self._counts = np.zeros(size, dtype=np.int64)
 
     def change(self, parts: Total, sign: int) -> None:
+        """Add (1) or subtract (-1) the parts of some records, as `Family.parts` made them."""
         assert isinstance(parts, np.ndarray)
         self._counts += sign * parts
 
     def listed(self) -> tuple[Integers, Integers]:
+        """Indices and counts; sets that are not listed, and those listed with zero, hold no record."""
         return np.arange(len(self._counts)), self._counts
 
 
-class _Within(View):
-    """Records within a radius of each of some points; subclasses define the position of a record."""
+class Family(View):
+    """Sets of records at several levels, one for each radius; a set has a public index below `size(level)`.
 
-    points: Integers
+    Which sets hold a record depends on that record, on public numbers and on released ones.
+    """
 
     @property
     def levels(self) -> int:
         raise NotImplementedError
+
+    def size(self, level: int) -> int:
+        """Number of sets at this level, whatever the records."""
+        raise NotImplementedError
+
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
+        """Mask of the named records of a chunk that the set holds."""
+        raise NotImplementedError
+
+    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
+        """The contribution of the named records of a chunk to the counts."""
+        raise NotImplementedError
+
+    def set_counts(self, level: int) -> SetCounts:
+        """Counts of no records."""
+        return SetCounts(self.size(level))
+
+
+class _Within(Family):
+    """Records within a radius of each of some points; subclasses define the position of a record."""
+
+    points: Integers
+    radii: tuple[int, ...]
+
+    @property
+    def levels(self) -> int:
+        return len(self.radii)
 
     def limit(self, level: int) -> int:
         """The largest squared distance that is within the level's radius."""
@@ -87,9 +77,6 @@ class _Within(View):
 
     def size(self, level: int) -> int:
         return len(self.points)
-
-    def set_counts(self, level: int) -> SetCounts:
-        return ListedCounts(len(self.points))
 
     def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
         away = self.positions(chunk, among).astype(np.int64) - self.points[index]
@@ -129,16 +116,9 @@ class Balls(DerivedView, _Within):
     radii: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if self.points.ndim != 2 or self.points.dtype.kind != "i" or len(self.points) == 0:
-            raise ValueError("points are a matrix of integers with at least one row")
-        if self.points.shape[1] != self.base.width:
-            raise ValueError(f"points must be {self.base.width} wide")
-        if np.abs(self.points).max() > 1 << 17 or max(self.radii) > 1 << 18 or min(self.radii) < 0:
-            raise ValueError("points or radii lie outside the range in which distances are exact")
-
-    @property
-    def levels(self) -> int:
-        return len(self.radii)
+        checked_points(self.points, self.base.width, "points")
+        if max(self.radii) > 1 << 18 or min(self.radii) < 0:
+            raise ValueError("radii lie outside the range in which distances are exact")
 
     def limit(self, level: int) -> int:
         return self.radii[level] ** 2
@@ -165,10 +145,6 @@ class SiteBalls(_Within):
     @property
     def points(self) -> Integers:  # type: ignore[override]  # the sites themselves
         return self.sites.sites
-
-    @property
-    def levels(self) -> int:
-        return len(self.radii)
 
     def limit(self, level: int) -> int:
         return self.sites.squared_limit(self.radii[level])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Integers
-from core.coverage.families import SetCounts
+from core.coverage.families import Family, SetCounts
 from core.data import Chunk
 from core.kernels.geometry import cell_numbers, numbered_cells
 from core.kernels.sparse_counts import LARGEST_FAMILY, SparseCounts, Total
@@ -20,7 +20,7 @@ MOST_OFFSETS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class GridBalls(DerivedView):
+class GridBalls(DerivedView, Family):
     """Records near each point of a grid over the whole ball of a view: a huge family, most of it empty.
 
     At level l the grid is spacing[l] * {-M..M}^width with M = ceil(radius / spacing[l]). A record belongs to
@@ -108,17 +108,17 @@ class GridBalls(DerivedView):
         return self.indices(level, near[inside]), spread
 
 
-class _Implicit:
+class _Implicit(SetCounts):
     """Counts that list only grid points whose sets had a record when the level began."""
 
     #: Cells spread to their neighbours at once; bounds the temporaries.
     _BLOCK = 1 << 22
 
     def __init__(self, family: GridBalls, level: int) -> None:
+        super().__init__(0)
         self._family = family
         self._level = level
         self._points = np.zeros(0, dtype=np.int64)
-        self._counts = np.zeros(0, dtype=np.int64)
 
     def change(self, parts: Total, sign: int) -> None:
         assert isinstance(parts, SparseCounts)

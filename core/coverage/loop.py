@@ -1,8 +1,7 @@
 """Maximum coverage as one measurement: fixed rounds, and records that leave once a pick covers them.
 
-An algorithm hands the probe a `CoverageLoop`: a family of sets and how many rounds each level gets.
-Everything the proof needs is kept here and in the probe, out of the algorithm's reach: the picks so far,
-which records are still in play, and the secret coin of every record. The proof is in `loop.md`.
+What the proof (`loop.md`) needs is kept here and in the probe, out of the algorithm's reach: the picks so
+far, which records are still in play, and the secret coin of every record.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
-from core.data.domain import Domain, Ids, Sparse, domain_from_json
+from core.data.domain import Domain, Ids, Sparse, clip_encoded, domain_from_json
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
 from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource
 from core.kernels.rows import UNITS
@@ -22,6 +22,7 @@ __all__ = [
     "Sparse",
     "SparseSource",
     "choose_sites",
+    "clip_encoded",
     "domain_from_json",
     "read_sites",
 ]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -34,12 +34,19 @@ def numbers(value: Any, dimension: int | None, name: str) -> tuple[float, ...]:
     return tuple(array.tolist())
 
 
+def positive(value: Any, name: str) -> float:
+    (number,) = numbers([value], 1, name)
+    if not number > 0:
+        raise InvalidDomain(f"{name} must be greater than zero", parameter=name)
+    return number
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
     """Facts that every kind of domain has."""
 
     kind: ClassVar[str]
-    size: int
+    size: int  # order of magnitude of the number of records
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
@@ -53,7 +60,7 @@ class PublicFacts:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "size": self.size, "rows_per_person": self.rows_per_person}
+        return {"kind": self.kind, **asdict(self)}
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -1,20 +1,18 @@
 """Rows of numbers inside a public box or ball."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.base import LARGEST_DIMENSION, PublicFacts, numbers, whole
+from core.data.base import LARGEST_DIMENSION, PublicFacts, numbers, positive, whole
 from core.errors import InvalidData, InvalidDomain
-from core.kernels.clipping import WEIGHT_ONE, clip_weights
+from core.kernels.clipping import WEIGHT_ONE, clip_weights, into_ball
 from core.kernels.rows import UNITS
 from core.kernels.threads import share_blocks
 
@@ -48,7 +46,7 @@ class Dense(PublicFacts):
         scaling: str = "unit",
         size: int,
         rows_per_person: int = 1,
-    ) -> Dense:
+    ) -> Self:
         """Every column between its `low` and its `high`."""
         if low is None or high is None:
             raise InvalidDomain(
@@ -80,7 +78,7 @@ class Dense(PublicFacts):
         columns: Sequence[str] | None = None,
         size: int,
         rows_per_person: int = 1,
-    ) -> Dense:
+    ) -> Self:
         """Every row within `radius` of `centre` (default: the origin)."""
         if radius is None:
             raise InvalidDomain(
@@ -88,13 +86,10 @@ class Dense(PublicFacts):
                 parameter="bounds",
             )
         dimension = _dimension(dimension, columns, centre, centre)
-        (bound,) = numbers([radius], 1, "radius")
-        if not bound > 0:
-            raise InvalidDomain("radius must be greater than zero", parameter="radius")
         return cls(
             columns=_names(columns, dimension),
             centre=numbers(0.0 if centre is None else centre, dimension, "centre"),
-            radius=bound,
+            radius=positive(radius, "radius"),
             scaling="none",
             size=size,
             rows_per_person=rows_per_person,
@@ -103,10 +98,6 @@ class Dense(PublicFacts):
     @property
     def dimension(self) -> int:
         return len(self.columns)
-
-    @property
-    def is_box(self) -> bool:
-        return self.low is not None
 
     @cached_property
     def _offset(self) -> Floats:
@@ -131,9 +122,8 @@ class Dense(PublicFacts):
         """The box in encoded units; None for a ball."""
         if self.low is None or self.high is None:
             return None
-        return (np.array(self.low) - self._offset) / self._stretch, (
-            np.array(self.high) - self._offset
-        ) / self._stretch
+        low, high = (np.array([self.low, self.high]) - self._offset) / self._stretch
+        return low, high
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -211,10 +201,7 @@ class Dense(PublicFacts):
         if self.low is not None and self.high is not None:
             return np.clip(points, self.low, self.high)
         assert self.radius is not None
-        away = points - self._offset
-        norms = np.linalg.norm(away, axis=-1, keepdims=True)
-        inside: Floats = away * (self.radius / np.maximum(norms, self.radius))
-        return self._offset + inside
+        return self._offset + into_ball(points - self._offset, self.radius)
 
     def encode_points(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Public points (sites, starting centres) in encoded units, rounded to the nearest integer."""
@@ -230,7 +217,8 @@ class Dense(PublicFacts):
             if self.low is not None and self.high is not None
             else {"ball": {"radius": self.radius, "centre": list(self.centre or ())}}
         )
-        return {**super().to_json(), "columns": list(self.columns), "bounds": bounds, "scaling": self.scaling}
+        shared = {"kind": self.kind, "size": self.size, "rows_per_person": self.rows_per_person}
+        return {**shared, "columns": list(self.columns), "bounds": bounds, "scaling": self.scaling}
 
 
 def _by_column(apply: np.ufunc, block: Floats, values: Floats) -> None:

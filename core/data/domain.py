@@ -1,7 +1,6 @@
 """Kinds of domains: public facts about a dataset, and the one way its rows become integers.
 
-A domain is given by the curator before any row is read: columns, bounds, scaling, an order of magnitude
-`size` for the number of records, and how many rows one person may own. Nothing in it is ever taken from data.
+A curator gives them before any row is read: nothing in a domain is ever taken from data.
 """
 
 from collections.abc import Mapping
@@ -13,10 +12,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.arrays import Floats
-from core.data.base import LARGEST_DIMENSION, PublicFacts, numbers, whole
+from core.data.base import LARGEST_DIMENSION, PublicFacts, positive, whole
 from core.data.dense import Dense
 from core.errors import InvalidData, InvalidDomain
-from core.kernels.clipping import WEIGHT_ONE, clip_weights
+from core.kernels.clipping import WEIGHT_ONE, clip_weights, into_ball
+from core.kernels.geometry import clip_rows
 from core.kernels.rows import UNITS
 
 
@@ -25,19 +25,13 @@ class Ids(PublicFacts):
     """Rows that name one of `count` public sites by its number."""
 
     kind: ClassVar[str] = "ids"
+    dimension: ClassVar[int] = 1
+    columns: ClassVar[tuple[str, ...]] = ("site",)
     count: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole(self.count, "count", 1, LARGEST_DIMENSION)
-
-    @property
-    def dimension(self) -> int:
-        return 1
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return ("site",)
 
     def encode(self, rows: npt.ArrayLike) -> npt.NDArray[np.int32]:
         """Site numbers as int32; numbers outside 0..count-1 are clipped to the nearest site."""
@@ -55,9 +49,6 @@ class Ids(PublicFacts):
         """Centres among sites are the numbers of those sites."""
         return np.clip(np.asarray(units, dtype=np.float64), 0, self.count - 1)
 
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "count": self.count}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sparse(PublicFacts):
@@ -70,9 +61,7 @@ class Sparse(PublicFacts):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole(self.dimension, "dimension", 1, LARGEST_DIMENSION)
-        (radius,) = numbers([self.radius], 1, "radius")
-        if not radius > 0:
-            raise InvalidDomain("radius must be greater than zero", parameter="radius")
+        positive(self.radius, "radius")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -105,19 +94,25 @@ class Sparse(PublicFacts):
         return encoded
 
     def decode(self, units: npt.ArrayLike) -> Floats:
-        points = np.asarray(units, dtype=np.float64) * (self.radius / UNITS)
-        norms = np.linalg.norm(points, axis=-1, keepdims=True)
-        inside: Floats = points * (self.radius / np.maximum(norms, self.radius))
-        return inside
+        return into_ball(np.asarray(units, dtype=np.float64) * (self.radius / UNITS), self.radius)
 
     def unit_lengths(self) -> Floats:
         return np.full(self.dimension, self.radius / UNITS)
 
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "dimension": self.dimension, "radius": self.radius}
-
 
 Domain = Dense | Sparse | Ids
+
+
+def clip_encoded(rows: Any, site_count: int | None = None) -> Any:
+    """Return encoded rows with those outside their domain moved into it; not copied where there are none.
+
+    For rows that were stored: noise is calibrated to the domain, so its limits must hold whatever was read.
+    `site_count` is for rows that are site numbers.
+    """
+    if site_count is None:
+        return clip_rows(rows, UNITS)
+    inside = not len(rows) or (rows.min() >= 0 and rows.max() < site_count)
+    return rows if inside else np.clip(rows, 0, site_count - 1)
 
 
 def domain_from_json(data: Mapping[str, Any]) -> Domain:

@@ -1,14 +1,9 @@
-"""Public sets of sites that centres are chosen from, and the checks they must pass.
-
-Sites are given by their coordinates in the data's units, measured as the domain measures (`euclidean`) or
-along the surface of a sphere (`great-circle`: columns are latitude and longitude in degrees), or by a
-matrix of distances between sites that records name by number. See `sites.md`.
-"""
+"""Public sets of sites that centres are chosen from, and the checks they must pass (see `sites.md`)."""
 
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -44,9 +39,6 @@ class SiteFacts:
 
     def facts(self, _domain: Domain) -> Self:
         return self
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

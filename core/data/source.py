@@ -57,12 +57,6 @@ class DataSource(Protocol):
     def loaders(self) -> Sequence[ChunkLoader]: ...
 
 
-def chunk_rows_for(domain: Domain) -> int:
-    """Number of records in a chunk: a function of public facts."""
-    width = 64 if isinstance(domain, Sparse) else domain.dimension
-    return max(1024, min(1 << 20, CHUNK_BYTES // (2 * width)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Slice:
     """Loads some rows of an array that is already encoded."""
@@ -103,22 +97,19 @@ class _ChunkedSource:
     """Encoded records, cut into chunks."""
 
     def __init__(self, domain: Domain, loaders: Sequence[ChunkLoader]) -> None:
-        self._domain = domain
+        self.domain = domain
         self._loaders = loaders
-
-    @property
-    def domain(self) -> Domain:
-        return self._domain
 
     def loaders(self) -> Sequence[ChunkLoader]:
         return self._loaders
 
 
 def _starts(domain: Domain, count: int, chunk_rows: int | None) -> range:
-    """The ordinals at which chunks start."""
+    """The ordinals at which chunks start; how many records one holds is a function of public facts."""
     if count > MAX_RECORDS:
         raise InvalidData(f"a dataset holds at most {MAX_RECORDS} records")
-    return range(0, count, chunk_rows or chunk_rows_for(domain))
+    width = 64 if isinstance(domain, Sparse) else domain.dimension
+    return range(0, count, chunk_rows or max(1024, min(1 << 20, CHUNK_BYTES // (2 * width))))
 
 
 def _slices(domain: Domain, encoded: Any, chunk_rows: int | None) -> list[ChunkLoader]:

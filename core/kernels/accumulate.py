@@ -12,7 +12,7 @@ from core.arrays import Floats, Integers, Labels, Rows
 from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
 from core.kernels.geometry import block_norms
 from core.kernels.rows import BLOCK_BYTES, FloatBlocks, row_blocks
-from core.kernels.threads import share_blocks
+from core.kernels.threads import sum_blocks
 
 #: Sums by group make a small matrix of every block, which costs as much for few rows as for many.
 _SUM_BYTES = 1 << 22
@@ -33,7 +33,7 @@ def column_sums(rows: Rows) -> Integers:
             total += np.asarray(np.ones(block.shape[0]) @ block).astype(np.int64)
         return total
 
-    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1])))
+    return sum_blocks(work, row_blocks(rows.shape[0], rows.shape[1]))
 
 
 def weighted_sums(rows: Rows, labels: Labels, weights: Integers, groups: int) -> Integers:
@@ -67,10 +67,7 @@ def clipped_sums(rows: Rows, labels: Labels, squared: Labels, radii: Integers, c
 def _grouped_sums(
     rows: Rows, labels: Labels, weigh: Callable[[slice], Integers], groups: int, *, one: bool
 ) -> Integers:
-    """Sums of dense rows.
-
-    Weights are at most 2^15 and entries below 2^17, so sums over fewer than 2^20 rows stay below 2^52.
-    """
+    """Sums of dense rows: weights up to 2^15, entries below 2^17 and fewer than 2^20 rows stay below 2^52."""
     width = rows.shape[1] + one
 
     def work(parts: Iterator[slice]) -> Integers:
@@ -89,7 +86,7 @@ def _grouped_sums(
                 partial[:], rows_summed = 0, 0
         return total + partial.astype(np.int64)
 
-    return _sum_of(share_blocks(work, row_blocks(rows.shape[0], rows.shape[1], _SUM_BYTES)))
+    return sum_blocks(work, row_blocks(rows.shape[0], rows.shape[1], _SUM_BYTES))
 
 
 def _sparse_sums(rows: sp.csr_array, labels: Labels, weights: Integers, groups: int) -> Integers:
@@ -158,15 +155,14 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
         _add_packed(packed, partial)
         return packed
 
-    return _sum_of(share_blocks(work, blocks))
+    return sum_blocks(work, blocks)
 
 
 def rows_in_singles(reach: int) -> int:
-    """How many integer rows of norm at most `reach` can be multiplied by each other in single precision.
+    """Number of integer rows of norm at most `reach` that can be multiplied in single precision.
 
-    A sum of products of two columns, over any of m rows, is an integer of at most m * reach^2 in magnitude.
-    Singles hold every integer up to 2^24, so nothing is rounded in whatever order the sums are taken. The
-    number follows from the bound alone: the precision must not depend on the rows.
+    A sum of products of two columns over m rows is an integer of at most m * reach^2, and singles hold every
+    integer up to 2^24. The precision follows from this bound alone, never from the rows.
     """
     return (1 << 24) // reach**2
 
@@ -186,11 +182,3 @@ def _add_packed(packed: Integers, square: Floats) -> None:
         stop = start + len(square) - i
         packed[start:stop] += square[i, i:].astype(np.int64)
         start = stop
-
-
-def _sum_of(parts: list[Integers]) -> Integers:
-    """The sum of arrays, in the first of them."""
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    return total

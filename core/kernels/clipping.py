@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.arrays import Integers, Labels, Rows
+from core.arrays import Floats, Integers, Labels, Rows
+from core.kernels.rows import UNITS
 
 #: Clipping multiplies a row by an integer weight of at most WEIGHT_ONE and divides by WEIGHT_ONE.
 WEIGHT_BITS = 15
@@ -35,14 +36,20 @@ def clipped_block(
 ) -> npt.NDArray[np.floating[Any]]:
     """The block with integer rows longer than the radius scaled down to it, truncated towards zero, in place.
 
-    Truncation lowers every absolute value, so the norm stays at most weight * norm / WEIGHT_ONE, which
-    `clip_weights` bounds by the radius. Products with weights are exact for entries below 2^38 in doubles and
-    below 2^9 in singles, and the division is by a power of two.
+    Truncation lowers every absolute value, so the norm stays at most weight * norm / WEIGHT_ONE <= radius.
+    Products are exact for entries below 2^38 in doubles and 2^9 in singles; WEIGHT_ONE is a power of two.
     """
     weights = clip_weights(squared, radius) * (1.0 / WEIGHT_ONE)
     block *= weights.astype(block.dtype)[:, None]
     np.trunc(block, out=block)
     return block
+
+
+def into_ball(points: Floats, radius: float = UNITS) -> Floats:
+    """Released points moved into the ball about the origin, along their own direction."""
+    norms = np.linalg.norm(points, axis=-1, keepdims=True)
+    inside: Floats = points * (radius / np.maximum(norms, radius))
+    return inside
 
 
 def top_entries(rows: Rows, entries: int, largest: int) -> sp.csr_array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from core.arrays import Integers, Labels
 from core.kernels.rows import row_blocks
-from core.kernels.threads import share_blocks
+from core.kernels.threads import sum_blocks
 
 #: Records in a block: few enough for the processor's cache, many enough for numpy.
 _BLOCK = 1 << 15
@@ -67,7 +67,4 @@ def _counts(places: Callable[[slice], Labels], records: int, cells: int) -> Inte
             total += np.bincount(places(part), minlength=cells)
         return total
 
-    counts = np.zeros(cells, dtype=np.int64)
-    for each in share_blocks(work, row_blocks(records, 1, 8 * _BLOCK)):
-        counts += each
-    return counts
+    return sum_blocks(work, row_blocks(records, 1, 8 * _BLOCK))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.arrays import Floats, Integers, Rows
-from core.kernels.clipping import WEIGHT_ONE, clipped_block
+from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
 from core.kernels.rows import FloatBlocks, as_floats, row_blocks, widest
 from core.kernels.threads import share_blocks
 
@@ -54,11 +54,33 @@ def project(
     return out
 
 
+def clip_rows(rows: Rows, radius: int) -> Rows:
+    """Return the rows with those longer than the radius clipped to it; not copied where there are none.
+
+    Rows that a domain encoded are never longer. This is for rows that come from storage: the noise is
+    calibrated to the radius, so it must hold whatever was read.
+    """
+    squared = np.concatenate([np.zeros(0, np.int64), *(block_norms(b) for _, b in _float_blocks(rows))])
+    if not np.any(squared > radius * radius):
+        return rows
+    weights = clip_weights(squared, radius) * (1.0 / WEIGHT_ONE)
+    if isinstance(rows, sp.csr_array):
+        values = np.trunc(rows.data * np.repeat(weights, np.diff(rows.indptr)))
+        return sp.csr_array((values.astype(rows.dtype), rows.indices, rows.indptr), shape=rows.shape)
+    clipped = np.empty_like(rows)
+    for part, block in _float_blocks(rows):
+        clipped[part] = np.trunc(block * weights[part, None])
+    return clipped
+
+
+def _float_blocks(rows: Rows) -> FloatBlocks:
+    return FloatBlocks(rows, iter(row_blocks(rows.shape[0], rows.shape[1])))
+
+
 class _Scoring:
     """Finds the nearest of some centres by scores |c|^2 - 2 x.c, with the centre's number in the low bits.
 
-    The least `score * unit + number` gives both at once; among equal scores, which are real ties, the lowest
-    number wins.
+    The least `score * unit + number` gives both; among equal scores, real ties, the lowest number wins.
     """
 
     def __init__(self, centres: Integers) -> None:

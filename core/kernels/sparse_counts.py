@@ -1,7 +1,4 @@
-"""Counts of the occupied cells of a family of cells that is too large to list.
-
-They add up with `+` as arrays do, so the probe sums chunks without knowing which of the two it has.
-"""
+"""Counts over a family of cells that is too large to list; they add up with `+` as arrays do."""
 
 from __future__ import annotations
 

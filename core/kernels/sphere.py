@@ -7,7 +7,6 @@ import numpy as np
 from core.arrays import Floats, Integers
 from core.kernels.rows import UNITS
 
-EARTH_RADIUS_KM = 6371.0088
 #: Points on the sphere are integers of this length: their squared chords stay below 2^52.
 _SPHERE = 1 << 24
 

@@ -1,8 +1,7 @@
-"""Shares blocks of rows among as many threads as BLAS may use, each of them with single-threaded BLAS.
+"""Share blocks of rows among as many threads as BLAS may use, each with single-threaded BLAS.
 
-Kernels here alternate products with element-wise passes. Threads inside BLAS speed up the products alone and
-wait for each other at every small block; threads over blocks speed up everything and meet once. How many
-there are is BLAS's own limit, so that one setting (`OPENBLAS_NUM_THREADS`, or a worker's limit) governs both.
+Threads inside BLAS speed up products alone and wait for each other at every block; threads over blocks
+speed up everything. Their number is BLAS's own limit, so that one setting governs both.
 """
 
 import threading
@@ -13,6 +12,8 @@ from functools import cache
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+from core.arrays import Integers
 
 Result = TypeVar("Result")
 
@@ -52,10 +53,9 @@ class _Shared(Iterator[slice]):
 
 
 def share_blocks(work: Callable[[Iterator[slice]], Result], blocks: Sequence[slice]) -> list[Result]:
-    """Calls `work` once per thread with an iterator over blocks; each block goes to one of them.
+    """Call `work` once per thread with an iterator over blocks; each block goes to one of them.
 
-    The results come in no particular order and divide the blocks in no particular way: they must be summed
-    exactly, or written to places of their own.
+    Results come in any order and divide blocks in any way: sum them exactly, or write to separate places.
     """
     if len(blocks) <= 1:
         return [work(iter(blocks))]
@@ -66,3 +66,11 @@ def share_blocks(work: Callable[[Iterator[slice]], Result], blocks: Sequence[sli
         shared = _Shared(blocks)
         with ThreadPoolExecutor(threads) as pool:
             return [future.result() for future in [pool.submit(work, shared) for _ in range(threads)]]
+
+
+def sum_blocks(work: Callable[[Iterator[slice]], Integers], blocks: Sequence[slice]) -> Integers:
+    """The sum of what `work` returns in each thread: exact integers, so their order does not matter."""
+    first, *others = share_blocks(work, blocks)
+    for other in others:
+        first += other
+    return first

@@ -1,14 +1,14 @@
 """The protocol of mechanisms: randomised functions of a total that know their loss.
 
-A mechanism is fixed by the plan and knows no data. At a measurement it receives the exact integer total and
-the statistic's declared sensitivity, and returns the only thing that is released. The loss is the same for
-every total, every released scale and every shape.
+A mechanism is fixed by the plan and knows no data. It receives the exact integer total and the declared
+sensitivity, and returns all that is released. Its loss is the same for any total, released scale and shape.
 """
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from core.arrays import Integers
-from core.privacy import Loss, Norm, Sensitivity
+from core.privacy.losses import Loss
+from core.privacy.sensitivity import Norm, Sensitivity
 
 #: Quotients of doubles are rounded; scales are enlarged (rates lowered) by more than that.
 OUTWARDS = 1 + 2.0**-50

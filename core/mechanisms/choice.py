@@ -9,7 +9,8 @@ import numpy as np
 from core.arrays import Integers
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
-from core.privacy import ZCDP, Norm, Pure, Sensitivity
+from core.privacy.losses import ZCDP, Pure
+from core.privacy.sensitivity import Norm, Sensitivity
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Choice:
         reach = float(sensitivity.scales.reshape(())) * sensitivity.linf * (1 if sensitivity.monotone else 2)
         rate = self.epsilon / (reach * OUTWARDS)
         rows = total if self.in_each_row else total.reshape(1, -1)
-        return np.array([sampler.choice(scores, rate) for scores in rows], dtype=np.int64)
+        return np.array([sampler.choices(scores, rate)[0] for scores in rows], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import numpy as np
 
 from core.arrays import Integers
 from core.mechanisms import sampler
-from core.privacy import Approximate, Norm, Pure, Sensitivity
+from core.privacy.losses import Approximate, Pure
+from core.privacy.sensitivity import Norm, Sensitivity
 
-#: How a coverage loop is calibrated: by F3 (coins, pure), by F2, or by the constants of the two papers.
+#: Calibrations of a coverage loop: by F3 (coins, pure), by F2, or by the constants of the two papers.
 ACCOUNTINGS = ("pure", "approximate", "jones", "chaturvedi")
 
 
@@ -67,7 +68,7 @@ class CoverageChoice:
         exp(eta c) = 1 + expm1(eta c): a uniform draw over all sets, mixed with one over those that hold
         records. Sets that hold equally many are drawn as one group first.
         """
-        groups, members = _groups(counts)
+        groups, members = np.unique(counts[counts > 0], return_counts=True)
         if len(groups) == 0:
             return sampler.uniform_below(size)
         most = int(groups[-1])
@@ -96,12 +97,6 @@ class CoverageChoice:
     def release(self, total: Integers, sensitivity: Sensitivity) -> Integers:
         """Refused: outside the probe's loop nothing keeps covered records out."""
         raise ValueError("coverage is released round by round, by measuring a Cover")
-
-
-def _groups(counts: Integers) -> tuple[Integers, Integers]:
-    """The different counts above zero, and how many sets have each."""
-    values, members = np.unique(counts[counts > 0], return_counts=True)
-    return values, members.astype(np.int64)
 
 
 def _coverage_rate(epsilon: float, delta: float) -> float:

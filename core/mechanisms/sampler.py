@@ -1,9 +1,7 @@
 """Exact randomness for mechanisms: rounded real noise and choices, from the operating system's entropy.
 
-Every function returns what exact real arithmetic would have returned on the same random bits. A fast
-path evaluates the inverse distribution function at both ends of the interval that 64 random bits
-define, widened by a bound on the library's error; where both ends round to the same integer, that is
-the answer. Otherwise more bits are drawn and `mpmath` decides. The argument is in `sampler.md`.
+Every function returns what exact real arithmetic would have returned on the same bits (`sampler.md`): a
+fast path in doubles with bounds on their error, and more bits and `mpmath` where it is uncertain.
 """
 
 import os
@@ -20,6 +18,9 @@ from core.arrays import Floats, Integers
 ULPS = 16
 EPS = 2.0**-52
 _BATCH = 1 << 18
+Words = npt.NDArray[np.uint64]
+#: All bits of a word but the top one, which is a sign.
+_LOW_BITS = np.uint64(2**63 - 1)
 
 
 def random_bytes(count: int) -> bytes:
@@ -27,7 +28,7 @@ def random_bytes(count: int) -> bytes:
     return os.urandom(count)
 
 
-def _words(count: int) -> npt.NDArray[np.uint64]:
+def _words(count: int) -> Words:
     return np.frombuffer(random_bytes(8 * count), dtype="<u8")
 
 
@@ -72,23 +73,52 @@ def _tail_quantile(tail: mpmath.mpf) -> mpmath.mpf:
     return mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * tail)
 
 
-# --- Gaussian ---------------------------------------------------------------------------------
+# --- noise in single entries ------------------------------------------------------------------
 
 
 def gaussian(scale: float | Floats, count: int) -> Integers:
     """`count` integers round(scale * G), G standard normal; scale is one number or one per draw."""
-    return _by_batches(_gaussian_batch, scale, count)
+    return _rounded(_normal_ends, _gaussian_slowly, scale, count)
 
 
-def _gaussian_batch(scale: float | Floats, count: int) -> Integers:
-    words = _words(count)
-    # The top bit is the sign; the other 63 are the leading bits of the tail probability in (0, 1/2).
-    tails = (words & np.uint64(2**63 - 1)).astype(np.float64)
+def laplace(scale: float | Floats, count: int) -> Integers:
+    """`count` integers round(scale * L), L of density exp(-|x|)/2; scale is one number or one per draw."""
+    return _rounded(_exponential_ends, _laplace_slowly, scale, count)
+
+
+def _rounded(
+    ends: Callable[[Words], tuple[Floats, Floats]],
+    slowly: Callable[[int, float], int],
+    scale: float | Floats,
+    count: int,
+) -> Integers:
+    """Round scaled magnitudes between their ends, settle what is uncertain, and apply the sign bit."""
+    if np.ndim(scale) and np.shape(scale) != (count,):
+        raise ValueError("one scale for all draws, or one per draw")
+    scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), (count,))
+    out = np.empty(count, dtype=np.int64)
+    for start in range(0, count, _BATCH):  # batches keep the temporaries in cache
+        some, magnitude = scales[start : start + _BATCH], out[start : start + _BATCH]
+        words = _words(len(some))
+        low, high = ends(words & _LOW_BITS)
+        below, above = np.rint(low * some), np.rint(high * some)
+        # Beyond 2^51 a double no longer tells halves apart, so such draws are always uncertain.
+        uncertain = np.flatnonzero(~((below == above) & (above < 2.0**51)))
+        below[uncertain] = 0
+        magnitude[:] = below
+        for i in uncertain:
+            magnitude[i] = slowly(int(words[i] & _LOW_BITS), float(some[i]))
+        np.negative(magnitude, out=magnitude, where=words > _LOW_BITS)
+    return out
+
+
+def _normal_ends(words: Words) -> tuple[Floats, Floats]:
+    """Bounds on |G| whose tail, in (0, 1/2), begins with these 63 bits."""
+    tails = words.astype(np.float64)
     low = tails * (2.0**-64 * (1 - 4 * EPS))
     high = (tails + 1) * (2.0**-64 * (1 + 4 * EPS))
-    far = _grown(np.negative(ndtri(low)), up=True) * scale
-    near = _grown(np.negative(ndtri(np.minimum(high, 0.5))), up=False) * scale
-    return _signed(words, near, far, scale, _gaussian_slowly)
+    far = _grown(np.negative(ndtri(low)), up=True)
+    return _grown(np.negative(ndtri(np.minimum(high, 0.5))), up=False), far
 
 
 def _gaussian_slowly(word: int, scale: float) -> int:
@@ -103,26 +133,12 @@ def _gaussian_slowly(word: int, scale: float) -> int:
     return _refine([tail], decide)
 
 
-# --- Laplace ----------------------------------------------------------------------------------
-
-
-def laplace(scale: float | Floats, count: int) -> Integers:
-    """`count` integers round(scale * L), L of density exp(-|x|)/2; scale is one number or one per draw."""
-    return _by_batches(_laplace_batch, scale, count)
-
-
-def _laplace_batch(scale: float | Floats, count: int) -> Integers:
-    words = _words(count)
-    low, high = _exponential_ends(words & np.uint64(2**63 - 1), 63)
-    return _signed(words, low * scale, high * scale, scale, _laplace_slowly)
-
-
-def _exponential_ends(words: npt.NDArray[np.uint64], bits: int) -> tuple[Floats, Floats]:
-    """Bounds on -log(u) for u between word and word + 1 in units of 2^-bits."""
-    unit = 2.0**-bits
+def _exponential_ends(words: Words) -> tuple[Floats, Floats]:
+    """Bounds on -log(u) for u between word and word + 1 in units of 2^-63."""
+    unit = 2.0**-63
     value = words.astype(np.float64)
-    rest = (np.uint64(2**bits - 1) - words).astype(np.float64)
-    upper_half = words >= np.uint64(2 ** (bits - 1))
+    rest = (_LOW_BITS - words).astype(np.float64)
+    upper_half = words >= np.uint64(2**62)
     with np.errstate(divide="ignore"):
         # Near u = 1 the distance to 1 carries the precision, near 0 the number itself does.
         largest = np.where(
@@ -148,47 +164,10 @@ def _laplace_slowly(word: int, scale: float) -> int:
     return _refine([uniform], decide)
 
 
-# --- shared by both ---------------------------------------------------------------------------
-
-
-def _by_batches(
-    batch: Callable[[float | Floats, int], Integers], scale: float | Floats, count: int
-) -> Integers:
-    """Keep the temporaries in cache and small."""
-    if isinstance(scale, np.ndarray) and scale.shape != (count,):
-        raise ValueError("one scale for all draws, or one per draw")
-    out = np.empty(count, dtype=np.int64)
-    for start in range(0, count, _BATCH):
-        stop = min(start + _BATCH, count)
-        out[start:stop] = batch(scale[start:stop] if isinstance(scale, np.ndarray) else scale, stop - start)
-    return out
-
-
 def _grown(values: Floats, *, up: bool) -> Floats:
     """Values of at least zero moved outwards by the assumed error of the function behind them."""
     grown: Floats = np.maximum(values * (1 + (ULPS if up else -ULPS) * EPS), 0.0)
     return grown
-
-
-def _signed(
-    words: npt.NDArray[np.uint64],
-    low: Floats,
-    high: Floats,
-    scale: float | Floats,
-    slowly: Callable[[int, float], int],
-) -> Integers:
-    """Round magnitudes between low and high, settle what is uncertain, and apply the sign bit."""
-    below, above = np.rint(low), np.rint(high)
-    # Beyond 2^51 a double no longer tells halves apart, so such draws are always uncertain.
-    uncertain = np.flatnonzero(~((below == above) & (above < 2.0**51)))
-    below[uncertain] = 0
-    magnitude = below.astype(np.int64)
-    for i in uncertain:
-        one = float(scale[i]) if isinstance(scale, np.ndarray) else scale
-        magnitude[i] = slowly(int(words[i]) & (2**63 - 1), one)
-    negative = words >= np.uint64(2**63)
-    np.negative(magnitude, out=magnitude, where=negative)
-    return magnitude
 
 
 # --- L2-norm noise ----------------------------------------------------------------------------
@@ -204,10 +183,8 @@ def l2_vectors(totals: Integers, scales: Floats, grid: int = 1) -> Integers:
     signs, lengths = _words(blocks * width), _words(blocks * width)
     # A tail at the very end of its range gives an infinite end: then the row is uncertain, no more.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        tails = (signs & np.uint64(2**63 - 1)).astype(np.float64).reshape(blocks, width)
-        far = _grown(np.negative(ndtri(tails * (2.0**-64 * (1 - 4 * EPS)))), up=True)
-        near = _grown(np.negative(ndtri(np.minimum((tails + 1) * (2.0**-64 * (1 + 4 * EPS)), 0.5))), up=False)
-        least, most = _exponential_ends(lengths >> np.uint64(1), 63)
+        near, far = _normal_ends((signs & _LOW_BITS).reshape(blocks, width))
+        least, most = _exponential_ends(lengths >> np.uint64(1))
         error = (width + 64) * EPS
         short = least.reshape(blocks, width).sum(axis=1) / np.sqrt((far * far).sum(axis=1)) * (1 - error)
         long = most.reshape(blocks, width).sum(axis=1) / np.sqrt((near * near).sum(axis=1)) * (1 + error)
@@ -227,9 +204,7 @@ def l2_vectors(totals: Integers, scales: Floats, grid: int = 1) -> Integers:
     return released
 
 
-def _l2_vector_slowly(
-    total: Integers, scales: Floats, grid: int, signs: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64]
-) -> Integers:
+def _l2_vector_slowly(total: Integers, scales: Floats, grid: int, signs: Words, lengths: Words) -> Integers:
     tails = [_Uniform(int(word) & (2**63 - 1)) for word in signs]
     uniforms = [_Uniform(int(word) << 1 | (random_bytes(1)[0] & 1)) for word in lengths]
     negative = [int(word) >= 2**63 for word in signs]
@@ -268,19 +243,9 @@ def _l2_vector_slowly(
 # --- choices ----------------------------------------------------------------------------------
 
 
-def choice(scores: Integers, eta: float) -> int:
-    """An index with probability proportional to exp(eta * score)."""
-    best = int(scores.max())
-    gaps = (scores - best).astype(np.float64)
-    return categorical(eta * gaps, lambda i: mpmath.mpf(eta) * (int(scores[i]) - best))
-
-
-def choices(scores: Integers, eta: float, picks: int) -> Integers:
-    """`picks` different indices, one after the other, each with probability proportional to exp(eta * score).
-
-    Each pick is among the indices that are left, weighted relative to the best of them.
-    """
-    left = scores.astype(np.int64).copy()
+def choices(scores: Integers, eta: float, picks: int = 1) -> Integers:
+    """`picks` different indices, each of those left with probability proportional to exp(eta * score)."""
+    left = scores.astype(np.int64)
     picked = np.zeros(len(left), dtype=bool)
     order = np.empty(picks, dtype=np.int64)
     for place in range(picks):
@@ -347,7 +312,7 @@ def geometric_skip(rate: float, exact: Callable[[], mpmath.mpf], limit: int) -> 
     `rate` is within four units in the last place of the real number that `exact` gives.
     """
     word = int(_words(1)[0]) >> 1
-    low, high = _exponential_ends(np.array([word], dtype=np.uint64), 63)
+    low, high = _exponential_ends(np.array([word], dtype=np.uint64))
     least = np.floor(low[0] / (rate * (1 + 16 * EPS)))
     most = np.floor(high[0] / (rate * (1 - 16 * EPS)))
     if least >= limit:

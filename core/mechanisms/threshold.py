@@ -10,7 +10,8 @@ from core.arrays import Integers
 from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
-from core.privacy import Gaussian, Norm, Pure, Sensitivity
+from core.privacy.losses import Gaussian, Pure
+from core.privacy.sensitivity import Norm, Sensitivity
 
 
 @dataclass(frozen=True)

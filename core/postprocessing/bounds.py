@@ -4,7 +4,7 @@ import numpy as np
 
 from core.arrays import Floats, Integers
 from core.data import UNITS, Dense, Domain
-from core.kernels.clipping import clipped_block
+from core.kernels.clipping import clipped_block, into_ball
 
 _CANDIDATES_PER_CENTRE = 20
 
@@ -24,16 +24,10 @@ def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
         gap = float(np.sqrt(distance[farthest]))
         chosen.append(candidates[farthest])
         np.minimum(distance, ((candidates - chosen[-1]) ** 2).sum(axis=1), out=distance)
-    inner = _inner_radius(domain)
+    bounds = domain.bounds_units if isinstance(domain, Dense) else None
+    inner = float(UNITS if bounds is None else bounds[1].min())  # of the largest ball inside the bounds
     shrink = 0.5 if k == 1 else max(0.5, 2 * inner / (gap + 2 * inner))
     return np.array(chosen) * shrink
-
-
-def _inner_radius(domain: Domain) -> float:
-    """The radius of the largest ball inside the bounds, which are centred at zero."""
-    if isinstance(domain, Dense) and domain.bounds_units is not None:
-        return float(domain.bounds_units[1].min())
-    return float(UNITS)
 
 
 def _inside(domain: Domain, count: int, draw: np.random.Generator) -> Floats:
@@ -51,13 +45,6 @@ def clip_into(domain: Domain, points: Floats) -> Floats:
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         points = np.clip(points, *domain.bounds_units)
     return into_ball(points)
-
-
-def into_ball(points: Floats) -> Floats:
-    """Points moved into the ball that all rows lie in."""
-    norms = np.linalg.norm(points, axis=1, keepdims=True)
-    inside: Floats = points * np.minimum(1.0, UNITS / np.maximum(norms, 1.0))
-    return inside
 
 
 def inside_ball(points: Integers) -> Integers:

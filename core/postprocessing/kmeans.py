@@ -22,7 +22,6 @@ def weighted_kmeans(
 ) -> Floats:
     """k centres of weighted points, or the points themselves where there are no more than k.
 
-    The best of some restarts and, where points are few enough, of a start by merging pairs.
     One thread: the sums of several threads depend on their order, and a release must not.
     """
     seed = int(draw.integers(1 << 31))
@@ -36,8 +35,8 @@ def weighted_kmeans(
     with warnings.catch_warnings(), _libraries().limit(limits=1):
         # Points so close that two centres coincide are odd data, not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        best = min((solver.fit(distinct, sample_weight=mass) for solver in solvers), key=_inertia)
-    found: Floats = best.cluster_centers_
+        fitted = [solver.fit(distinct, sample_weight=mass) for solver in solvers]
+    found: Floats = min(fitted, key=lambda solver: float(solver.inertia_)).cluster_centers_
     return found
 
 
@@ -45,10 +44,6 @@ def weighted_kmeans(
 def _libraries() -> ThreadpoolController:
     """The thread pools of this process, scikit-learn's OpenMP included; finding them takes milliseconds."""
     return ThreadpoolController()
-
-
-def _inertia(solver: KMeans) -> float:
-    return float(solver.inertia_)
 
 
 def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:

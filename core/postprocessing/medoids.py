@@ -12,10 +12,9 @@ MEDIAN_STEPS = 50
 
 
 def weighted_medoids(costs: Floats, weights: Floats, k: int) -> Integers:
-    """k different columns of `costs` (one row for each weighted point) of low total cost.
+    """k different columns of `costs` (one row for each weighted point) of low total cost; ties to the lowest.
 
-    Columns are added one by one, the best each time; then the best swap of one of them for another column is
-    made as long as it helps. Ties go to the lowest index.
+    Columns are added one by one, the best each time; then swaps are made as long as the best one helps.
     """
     chosen = _greedily(costs, weights, k)
     for _ in range(MOST_SWAPS):
@@ -57,11 +56,7 @@ def _best_swap(costs: Floats, weights: Floats, chosen: list[int]) -> tuple[int, 
 
 
 def weighted_medians(points: Floats, weights: Floats, k: int, draw: np.random.Generator) -> Floats:
-    """k medians of weighted points, or the points themselves where there are no more than k.
-
-    Weiszfeld's steps from k-means centres: each centre moves to the mean of its points, weighted by one over
-    their distance.
-    """
+    """k medians of weighted points (all, if no more than k): Weiszfeld's steps from k-means centres."""
     centres = weighted_kmeans(points, weights, k, draw)
     shortest = 1e-3 * max(float(np.abs(points).max()), 1.0)
     for _ in range(MEDIAN_STEPS):

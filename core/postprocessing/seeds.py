@@ -1,9 +1,4 @@
-"""Seeds between a coreset and k centres: padding, reseeding of idle ones, and merging.
-
-Everything here is arithmetic on released values. Points live in a view whose ball has the domain's radius.
-"""
-
-from __future__ import annotations
+"""Seeds between a released coreset and k centres: padding, reseeding of idle ones, and merging."""
 
 import math
 from dataclasses import dataclass
@@ -11,13 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
-from core.postprocessing.bounds import into_ball
+from core.kernels.clipping import into_ball
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 
 #: Weight of a padding point, which stands for no record.
 _NO_WEIGHT = 1e-3
 #: Halves of a split cluster start this far from its middle, in root mean squared distances of its records.
 _SPLIT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Coreset:
+    """Released points with released weights."""
+
+    points: Floats
+    weights: Floats
 
 
 def padded(coreset: Coreset, least: int, deviations: Floats, draw: np.random.Generator) -> Coreset:
@@ -81,11 +84,3 @@ def exactly(centres: Floats, k: int) -> Floats:
     """k centres: where fewer were found, the first ones again (a tie, which the first of them wins)."""
     copies = centres[np.arange(k - len(centres)) % len(centres)]
     return np.concatenate([centres, copies])
-
-
-@dataclass(frozen=True, eq=False)
-class Coreset:
-    """Released points with released weights."""
-
-    points: Floats
-    weights: Floats

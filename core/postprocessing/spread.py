@@ -1,26 +1,25 @@
 """Distributions of distances, estimated from noisy histograms."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri
 
 from core.arrays import Floats, Integers
 
-#: How alike the distances in different clusters are taken to be: the share of a bin varies between clusters
+#: Assumed likeness of distances in different clusters: the share of a bin varies between clusters
 #: as if each had been seen this many times before. Bins that are rare everywhere are believed less.
 _LIKENESS = 3.0
 #: A bin that noise alone would fill with less than this chance is taken as real.
 _SURPRISE_CHANCE = 0.006
-#: How often noise alone may make a histogram reach further than its records, and the runs of bins looked at.
+#: Chance that noise alone makes a histogram reach further than its records, and the runs of bins looked at.
 _TAIL_CHANCE = 0.05
 _RUNS = (1, 2, 3, 4, 6, 8)
 #: Clipping is never tighter than this quantile of a cluster's distances.
 _LEAST_QUANTILE = 0.5
-#: How far a mean moves when its largest residuals are clipped, as a share of the mean overshoot.
+#: Move of a mean when its largest residuals are clipped, as a share of the mean overshoot.
 _BIAS_PER_OVERSHOOT = 0.25
 
 
@@ -28,6 +27,26 @@ def geometric_edges(largest: int, factor: float, bins: int) -> Integers:
     """Increasing integers up to `largest`, each about `factor` times the one before."""
     edges = np.rint(largest * factor ** -np.arange(bins - 1.0, -1.0, -1.0))
     return np.unique(np.maximum(edges, 1)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """The law of the noise in one count, and its quantiles."""
+
+    deviation: float
+    #: Laplace noise has the longer tails: the same chance lies more standard deviations out.
+    long_tails: bool
+
+    def beyond(self, chance: float, terms: float = 1.0) -> float:
+        """The level that a sum of `terms` noises exceeds with (about) this chance, over the root of `terms`.
+
+        Exact for one term and for Gaussian noise; sums of Laplace noises near the normal law with that root.
+        """
+        normal = -float(ndtri(chance))
+        if not self.long_tails:
+            return self.deviation * normal
+        alone = math.log(0.5 / chance) / math.sqrt(2.0)
+        return self.deviation * (normal + (alone - normal) / math.sqrt(terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +60,7 @@ class DistanceShape:
     sizes: Floats
 
     @classmethod
-    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise) -> DistanceShape:
+    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise) -> Self:
         middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
         overall = trimmed_shares(histogram.sum(axis=0), noise, len(histogram))
         expected = sizes[:, None] * overall
@@ -113,24 +132,3 @@ def _support(pooled: Floats, noise: CountNoise, histograms: int) -> slice:
         first = int(before.min(initial=first))
         last = int((after + length).max(initial=last))
     return slice(first, last) if last else slice(0, len(pooled))
-
-
-@dataclass(frozen=True)
-class CountNoise:
-    """The law of the noise in one count, and its quantiles."""
-
-    deviation: float
-    #: Laplace noise has the longer tails: the same chance lies more standard deviations out.
-    long_tails: bool
-
-    def beyond(self, chance: float, terms: float = 1.0) -> float:
-        """The level that a sum of `terms` noises exceeds with (about) this chance, over the root of `terms`.
-
-        Exact for one term and for Gaussian noise. A sum of Laplace noises approaches the normal law with one
-        over the root of its terms, which is how far its quantile is taken to be on the way here.
-        """
-        normal = -float(ndtri(chance))
-        if not self.long_tails:
-            return self.deviation * normal
-        alone = math.log(0.5 / chance) / math.sqrt(2.0)
-        return self.deviation * (normal + (alone - normal) / math.sqrt(terms))

@@ -35,10 +35,8 @@ def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = Fals
         raise InvalidBudget(f"{name} has more than {FINEST_DECIMAL} decimals: use fewer", parameter=name)
     scaled = Fraction(value) * unit  # exact, however many digits were written
     if scaled.denominator != 1 and not rounding_down:
-        raise InvalidBudget(
-            f"{name} must be a whole number of units of {Decimal(1) / unit}: use fewer decimals",
-            parameter=name,
-        )
+        wanted = f"a whole number of units of {Decimal(1) / unit}: use fewer decimals"
+        raise InvalidBudget(f"{name} must be {wanted}", parameter=name)
     return math.floor(scaled)
 
 
@@ -53,7 +51,7 @@ def units_up(amount: float, unit: int) -> int:
     return math.ceil(Fraction(amount) * unit)
 
 
-@dataclass(frozen=True, order=False)
+@dataclass(frozen=True)
 class Budget:
     """An (epsilon, delta) that may be spent, in whole units."""
 

@@ -20,7 +20,7 @@ from core.privacy.losses import ZCDP, Approximate, Gaussian, Loss, Pure
 ROUNDING = 1e-12
 #: A delta that doubles cannot hold is not zero: noise without bounds never makes a pure guarantee.
 LEAST_DELTA = 1e-300
-#: What a calibrated loss leaves unused, so that its parts still fit after rounding.
+#: Part of a calibrated loss that stays unused, so that its parts still fit after rounding.
 MARGIN = 1e-9
 
 
@@ -71,23 +71,21 @@ def _minimum(function: Callable[[float], float]) -> float:
 
 def gaussian_mu(budget: Budget) -> float:
     """The largest mu whose Gaussian DP keeps the budget, less a margin."""
-    if budget.is_pure:
-        raise InvalidBudget("Gaussian noise needs a delta above zero", parameter="delta")
-    return _largest(lambda mu: gaussian_delta(mu, budget.epsilon), budget.delta)
+    return _largest(gaussian_delta, budget, "Gaussian noise")
 
 
 def zcdp_rho(budget: Budget) -> float:
     """The largest rho whose zCDP keeps the budget, less a margin."""
+    return _largest(rho_to_delta, budget, "zCDP")
+
+
+def _largest(delta_of: Callable[[float, float], float], budget: Budget, name: str) -> float:
+    """The largest loss whose delta at the budget's epsilon stays within it, in logarithmic bisection."""
     if budget.is_pure:
-        raise InvalidBudget("zCDP needs a delta above zero", parameter="delta")
-    return _largest(lambda rho: rho_to_delta(rho, budget.epsilon), budget.delta)
-
-
-def _largest(delta_of: Callable[[float], float], delta: float) -> float:
-    """The largest loss whose delta stays at or below `delta`, in logarithmic bisection."""
+        raise InvalidBudget(f"{name} needs a delta above zero", parameter="delta")
 
     def excess(log_loss: float) -> float:
-        return math.log(max(delta_of(math.exp(log_loss)), 1e-300)) - math.log(delta)
+        return math.log(max(delta_of(math.exp(log_loss), budget.epsilon), 1e-300)) - math.log(budget.delta)
 
     low, high = -30.0, 8.0
     if excess(low) > 0:
@@ -113,17 +111,6 @@ class Composition:
         """The zCDP cost: all of it except on events of probability `approximate_delta`."""
         return (self.mu_squared / 2 + self.pure_rho + self.zcdp_rho + self.approximate_rho) * (1 + ROUNDING)
 
-    @property
-    def is_pure(self) -> bool:
-        return self.mu_squared == 0 and self.zcdp_rho == 0 and self.approximate_delta == 0
-
-    @property
-    def pure_epsilon(self) -> Fraction:
-        """The exact epsilon of a composition that is pure."""
-        if not self.is_pure:
-            raise ValueError("only a pure composition has a pure epsilon")
-        return self.pure
-
     def delta_at(self, epsilon: float | Fraction) -> float:
         """A delta for which (epsilon, delta)-DP holds; 1 where none is known."""
         exact = Fraction(epsilon)
@@ -139,21 +126,6 @@ class Composition:
             else:
                 candidates.append(rho_to_delta((self.mu_squared / 2 + self.zcdp_rho) * (1 + ROUNDING), rest))
         return min(1.0, min(candidates) + spent)
-
-    def epsilon_at(self, delta: float) -> float:
-        """The smallest epsilon (to a relative 1e-9, rounded up) known to hold at this delta."""
-        if self.delta_at(0) <= delta:
-            return 0.0
-        high = 1.0
-        while self.delta_at(high) > delta:
-            high *= 2
-            if high > 1e7:
-                return math.inf
-        low = 0.0
-        while high - low > 1e-9 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta_at(middle) <= delta else (middle, high)
-        return high
 
     def within(self, budget: Budget) -> bool:
         """True if the joint loss is at most the budget."""
@@ -187,8 +159,3 @@ def compose(losses: Iterable[tuple[Loss, int]]) -> Composition:
         approximate_delta,
         math.fsum(approximate_rho),
     )
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The epsilon of mu-Gaussian DP at delta, rounded up."""
-    return compose([(Gaussian(mu), 1)]).epsilon_at(delta)

@@ -1,8 +1,8 @@
 """Bounds that a statistic declares on its change by one record.
 
-The norms are relative to `scales`, positive numbers that broadcast to the statistic's shape: adding or
-removing one record changes `value / scales` by at most `l1` and `l2` in those norms, and by at most `linf`
-in any entry. A scale may be a released radius, so a plan can fix losses before the radius is known.
+Relative to `scales`, positive numbers that broadcast to the statistic's shape: one record more or less
+changes `value / scales` by at most `l1` and `l2` in those norms and by at most `linf` in any entry. A scale
+may be a released radius, so a plan can fix losses before the radius is known.
 """
 
 from dataclasses import dataclass, field
@@ -30,5 +30,5 @@ class Sensitivity:
     monotone: bool = False
     #: Entries are multiples of 1/grid of what they stand for; noise may be rounded to the grid.
     grid: int = 1
-    #: How many entries one record can change at most; None where only the norms are known.
+    #: Number of entries that one record can change; None where only the norms are known.
     touched: int | None = None

@@ -1,10 +1,9 @@
 """Split a budget into the losses that single steps of a plan may incur."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from core.privacy.budget import Budget
 from core.privacy.composition import MARGIN, gaussian_mu, zcdp_rho
@@ -23,7 +22,7 @@ class Shares:
 
     budget: Budget
     rows_per_person: int = 1
-    #: Whether some steps choose by score.
+    #: True where some steps choose by score.
     with_choices: bool = False
 
     @cached_property
@@ -44,10 +43,7 @@ class Shares:
         return Gaussian(self.total * math.sqrt(fraction / times))
 
     def choice(self, fraction: float, times: int = 1) -> float:
-        """The epsilon of each of `times` choices that together take this fraction.
-
-        Choices have bounded range, so under zCDP one of epsilon costs epsilon^2 / 8 only.
-        """
+        """The epsilon of each of `times` choices: of bounded range, each costs a rho of epsilon^2 / 8."""
         amount = self.amount(fraction, times)
         return amount if self.budget.is_pure else math.sqrt(8 * amount)
 
@@ -70,7 +66,7 @@ class Shares:
             alone /= rows * math.exp(epsilon)
         return Approximate(epsilon / rows, alone)
 
-    def portion(self, epsilon: float, delta: float = 1.0) -> Shares:
+    def portion(self, epsilon: float, delta: float = 1.0) -> Self:
         """Shares of a part of the budget: these fractions of epsilon and of delta."""
         return replace(self, budget=Budget.at_most(self.budget.epsilon * epsilon, self.budget.delta * delta))
 

@@ -1,25 +1,21 @@
 """The base of all statistics: additive functions of records that declare their sensitivity."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from core.data import Chunk
 from core.kernels.sparse_counts import SparseCounts, Total
-from core.privacy import Sensitivity
-
-
-class _OfDomain(Protocol):
-    @property
-    def domain(self) -> str: ...
+from core.privacy.sensitivity import Sensitivity
+from core.views import Buckets, CandidateDistances, Cubes, View
 
 
 class Statistic(ABC):
     """An additive, integer-valued function of records: a frozen dataclass over a view of them."""
 
     kind: ClassVar[str]
-    view: _OfDomain
+    view: View | CandidateDistances
 
     @property
     def domain(self) -> str:
@@ -55,10 +51,12 @@ class Counts(Statistic):
 class FamilyCounts(Counts):
     """Counts over the cells of a family too large to list."""
 
+    view: Cubes | Buckets
+
     @property
-    @abstractmethod
     def family(self) -> int:
         """Number of cells, occupied or not."""
+        return self.view.family
 
     @property
     def shape(self) -> tuple[int, ...]:

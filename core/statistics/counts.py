@@ -12,6 +12,7 @@ from core.kernels.geometry import nearest
 from core.kernels.sparse_counts import SparseCounts
 from core.statistics.base import Counts, FamilyCounts
 from core.views import Assigned, Buckets, Cubes, GridCells, PathCodes, SiteDistances
+from core.views.base import require_increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,7 @@ class NormHistogram(Counts):
     edges: Integers
 
     def __post_init__(self) -> None:
-        if self.edges.dtype.kind != "i" or self.edges.min() < 0 or np.any(np.diff(self.edges) <= 0):
-            raise ValueError("edges are increasing integers of at least zero")
+        require_increasing(self.edges, "edges")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,9 +79,8 @@ class PrefixCounts(Counts):
     prefixes: Integers
 
     def __post_init__(self) -> None:
-        if np.any(np.diff(self.prefixes) <= 0) or self.prefixes.dtype.kind != "i":
-            raise ValueError("prefixes are increasing integers")
-        if len(self.prefixes) and not 0 <= self.prefixes[0] <= self.prefixes[-1] < 1 << self._bits:
+        require_increasing(self.prefixes, "prefixes")
+        if len(self.prefixes) and self.prefixes[-1] >= 1 << (len(self.view.axes) - self.shift):
             raise ValueError("prefixes name cells of the tree")
 
     @property
@@ -89,11 +88,8 @@ class PrefixCounts(Counts):
         return (len(self.prefixes),)
 
     def of(self, chunk: Chunk) -> Integers:
-        return value_counts(self.view.codes(chunk), self.shift, self.prefixes, self._bits)
-
-    @property
-    def _bits(self) -> int:
-        return len(self.view.axes) - self.shift
+        bits = len(self.view.axes) - self.shift
+        return value_counts(self.view.codes(chunk), self.shift, self.prefixes, bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +121,6 @@ class CubeCounts(FamilyCounts):
     kind: ClassVar[str] = "cube-counts"
     view: Cubes
 
-    @property
-    def family(self) -> int:
-        return self.view.count << self.view.base.width
-
     def of(self, chunk: Chunk) -> SparseCounts:
         children = self.view.children(chunk)
         return SparseCounts.of(self.family, children[children >= 0])
@@ -155,10 +147,6 @@ class BucketCounts(FamilyCounts):
 
     kind: ClassVar[str] = "bucket-counts"
     view: Buckets
-
-    @property
-    def family(self) -> int:
-        return self.view.family
 
     def of(self, chunk: Chunk) -> SparseCounts:
         return SparseCounts.of(self.family, self.view.numbers(chunk))

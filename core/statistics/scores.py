@@ -16,12 +16,14 @@ from core.arrays import Floats, Integers
 from core.data import Chunk
 from core.kernels.geometry import block_norms, integer_sqrt
 from core.kernels.rows import FloatBlocks, row_blocks
-from core.kernels.threads import share_blocks
-from core.privacy import Sensitivity
+from core.kernels.threads import sum_blocks
+from core.privacy.sensitivity import Sensitivity
 from core.statistics.base import Statistic
 from core.views import Assigned, Distances
+from core.views.base import require_in_ball
 
 
+@dataclass(frozen=True, eq=False)
 class _Losses(Statistic):
     """Minus sums of what records pay: adding one lowers every score by at most the view's `reach`."""
 
@@ -32,6 +34,10 @@ class _Losses(Statistic):
         # For choices only: no norm but the largest entry is bounded.
         reach = float(self.view.reach)
         return Sensitivity(l1=math.inf, l2=math.inf, linf=reach, one_block=False, monotone=True)
+
+    def _require_candidates(self, numbers: Integers, axes: int) -> None:
+        if numbers.ndim != axes or not numbers.size or numbers.max() >= self.view.count:
+            raise ValueError("centres are numbers of candidates")
 
     def block(self, payments: Floats, weights: Integers) -> Integers:
         """The losses of some records; `weights` says how many records each row stands for."""
@@ -44,8 +50,7 @@ class _Losses(Statistic):
                 total -= self.block(*self.view.payments(chunk, part))
             return total
 
-        parts = share_blocks(work, self.view.parts(chunk))
-        return sum(parts, start=np.zeros(self.shape, dtype=np.int64))
+        return sum_blocks(work, self.view.parts(chunk))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +63,10 @@ class SwapLosses(_Losses):
     """
 
     kind: ClassVar[str] = "swap-losses"
-    view: Distances
     current: Integers
 
     def __post_init__(self) -> None:
-        if self.current.ndim != 1 or not len(self.current) or self.current.max() >= self.view.count:
-            raise ValueError("the current centres are numbers of candidates")
+        self._require_candidates(self.current, 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,12 +96,10 @@ class SetLosses(_Losses):
     """Minus the loss of each of some sets of candidates."""
 
     kind: ClassVar[str] = "set-losses"
-    view: Distances
     sets: Integers
 
     def __post_init__(self) -> None:
-        if self.sets.ndim != 2 or not self.sets.size or self.sets.max() >= self.view.count:
-            raise ValueError("sets are rows of numbers of candidates")
+        self._require_candidates(self.sets, 2)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -119,14 +120,9 @@ class NetLosses(Statistic):
     nets: Integers
 
     def __post_init__(self) -> None:
-        if (
-            self.nets.ndim != 3
-            or self.nets.shape[::2] != self.view.centres.shape
-            or self.nets.dtype.kind != "i"
-        ):
-            raise ValueError("one net of integer rows for each centre")
-        if int((self.nets.astype(np.int64) ** 2).sum(axis=2).max()) > self.view.base.radius**2:
-            raise ValueError("nets lie in the ball of the rows: clip them first")
+        require_in_ball(self.nets, self.view.base, "nets", 3)
+        if len(self.nets) != len(self.view.centres):
+            raise ValueError("one net for each centre")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Integers
-from core.data import UNITS, Chunk
+from core.data import Chunk
 from core.kernels.accumulate import (
     clipped_sums,
     coarse_radius,
@@ -17,9 +17,10 @@ from core.kernels.accumulate import (
     weighted_sums,
 )
 from core.kernels.clipping import WEIGHT_ONE, clip_weights
-from core.privacy import Sensitivity
+from core.privacy.sensitivity import Sensitivity
 from core.statistics.base import Statistic
 from core.views import Assigned, Buckets, RowView, TopEntries
+from core.views.base import require_clipping, require_increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,7 @@ class ResidualSums(Statistic):
     def __post_init__(self) -> None:
         if self.radii.shape != (len(self.view.centres),) or self.radii.dtype.kind != "i":
             raise ValueError("one integer radius for each centre")
-        if self.radii.min() < 1 or self.radii.max() > 2 * UNITS:
-            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        require_clipping(int(self.radii.min()), int(self.radii.max()))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,8 +100,7 @@ class GroupSums(Statistic):
 class GroupResidualSums(Statistic):
     """For each group the sum of its records' residuals about one centre common to all, clipped to a radius.
 
-    As GroupSums, with noise that follows how far records reach and not how far the bounds do. Entries are in
-    units of 2^-15, as those of ResidualSums are.
+    Noise follows how far records reach, not how far the bounds do. Entries are in units of 2^-15.
     """
 
     kind: ClassVar[str] = "group-residual-sums"
@@ -113,8 +112,7 @@ class GroupResidualSums(Statistic):
     def __post_init__(self) -> None:
         if len(self.rows.centres) != 1:
             raise ValueError("residuals of all groups are about one centre")
-        if not 1 <= self.radius <= 2 * UNITS:
-            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        require_clipping(self.radius, self.radius)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -138,8 +136,8 @@ class GroupResidualSums(Statistic):
 class BucketSums(Statistic):
     """For each listed bucket the number of its records, and the sum of their residuals about its middle.
 
-    A row holds the residuals in units of 2^-15, then the count times 2^15 times `radius`: a record adds to
-    one row a vector of length at most 2^15 sqrt(2) radius.
+    A row holds the residuals in units of 2^-15, then the count times 2^15 times the radius: a record adds to
+    one row a vector of length at most 2^15 sqrt(2) times the radius of a bucket.
     """
 
     kind: ClassVar[str] = "bucket-sums"
@@ -147,12 +145,7 @@ class BucketSums(Statistic):
     listed: Integers
 
     def __post_init__(self) -> None:
-        if self.listed.dtype.kind != "i" or np.any(np.diff(self.listed) <= 0):
-            raise ValueError("listed buckets are increasing integers")
-
-    @property
-    def radius(self) -> int:
-        return self.view.radius
+        require_increasing(self.listed, "listed buckets")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -160,7 +153,7 @@ class BucketSums(Statistic):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        length = self.radius * WEIGHT_ONE * math.sqrt(2)
+        length = self.view.radius * WEIGHT_ONE * math.sqrt(2)
         return Sensitivity(np.array([length]), l1=math.sqrt(self.shape[1]), grid=WEIGHT_ONE)
 
     def of(self, chunk: Chunk) -> Integers:
@@ -171,18 +164,19 @@ class BucketSums(Statistic):
         labels = np.where(listed[places] == numbers, places, other).astype(np.int32)
         rows = (np.asarray(self.view.base.rows(chunk)) - self.view.middles(numbers)).astype(np.int32)
         squared = np.einsum("ij,ij->i", rows.astype(np.int64), rows.astype(np.int64))
-        weights = clip_weights(squared, self.radius)
+        weights = clip_weights(squared, self.view.radius)
         sums = weighted_sums(rows, labels, weights, other + 1)[:-1]
         counts = np.bincount(labels, minlength=other + 1).astype(np.int64)[:-1]
-        return np.concatenate([sums, (counts * WEIGHT_ONE * self.radius)[:, None]], axis=1)
+        return np.concatenate([sums, (counts * WEIGHT_ONE * self.view.radius)[:, None]], axis=1)
 
 
 def bucket_means(statistic: BucketSums, released: Integers) -> npt.NDArray[np.float64]:
     """Noisy means of the listed buckets' records, no farther from the middles than records can be."""
-    counts = released[:, -1] / (WEIGHT_ONE * statistic.radius)
+    radius = statistic.view.radius
+    counts = released[:, -1] / (WEIGHT_ONE * radius)
     residuals = released[:, :-1] / WEIGHT_ONE / np.maximum(counts, 1.0)[:, None]
     lengths = np.maximum(np.linalg.norm(residuals, axis=1, keepdims=True), 1e-12)
-    residuals *= np.minimum(1.0, statistic.radius / lengths)
+    residuals *= np.minimum(1.0, radius / lengths)
     means: npt.NDArray[np.float64] = statistic.view.middles(statistic.listed) + residuals
     return means
 
@@ -204,8 +198,7 @@ class SecondMoments(Statistic):
     def __post_init__(self) -> None:
         if self.centre.shape != (self.view.width,) or self.centre.dtype.kind != "i":
             raise ValueError("the centre of second moments is one integer row")
-        if not 1 <= self.radius <= 2 * UNITS:
-            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        require_clipping(self.radius, self.radius)
         if not 0 <= self.shift <= 15 or self.radius >> self.shift == 0:
             raise ValueError("steps are powers of two of at most the clipping radius")
 
@@ -230,36 +223,24 @@ class SecondMoments(Statistic):
 
 
 @dataclass(frozen=True, eq=False)
-class EntrySums(Statistic):
+class EntrySums(GroupSums):
     """For each centre the column sums of its records' rows, cut to few entries of bounded size each."""
 
     kind: ClassVar[str] = "entry-sums"
-    view: Assigned
     rows: TopEntries
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self.view.centres), self.rows.width)
 
     @property
     def sensitivity(self) -> Sensitivity:
-        entries = self.rows.entries
+        entries = min(self.rows.entries, self.shape[1])
         scale = np.array([float(self.rows.largest)])
         return Sensitivity(scale, l1=float(entries), l2=math.sqrt(entries), touched=entries)
 
-    def of(self, chunk: Chunk) -> Integers:
-        labels = self.view.assignment(chunk).labels
-        ones = np.ones(len(labels), dtype=np.int64)
-        return weighted_sums(self.rows.rows(chunk), labels, ones, self.shape[0])
-
 
 @dataclass(frozen=True, eq=False)
-class PickedSums(Statistic):
+class PickedSums(EntrySums):
     """The same column sums, at a few released columns for each centre and nowhere else."""
 
     kind: ClassVar[str] = "picked-sums"
-    view: Assigned
-    rows: TopEntries
     picks: Integers
 
     def __post_init__(self) -> None:
@@ -272,12 +253,5 @@ class PickedSums(Statistic):
     def shape(self) -> tuple[int, ...]:
         return (self.picks.shape[0], self.picks.shape[1])
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        entries = min(self.rows.entries, self.shape[1])
-        scale = np.array([float(self.rows.largest)])
-        return Sensitivity(scale, l1=float(entries), l2=math.sqrt(entries), touched=entries)
-
     def of(self, chunk: Chunk) -> Integers:
-        whole = EntrySums(self.view, self.rows).of(chunk)
-        return np.take_along_axis(whole, self.picks, axis=1)
+        return np.take_along_axis(super().of(chunk), self.picks, axis=1)

@@ -3,9 +3,8 @@
 from core.views.assigned import Assigned
 from core.views.base import DerivedView, RowView, View, clear_cache, limit_cache
 from core.views.buckets import Buckets
-from core.views.cells import Cubes, GridCells
+from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
-from core.views.paths import PathCodes
 from core.views.rows import Encoded, Projected, TopEntries
 
 __all__ = [

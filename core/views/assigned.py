@@ -8,16 +8,12 @@ import numpy as np
 from core.arrays import Integers, Labels
 from core.data import Chunk
 from core.kernels.geometry import nearest
-from core.views.base import DerivedView, RowView
-from core.views.rows import checked_points
+from core.views.base import DerivedView, RowView, checked_points
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """For each row of a chunk the index of its nearest centre and the squared distance to it.
-
-    In the narrowest types that hold them whatever the rows are: assignments are kept for several passes.
-    """
+    """The nearest centre of each row and the squared distance to it, in the narrowest types for any rows."""
 
     labels: Labels
     squared: Labels
@@ -35,10 +31,7 @@ class Assigned(DerivedView):
     centres: Integers
 
     def __post_init__(self) -> None:
-        centres = checked_points(self.centres, self.base.width, "centres")
-        if centres.ndim != 2 or len(centres) == 0:
-            raise ValueError("centres are a matrix with at least one row")
-        object.__setattr__(self, "centres", centres)
+        object.__setattr__(self, "centres", checked_points(self.centres, self.base.width, "centres"))
 
     def assignment(self, chunk: Chunk) -> Assignment:
         return self.cached(chunk, lambda: self._assign(chunk))

@@ -1,8 +1,7 @@
-"""Rows derived by pure functions of a chunk and of released parameters.
+"""Rows derived by pure functions of a chunk and of public or released parameters.
 
-A view knows the norm its rows cannot exceed (`radius`) and how wide they are, which is all a
-statistic needs to declare its sensitivity. Parameters are released or public; a view never looks at
-another record than the one it derives, so neighbours stay neighbours.
+A view knows the norm that its rows cannot exceed (`radius`) and how wide they are, all that a statistic needs
+to declare its sensitivity. It looks at one record at a time, so neighbours stay neighbours.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from core.arrays import Rows
-from core.data import Chunk
+from core.arrays import Integers, Rows
+from core.data import UNITS, Chunk
 
+#: Parameters beyond this would leave the range in which the kernels are exact.
+LARGEST_COORDINATE = 1 << 17
 #: Bytes of derived rows that one process keeps.
 CACHE_BYTES = 144 << 20
 
@@ -27,10 +29,9 @@ CACHE_BYTES = 144 << 20
 class _Cache:
     """Derived chunks, bounded in bytes; makes room by dropping whole views that are out of use.
 
-    A pass over more chunks than fit must not evict what the same pass will need next time, so a view
-    is dropped only for another one, and never while the chunk at hand was derived from it. Where all are in
-    use, those that take fewer bytes for a record are kept: an assignment saves as much time as the rows it
-    was made from, at a tenth of their size.
+    A pass over more chunks than fit must not evict what it needs next time, so a view is dropped only for
+    another one, and never while the chunk at hand was derived from it. Where all are in use, those that take
+    fewer bytes for a record are kept: they save as much time at a tenth of the size.
     """
 
     def __init__(self) -> None:
@@ -84,6 +85,8 @@ class _Cache:
 
 
 CACHE = _Cache()
+#: Forgets every derived chunk of this process.
+clear_cache = CACHE.clear
 
 
 def limit_cache(most_bytes: int) -> None:
@@ -91,17 +94,8 @@ def limit_cache(most_bytes: int) -> None:
     CACHE.most_bytes = most_bytes
 
 
-def clear_cache() -> None:
-    """Forget every derived chunk of this process."""
-    CACHE.clear()
-
-
-class _Sized(Protocol):
-    @property
-    def nbytes(self) -> int: ...
-
-
-Derived = TypeVar("Derived", bound=_Sized)
+#: Derived values, which know their `nbytes`.
+Derived = TypeVar("Derived")
 
 
 class View:
@@ -147,3 +141,33 @@ class RowView(View):
 
     def rows(self, chunk: Chunk) -> Rows:
         raise NotImplementedError
+
+
+def checked_points(values: npt.ArrayLike, width: int, what: str, axes: int = 2) -> Integers:
+    """Public or released points as int64; refuses what the kernels could not treat exactly."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be integers: round released values first")
+    if array.ndim != axes or array.size == 0 or array.shape[-1] != width:
+        raise ValueError(f"{what} must be {width} wide, and not empty")
+    if np.abs(array).max() > LARGEST_COORDINATE:
+        raise ValueError(f"{what} lie too far outside the domain: clip them first")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def require_in_ball(points: Integers, view: RowView, what: str, axes: int = 2) -> None:
+    """Refuse points outside the ball of a view's rows."""
+    squared = checked_points(points, view.width, what, axes) ** 2
+    if int(squared.sum(axis=-1).max()) > view.radius**2:
+        raise ValueError(f"{what} lie in the ball of the rows: clip them first")
+
+
+def require_clipping(least: int, most: int) -> None:
+    """Refuse clipping radii that are not all between one and the diameter of the domain."""
+    if least < 1 or most > 2 * UNITS:
+        raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+
+
+def require_increasing(numbers: Integers, what: str) -> None:
+    if numbers.dtype.kind != "i" or np.any(np.diff(numbers, prepend=-1) <= 0):
+        raise ValueError(f"{what} are increasing integers of at least zero")

@@ -1,16 +1,20 @@
-"""Cells of space: the cubes of a partition tree, and those of a uniform grid."""
+"""Cells of space: cubes of a partition tree, cells of a uniform grid, and paths through halvings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from core.arrays import Integers
+from core.arrays import Floats, Integers, Labels
 from core.data import Chunk
-from core.views.base import DerivedView, RowView
+from core.kernels.rows import row_blocks
+from core.kernels.threads import share_blocks
+from core.views.base import DerivedView, RowView, require_increasing
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +42,20 @@ class Cubes(DerivedView):
             raise ValueError("a level below the root names its level above and what is active there")
         if self.level >= self.DEPTH:
             raise ValueError(f"a partition tree has at most {self.DEPTH} levels")
-        if self.active is not None and np.any(np.diff(self.active) <= 0):
-            raise ValueError("active cubes are increasing numbers")
+        if self.active is not None:
+            require_increasing(self.active, "active cubes")
 
     @cached_property
     def level(self) -> int:
         return 0 if self.above is None else self.above.level + 1
 
     @property
-    def count(self) -> int:
-        """Number of cubes that this level splits."""
-        return 1 if self.active is None else len(self.active)
+    def family(self) -> int:
+        """Number of children of the cubes that this level splits."""
+        return (1 if self.active is None else len(self.active)) << self.base.width
 
     def children(self, chunk: Chunk) -> Integers:
         """For each row (place of its cube << width | child), or -1 where it lies in no active cube."""
-
         return self.cached(chunk, lambda: self._children(chunk))
 
     def _children(self, chunk: Chunk) -> Integers:
@@ -89,3 +92,75 @@ class GridCells(DerivedView):
             codes *= self.cells
             codes += np.clip(inside // int(self.widths[axis]), 0, self.cells - 1)
         return codes
+
+
+@dataclass(frozen=True, eq=False)
+class PathCodes(DerivedView):
+    """The path of each row through a fixed sequence of halvings of a box, as one integer.
+
+    `axes[i]` is the axis that the i-th halving cuts; a row outside the box follows the nearest side.
+    The code's most significant bit is the first halving: a prefix names a cell of the tree. Axis j spans
+    [low[j], low[j] + width[j]); widths are multiples of 2^(halvings of that axis), so cuts are integers.
+    """
+
+    base: RowView
+    low: Integers
+    widths: Integers
+    axes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.axes) > 62:
+            raise ValueError("a path has at most 62 halvings")
+        for axis, width in enumerate(self.widths):
+            if width < 1 or int(width) % (1 << self.axes.count(axis)):
+                raise ValueError("the width of an axis must be a multiple of its number of cells")
+
+    def codes(self, chunk: Chunk) -> Labels:
+        return self.cached(chunk, lambda: self._paths(np.asarray(self.base.rows(chunk))))
+
+    def _paths(self, rows: npt.NDArray[Any]) -> Labels:
+        """Each axis adds its own bits, looked up by the coordinate, whose range is known."""
+        reach = self.base.radius
+        tables = _path_tables(tuple(self.low.tolist()), tuple(self.widths.tolist()), self.axes, reach)
+        codes: Labels = np.zeros(len(rows), dtype=_path_type(self.axes))
+
+        def work(parts: Iterator[slice]) -> None:
+            for part in parts:
+                for axis, table in tables:
+                    places = rows[part, axis].astype(np.intp)
+                    places += reach
+                    np.bitwise_or(codes[part], table.take(places, mode="clip"), out=codes[part])
+
+        share_blocks(work, row_blocks(len(rows), 32))
+        return codes
+
+    def middles(self, prefixes: Integers, depth: int) -> Floats:
+        """Middles of the cells that these prefixes of `depth` bits name."""
+        low = np.tile(self.low.astype(np.float64), (len(prefixes), 1))
+        width = self.widths.astype(np.float64)
+        for place, axis in enumerate(self.axes[:depth]):
+            width[axis] /= 2
+            low[:, axis] += width[axis] * ((prefixes >> (depth - 1 - place)) & 1)
+        return low + width / 2
+
+
+def _path_type(axes: tuple[int, ...]) -> type[np.int32] | type[np.int64]:
+    return np.int32 if len(axes) < 32 else np.int64
+
+
+@lru_cache(maxsize=4)
+def _path_tables(
+    low: tuple[int, ...], widths: tuple[int, ...], axes: tuple[int, ...], reach: int
+) -> tuple[tuple[int, Labels], ...]:
+    """For each axis the bits of a path that a coordinate from -reach to reach decides."""
+    coordinates = np.arange(-reach, reach + 1, dtype=np.int64)
+    tables: list[tuple[int, Labels]] = []
+    for axis in sorted(set(axes)):
+        places = [len(axes) - 1 - place for place, cut in enumerate(axes) if cut == axis]
+        cells = np.arange(1 << len(places), dtype=np.int64)
+        bits = np.zeros(len(cells), dtype=np.int64)
+        for rank, place in enumerate(places):
+            bits |= ((cells >> (len(places) - 1 - rank)) & 1) << place
+        inside = np.clip(coordinates - low[axis], 0, widths[axis] - 1)
+        tables.append((axis, bits[inside // (widths[axis] >> len(places))].astype(_path_type(axes))))
+    return tuple(tables)

@@ -1,10 +1,7 @@
 """Distances of records to public or released points: to candidates, or to sites."""
 
-from __future__ import annotations
-
-import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,30 +11,8 @@ from core.arrays import Floats, Integers
 from core.data import UNITS, Chunk, Dense, Domain, Ids, Sites
 from core.kernels.geometry import integer_sqrt, squared_distances
 from core.kernels.rows import row_blocks
-from core.kernels.sphere import ARC_EDGES, EARTH_RADIUS_KM, angle_tables, arc_steps, unit_vectors
-from core.views.base import RowView, View
-
-
-class Distances(Protocol):
-    """The payment of each record for each public or released candidate: integers from 0 to `reach`."""
-
-    @property
-    def domain(self) -> str:
-        """Fingerprint of the domain it is for."""
-
-    @property
-    def count(self) -> int:
-        """Number of candidates."""
-
-    @property
-    def reach(self) -> int:
-        """Largest payment of one record."""
-
-    def parts(self, chunk: Chunk) -> list[slice]:
-        """The chunk cut into parts of a size that fits the processor's cache."""
-
-    def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
-        """The payments of the records of a part, and how many records each row stands for."""
+from core.kernels.sphere import ARC_EDGES, angle_tables, arc_steps, unit_vectors
+from core.views.base import RowView, View, require_in_ball
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +24,7 @@ class CandidateDistances:
     objective: str
 
     def __post_init__(self) -> None:
-        points = self.candidates
-        if (
-            points.ndim != 2
-            or points.shape[1] != self.view.width
-            or points.dtype.kind != "i"
-            or not len(points)
-        ):
-            raise ValueError("candidates are integer rows as wide as the view")
-        if int((points.astype(np.int64) ** 2).sum(axis=1).max()) > self.view.radius**2:
-            raise ValueError("candidates lie in the ball of the rows: clip them first")
+        require_in_ball(self.candidates, self.view, "candidates")
         if self.objective not in ("means", "medians"):
             raise ValueError("losses are of means or of medians")
 
@@ -75,9 +41,11 @@ class CandidateDistances:
         return 4 * self.view.radius**2 if self.objective == "means" else 2 * self.view.radius
 
     def parts(self, chunk: Chunk) -> list[slice]:
+        """Parts for `payments`, of a size that fits the processor's cache."""
         return row_blocks(len(chunk), self.count + (0 if sp.issparse(chunk.rows) else self.view.width))
 
     def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
+        """The payments of a part, from 0 to `reach`, and how many records each row stands for."""
         squared = squared_distances(self.view.rows(chunk)[part], self.candidates)
         if self.objective == "medians":
             squared = integer_sqrt(squared.astype(np.int64)).astype(np.float64)
@@ -88,33 +56,31 @@ class CandidateDistances:
 class SiteDistances(View):
     """The distance of each record to every site, as an integer of at most `reach`.
 
-    One step is `unit` of the sites' own measure: encoded units of the domain for `euclidean`, kilometres for
-    `great-circle`, the matrix's unit for `distances`.
+    One step is an encoded unit of the domain for `euclidean`, pi / UNITS of arc for `great-circle`, and the
+    largest distance over UNITS for a matrix.
     """
 
     domain: str
     sites: Integers
     metric: str
     reach: int
-    unit: float
     #: For great-circle distances: each column's cosine and sine for every encoded value.
     tables: Integers | None = None
 
     @classmethod
-    def of(cls, domain: Domain, sites: Sites) -> SiteDistances:
+    def of(cls, domain: Domain, sites: Sites) -> Self:
         if isinstance(domain, Ids):
             unit = float(sites.numbers.max()) / UNITS
             steps = np.minimum(np.floor(sites.numbers / unit), UNITS).astype(np.int64)
-            return cls(domain.fingerprint, steps, "matrix", UNITS, unit)
+            return cls(domain.fingerprint, steps, "matrix", UNITS)
         assert isinstance(domain, Dense)
         if sites.metric == "great-circle":
             steps = np.arange(-UNITS, UNITS + 1)
             tables = angle_tables(domain.decode(np.stack([steps, steps], axis=1)))
             points = unit_vectors(*angle_tables(sites.numbers))
-            unit = EARTH_RADIUS_KM * math.pi / UNITS
-            return cls(domain.fingerprint, points, "great-circle", UNITS, unit, tables)
+            return cls(domain.fingerprint, points, "great-circle", UNITS, tables)
         points = domain.encode_points(sites.numbers)
-        return cls(domain.fingerprint, points, "euclidean", sites.reach(domain), 1.0)
+        return cls(domain.fingerprint, points, "euclidean", sites.reach(domain))
 
     @property
     def count(self) -> int:
@@ -125,25 +91,23 @@ class SiteDistances(View):
         if self.metric == "matrix":
             found: Integers = self.sites[rows]
             return found
-        if self.metric == "great-circle":
-            rows = self._vectors(rows)
-        return np.minimum(self._steps(squared_distances(rows, self.sites)), self.reach)
+        return np.minimum(self._steps(self.positions(rows)), self.reach)
 
     def between(self, some: Integers) -> Integers:
         """Distances of some of the sites to every site, in steps."""
-        if self.metric == "matrix":
-            found: Integers = self.sites[some]
-            return found
-        return self._steps(squared_distances(self.sites[some], self.sites))
+        return self.distances(some) if self.metric == "matrix" else self._steps(self.sites[some])
 
-    def _steps(self, squared: Floats) -> Integers:
-        """Squared lengths in the space of `sites` as distances in steps."""
-        exact = squared.astype(np.int64)
+    def _steps(self, points: npt.NDArray[Any]) -> Integers:
+        """Distances in steps of integer vectors in the space of `sites` to each of them."""
+        exact = squared_distances(points, self.sites).astype(np.int64)
         return arc_steps(exact) if self.metric == "great-circle" else integer_sqrt(exact)
 
     def positions(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Integer vectors of encoded records, in the space of `sites`; not for a matrix."""
-        return self._vectors(rows) if self.metric == "great-circle" else rows
+        if self.tables is None:
+            return rows
+        latitude, longitude = (np.clip(rows[:, j].astype(np.int64) + UNITS, 0, 2 * UNITS) for j in range(2))
+        return unit_vectors(*self.tables[:2, latitude], *self.tables[2:, longitude])
 
     def squared_limit(self, steps: int) -> int:
         """The largest squared length, in that space, of a distance of at most this many steps."""
@@ -161,20 +125,12 @@ class SiteDistances(View):
         return rows, np.ones(len(rows), dtype=np.int64)
 
     def parts(self, chunk: Chunk) -> list[slice]:
-        """Slices of what `weighted` gives, for `payments`."""
         return row_blocks(len(self.weighted(chunk)[0]), self.count)
 
     def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
-        """Distances of a part, with how many records each row of it stands for."""
         rows, weights = self.weighted(chunk)
         return self.distances(rows[part]).astype(np.float64), weights[part]
 
-    def _vectors(self, rows: npt.NDArray[Any]) -> Integers:
-        assert self.tables is not None
-        latitude, longitude = (np.clip(rows[:, j].astype(np.int64) + UNITS, 0, 2 * UNITS) for j in range(2))
-        return unit_vectors(
-            self.tables[0][latitude],
-            self.tables[1][latitude],
-            self.tables[2][longitude],
-            self.tables[3][longitude],
-        )
+
+#: The payment of each record for each of `count` public or released candidates: whole numbers up to `reach`.
+Distances = CandidateDistances | SiteDistances

@@ -1,20 +1,15 @@
 """Views of rows: encoded, projected, or cut to their largest entries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from core.arrays import Integers, Rows
 from core.data import UNITS, Chunk, Dense, Domain, Sparse
 from core.kernels.clipping import top_entries
 from core.kernels.geometry import project
-from core.views.base import DerivedView, RowView
-
-#: Parameters beyond this would leave the range in which the kernels are exact.
-LARGEST_COORDINATE = 1 << 17
+from core.views.base import DerivedView, RowView, checked_points, require_clipping
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,24 +22,13 @@ class Encoded(RowView):
     radius: int = UNITS
 
     @classmethod
-    def of(cls, domain: Domain) -> Encoded:
+    def of(cls, domain: Domain) -> Self:
         if not isinstance(domain, (Dense, Sparse)):
             raise ValueError("only dense and sparse domains have rows of numbers")
         return cls(domain.fingerprint, domain.dimension, isinstance(domain, Sparse))
 
     def rows(self, chunk: Chunk) -> Rows:
         return chunk.rows
-
-
-def checked_points(values: npt.ArrayLike, width: int, what: str) -> Integers:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"{what} must be integers: round released values first")
-    if array.shape[-1] != width:
-        raise ValueError(f"{what} must be {width} wide")
-    if array.size and np.abs(array).max() > LARGEST_COORDINATE:
-        raise ValueError(f"{what} lie too far outside the domain: clip them first")
-    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +45,9 @@ class Projected(DerivedView, RowView):
             raise ValueError("a projection is an integer matrix with one row per column of its base")
         if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > 2.0**31:
             raise ValueError("the columns of a projection are too long to stay exact")
-        if not 1 <= self.radius <= 2 * UNITS:
-            raise ValueError("a clipping radius lies between 1 and the diameter of the domain")
+        require_clipping(self.radius, self.radius)
         if self.centre is not None:
-            object.__setattr__(self, "centre", checked_points(self.centre, self.base.width, "centre"))
+            object.__setattr__(self, "centre", checked_points(self.centre, self.base.width, "centre", 1))
 
     @property
     def width(self) -> int:  # type: ignore[override]  # as above

@@ -1,7 +1,5 @@
 """Access to datasets: who may use one, and what they may know about it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import Select, bindparam, false, select
@@ -11,18 +9,15 @@ from core.data import Domain, Ids, Sparse, domain_from_json
 from service import ledger
 from service.errors import NotFound
 from service.ledger import accountants
-from service.operations.clock import rfc3339
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
 
-__all__ = ["domain_of", "facts", "find", "find_granted", "is_open", "page", "privacy_unit", "warnings"]
-
-
 # Built once: every submission and every claim needs it.
 _STATE = (
-    select(Dataset.state, Grant.revoked_at)
+    select(Dataset.state, Grant.revoked_at, Principal.disabled_at)
     .join(Grant, Grant.dataset_id == Dataset.id)
+    .join(Principal, Principal.id == Grant.principal_id)
     .where(Grant.id == bindparam("grant"))
 )
 
@@ -45,9 +40,12 @@ def find_granted(session: Session, name: str, analyst: Caller) -> tuple[Dataset,
 
 
 def is_open(session: Session, grant_id: int) -> bool:
-    """Return True when a grant stands and its dataset is sealed; for writers that hold the account's lock."""
-    state, revoked_at = session.execute(_STATE, {"grant": grant_id}).one()
-    return state == DatasetState.SEALED and revoked_at is None
+    """Return True when the dataset is sealed and neither the grant nor its analyst was withdrawn.
+
+    The caller holds the account's lock.
+    """
+    state, revoked_at, disabled_at = session.connection().execute(_STATE, {"grant": grant_id}).one()
+    return state == DatasetState.SEALED and revoked_at is None and disabled_at is None
 
 
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tuple[Dataset, Grant | None]]:
@@ -57,7 +55,7 @@ def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tu
 
 
 def _visible(caller: Caller) -> Select[Dataset, Grant]:
-    """Select what a caller may use: a curator their own datasets, an analyst those with a standing grant."""
+    """Select what a caller may use: a curator their own datasets, an analyst the datasets granted to them."""
     if caller.is_curator:
         return select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == caller.id)
     standing = (Grant.principal_id == caller.id) & Grant.revoked_at.is_(None)
@@ -70,15 +68,9 @@ def domain_of(dataset: Dataset) -> Domain:
 
 
 def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, Any]:
-    """What the caller may know: public facts and budgets; the upload's report for the owner alone."""
+    """Describe a dataset: public facts and budgets, and the upload's report for the owner alone."""
     domain = domain_of(dataset)
     described = domain.to_json()
-    owner = session.get_one(Principal, dataset.owner_id)
-    total = ledger.balance(ledger.find(session, dataset.id))
-    cap = None
-    if grant is not None:
-        held = ledger.balance(ledger.find(session, dataset.id, grant.id))
-        cap = accountants.balance_view(dataset.accountant, held, grant.epsilon_units, grant.delta_units)
     return {
         "name": dataset.name,
         "description": dataset.description,
@@ -94,31 +86,38 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "privacy_unit": privacy_unit(dataset),
         "accountant": dataset.accountant,
         "release_ticks": dataset.release_ticks,
-        "owner": owner.name,
-        "created_at": rfc3339(dataset.created_at),
+        "owner": session.get_one(Principal, dataset.owner_id).name,
+        "created_at": dataset.created_at,
         "warnings": warnings(dataset, domain),
-        "budget": accountants.balance_view(
-            dataset.accountant, total, dataset.epsilon_units, dataset.delta_units
-        ),
-        "cap": cap,
+        "budget": balance_view(session, dataset),
+        "cap": balance_view(session, dataset, grant) if grant else None,
         "upload": dataset.upload if grant is None else None,
     }
 
 
+def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None) -> dict[str, dict[str, str]]:
+    """Describe the balance of a dataset or, with a grant, of its cap."""
+    account = ledger.find(session, dataset.id, grant.id if grant else None)
+    declared = grant or dataset
+    return accountants.balance_view(
+        dataset.accountant, ledger.balance(account), declared.epsilon_units, declared.delta_units
+    )
+
+
 def privacy_unit(dataset: Dataset) -> str:
-    """Whom the guarantee protects: a person where an id column limited their rows, else a single row."""
+    """Return the unit of privacy: a person where an id column limits their rows, else a single row."""
     return "person" if dataset.id_column else "row"
 
 
 def warnings(dataset: Dataset, domain: Domain) -> list[str]:
-    """What the public facts alone give reason to say."""
-    said = list(domain.warnings)
+    """Return warnings that follow from the public facts alone."""
+    found = list(domain.warnings)
     if dataset.id_column is None:
-        said.append(
+        found.append(
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
             "is made with an id column"
         )
-    return said
+    return found
 
 
 def _other_bounds(domain: Domain) -> dict[str, Any]:

@@ -1,21 +1,21 @@
-"""Routes of money: budgets, grants, the ledger."""
-
-from __future__ import annotations
+"""Routes of budgets, grants and the ledger."""
 
 import csv
 import io
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Response
+from fastapi import APIRouter, Header, Path
+from fastapi.responses import StreamingResponse
+from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service import ledger
 from service.datasets import access, grants, lifecycle
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantFacts, GrantPage, LedgerPage, VerifyReport
 from service.http.context import Services
 from service.http.json_limits import StrictRoute
-from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import NAME_PATTERN, BudgetBody
 from service.ledger import accountants, entries, verification
@@ -25,11 +25,10 @@ from service.operations.tables import Dataset, Grant, LedgerEntry
 from service.people import principals
 from service.people.authentication import Anyone, Curator
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["budgets"], route_class=StrictRoute)
 AnalystName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of an analyst")]
-_CSV_ROWS = 100_000
+#: Entries in memory, and characters sent at a time, while a ledger is written as a table.
+_CSV_PAGE, _CSV_PIECE = 1000, 64 << 10
 _COLUMNS = (
     "sequence",
     "kind",
@@ -57,19 +56,13 @@ def raise_budget(name: DatasetName, body: BudgetBody, caller: Curator, context: 
 
 
 @router.get("/grants", responses=answers())
-def list_grants(
-    name: DatasetName, caller: Curator, context: Services, limit: Limit = None, cursor: str | None = None
-) -> GrantPage:
-    """The analysts who may use a dataset, with their caps; withdrawn grants keep what was spent."""
-    size = limit or context.settings.default_page
+def list_grants(name: DatasetName, caller: Curator, context: Services, paging: Paging) -> GrantPage:
+    """List the analysts who may use a dataset, with their caps; revoked grants keep what was spent."""
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
-        found = grants.page(session, dataset, after=cursor_from(cursor, str) or "", limit=size + 1)
-        items = [
-            _grant(dataset, grant, analyst.name, ledger.balance(ledger.find(session, dataset.id, grant.id)))
-            for grant, analyst in found[:size]
-        ]
-    following = cursor_to(found[size - 1][1].name) if len(found) > size else None
+        found = grants.page(session, dataset, after=paging.after(str) or "", limit=paging.fetch)
+        shown, following = paging.cut(found, lambda each: each[1].name)
+        items = [_grant(session, dataset, grant, analyst.name) for grant, analyst in shown]
     return GrantPage.model_validate({"items": items, "next": following})
 
 
@@ -77,19 +70,18 @@ def list_grants(
 def put_grant(
     name: DatasetName, analyst: AnalystName, body: BudgetBody, caller: Curator, context: Services
 ) -> GrantFacts:
-    """Grant an analyst a cap, or move it; never below what they have used."""
+    """Grant an analyst a cap, or change it; never below what they have used."""
     cap = Budget.of(body.epsilon, body.delta)
     with context.database.write() as session:
         dataset, _ = access.find(session, name, caller)
         person = principals.find(session, analyst)
         grant = grants.grant(session, dataset, person, cap, actor=caller.name, at=context.clock.now())
-        held = ledger.balance(ledger.find(session, dataset.id, grant.id))
-        return GrantFacts.model_validate(_grant(dataset, grant, person.name, held))
+        return GrantFacts.model_validate(_grant(session, dataset, grant, person.name))
 
 
 @router.delete("/grants/{analyst}", status_code=204, responses=answers())
 def delete_grant(name: DatasetName, analyst: AnalystName, caller: Curator, context: Services) -> None:
-    """Withdraw a grant and the analyst's queued jobs; what they spent stays spent."""
+    """Revoke a grant and withdraw the analyst's queued jobs; what they spent stays spent."""
     with context.database.write() as session:
         dataset, _ = access.find(session, name, caller)
         person = principals.find(session, analyst)
@@ -108,48 +100,53 @@ def get_ledger(
     name: DatasetName,
     caller: Anyone,
     context: Services,
-    limit: Limit = None,
-    cursor: str | None = None,
+    paging: Paging,
     accept: Annotated[str, Header(description="`text/csv` for a table", max_length=500)] = "application/json",
 ) -> Any:
-    """The ledger's entries in order: all of them for the owner, an analyst's own for the analyst."""
-    table = "text/csv" in accept
-    size = _CSV_ROWS if table else limit or context.settings.default_page
+    """List the ledger's entries in order: all of them to the owner, an analyst's own to the analyst."""
     with context.database.read() as session:
         dataset, grant = access.find(session, name, caller)
-        found = entries.page(
-            session,
-            dataset.id,
-            grant_id=grant.id if grant else None,
-            after=cursor_from(cursor, int) or 0,
-            limit=size + 1,
-        )
         analysts = {
             row.id: person.name for row, person in grants.page(session, dataset, after="", limit=None)
         }
-    rows = [_entry(dataset, entry, analysts, whole=grant is None) for entry in found[:size]]
-    following = cursor_to(found[size - 1].sequence) if len(found) > size else None
-    if not table:
-        return LedgerPage.model_validate({"items": rows, "next": following})
-    more = {"Link": f'<?cursor={following}>; rel="next"'} if following else {}
-    return Response(_as_csv(rows), media_type="text/csv", headers=more)
+    whole = grant is None
+
+    def page(after: int, limit: int) -> list[LedgerEntry]:
+        with context.database.read() as session:
+            only = grant.id if grant else None
+            return entries.page(session, dataset.id, grant_id=only, after=after, limit=limit)
+
+    after = paging.after(int) or 0
+    if "text/csv" in accept:
+        described = (_entry(dataset, each, analysts, whole=whole) for each in _all_after(after, page))
+        return StreamingResponse(_as_csv(described), media_type="text/csv")
+    shown, following = paging.cut(page(after, paging.fetch), lambda entry: entry.sequence)
+    rows = [_entry(dataset, entry, analysts, whole=whole) for entry in shown]
+    return LedgerPage.model_validate({"items": rows, "next": following})
+
+
+def _all_after(after: int, page: Callable[[int, int], list[LedgerEntry]]) -> Iterator[LedgerEntry]:
+    """Return all entries in order, a page at a time in memory: entries are only ever added."""
+    while found := page(after, _CSV_PAGE):
+        yield from found
+        after = found[-1].sequence
 
 
 @router.post("/ledger/verify", responses=answers())
 def verify_ledger(name: DatasetName, caller: Curator, context: Services) -> VerifyReport:
-    """Replay the ledger: the chain of hashes, and every balance."""
+    """Verify the ledger: the chain of hashes and every balance."""
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
         found = verification.verify(session, dataset.id)
     return VerifyReport(ok=found.ok, entries=found.entries, head=found.head, faults=found.faults)
 
 
-def _grant(dataset: Dataset, grant: Grant, analyst: str, held: ledger.Balance) -> dict[str, Any]:
+def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> dict[str, Any]:
     return {
         "analyst": analyst,
-        "cap": accountants.balance_view(dataset.accountant, held, grant.epsilon_units, grant.delta_units),
-        "created_at": rfc3339(grant.created_at),
-        "revoked_at": rfc3339(grant.revoked_at) if grant.revoked_at else None,
+        "cap": access.balance_view(session, dataset, grant),
+        "created_at": grant.created_at,
+        "revoked_at": grant.revoked_at,
     }
 
 
@@ -157,7 +154,7 @@ def _entry(dataset: Dataset, entry: LedgerEntry, analysts: dict[int, str], *, wh
     return {
         "sequence": entry.sequence,
         "kind": entry.kind,
-        "at": rfc3339(entry.at),
+        "at": entry.at,
         "analyst": analysts.get(entry.grant_id) if entry.grant_id is not None else None,
         "job": entry.job_id,
         "amount": accountants.amount(
@@ -169,10 +166,15 @@ def _entry(dataset: Dataset, entry: LedgerEntry, analysts: dict[int, str], *, wh
     }
 
 
-def _as_csv(rows: list[dict[str, Any]]) -> str:
+def _as_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Return the lines of a table, some thousand characters at a time."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({**row, **row["amount"]})
-    return text.getvalue()
+        writer.writerow({**row, **row["amount"], "at": rfc3339(row["at"])})
+        if text.tell() > _CSV_PIECE:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()

@@ -1,6 +1,4 @@
-"""What a grant is: an analyst's right to a dataset, capped in the dataset's own currency."""
-
-from __future__ import annotations
+"""Grants: an analyst's right to use a dataset, with a cap in the dataset's own currency."""
 
 from datetime import datetime
 
@@ -16,13 +14,11 @@ from service.operations import audit
 from service.operations.states import DatasetState, Role
 from service.operations.tables import Dataset, Grant, Principal
 
-__all__ = ["grant", "page", "revoke"]
-
 
 def grant(
     session: Session, dataset: Dataset, analyst: Principal, cap: Budget, *, actor: str, at: datetime
 ) -> Grant:
-    """Give an analyst a cap, move it, or give a withdrawn grant back; what they used stays used."""
+    """Grant a cap, change it, or renew a revoked grant; what the analyst used stays used."""
     if analyst.role != Role.ANALYST:
         raise InvalidRequest(f"{analyst.name} is a curator; grants are for analysts")
     total = accountants.total_of(dataset.accountant, cap.epsilon_units, cap.delta_units)
@@ -45,21 +41,13 @@ def grant(
             status=409,
             used=accountants.amount(dataset.accountant, used, cap.delta_units),
         ) from error
-    audit.record(
-        session,
-        "grant",
-        actor=actor,
-        at=at,
-        dataset_id=dataset.id,
-        analyst=analyst.name,
-        epsilon=cap.epsilon_text,
-        delta=cap.delta_text,
-    )
+    amounts = accountants.declared(cap)
+    audit.record(session, "grant", actor=actor, at=at, dataset_id=dataset.id, analyst=analyst.name, **amounts)
     return row
 
 
 def revoke(session: Session, dataset: Dataset, analyst: Principal, *, actor: str, at: datetime) -> int:
-    """Withdraw a grant and the analyst's queued jobs; the account stays, so nothing is reset."""
+    """Revoke a grant and withdraw the analyst's queued jobs; the account stays, so nothing is reset."""
     ledger.lock(session, dataset.id)
     row = _find(session, dataset, analyst)
     if row is None or row.revoked_at is not None:
@@ -73,7 +61,7 @@ def revoke(session: Session, dataset: Dataset, analyst: Principal, *, actor: str
 def page(
     session: Session, dataset: Dataset, *, after: str, limit: int | None
 ) -> list[tuple[Grant, Principal]]:
-    """The grants of a dataset by the analysts' names."""
+    """Return the grants of a dataset, by the analysts' names."""
     query = (
         select(Grant, Principal)
         .join(Principal, Grant.principal_id == Principal.id)

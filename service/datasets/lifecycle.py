@@ -1,7 +1,5 @@
 """Life of a dataset: create, seal, raise the budget, retire."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -25,28 +23,19 @@ from service.operations.states import DatasetState
 from service.operations.tables import Dataset, DatasetChunk
 from service.people.authentication import Caller
 
-__all__ = [
-    "create",
-    "raise_budget",
-    "require_draft",
-    "require_sealed",
-    "retire",
-    "seal",
-]
-
 
 def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) -> Dataset:
-    """A new dataset without data; core's InvalidRequest tells what is wrong with the public facts."""
+    """Create a dataset without data; core's InvalidRequest when the public facts are inconsistent."""
     domain = _domain(body)
     budget = Budget.of(body.budget.epsilon, body.budget.delta)
     total = accountants.total_of(body.accountant, budget.epsilon_units, budget.delta_units)
     if body.rows_per_person > 1 and body.id_column is None:
         raise InvalidDomain(
-            "rows_per_person above 1 needs an id_column that tells people apart", parameter="id_column"
+            "more than one row per person needs an id column that tells people apart", parameter="id_column"
         )
     if body.id_column is not None and body.id_column in domain.columns:
         raise InvalidDomain(
-            "the id_column must not be one of the columns: it is dropped", parameter="id_column"
+            "the id column must not be one of the columns: it is dropped", parameter="id_column"
         )
     dataset = Dataset(
         name=body.name,
@@ -75,9 +64,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         at=at,
         dataset_id=dataset.id,
         domain=domain.fingerprint,
-        epsilon=budget.epsilon_text,
-        delta=budget.delta_text,
         accountant=body.accountant,
+        **accountants.declared(budget),
     )
     return dataset
 
@@ -102,7 +90,7 @@ def _domain(body: DatasetBody) -> Domain:
 
 
 def require_draft(dataset: Dataset) -> None:
-    """Raise unless the dataset still waits for its data."""
+    """Raise AlreadySealed or Retired unless the dataset has no data yet."""
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.DRAFT:
@@ -110,7 +98,7 @@ def require_draft(dataset: Dataset) -> None:
 
 
 def require_sealed(dataset: Dataset) -> None:
-    """Raise unless jobs may run on the dataset."""
+    """Raise NotSealed or Retired unless jobs may run on the dataset."""
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.SEALED:
@@ -128,7 +116,7 @@ def seal(
 ) -> None:
     """Store an upload's chunks and seal the dataset, in the caller's one transaction.
 
-    Uploads to one dataset wait for each other; everybody else waits for the moment of sealing alone.
+    Uploads to one dataset wait for each other; other transactions wait only while the dataset is sealed.
     """
     store.wait_for_other_uploads(session, dataset_id)
     require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
@@ -160,15 +148,8 @@ def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: s
             errors=[{"where": "budget", "problem": "below the present total"}],
         ) from error
     dataset.epsilon_units, dataset.delta_units = budget.epsilon_units, budget.delta_units
-    audit.record(
-        session,
-        "raise-budget",
-        actor=actor,
-        at=at,
-        dataset_id=dataset.id,
-        epsilon=budget.epsilon_text,
-        delta=budget.delta_text,
-    )
+    amounts = accountants.declared(budget)
+    audit.record(session, "raise-budget", actor=actor, at=at, dataset_id=dataset.id, **amounts)
 
 
 def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> int:

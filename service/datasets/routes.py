@@ -1,6 +1,4 @@
-"""Routes of datasets: create, upload, look, retire."""
-
-from __future__ import annotations
+"""Routes of datasets: create, list, upload, retire."""
 
 import base64
 import binascii
@@ -15,40 +13,29 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from service.datasets import access, lifecycle
+from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import FORMATS, Spool
 from service.datasets.wire import DatasetBody, DatasetFacts, DatasetPage, Retirement, UploadReport
 from service.errors import InvalidRequest
 from service.http.context import Context, Services
+from service.http.documentation import file_body, links
 from service.http.json_limits import StrictRoute
 from service.http.limits import Pace
-from service.http.links import links
-from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import NAME_PATTERN
 from service.operations import faults
+from service.operations.states import DatasetState
 from service.operations.tables import Dataset
 from service.people.authentication import Anyone, Caller, Curator
-
-__all__ = ["DatasetName", "router"]
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictRoute)
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a dataset")]
 
 _WRITE_AT = 1 << 20
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-_UPLOAD_DOCUMENTATION: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            **{kind: _BINARY for kind in sorted(FORMATS) if kind != "text/csv"},
-            "text/csv": {
-                "schema": {"type": "string"},
-                "example": "petal_length,petal_width\n1.4,0.2\n4.7,1.4\n",
-            },
-        },
-    }
-}
+_CSV = {"example": "petal_length,petal_width\n1.4,0.2\n4.7,1.4\n"}
+_FILE = file_body(_CSV, *(kind for kind in sorted(FORMATS) if kind != "text/csv"))
 
 
 @router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
@@ -61,21 +48,18 @@ def create_dataset(body: DatasetBody, caller: Curator, context: Services) -> Dat
 
 
 @router.get("", responses=answers())
-def list_datasets(
-    caller: Anyone, context: Services, limit: Limit = None, cursor: str | None = None
-) -> DatasetPage:
-    """Datasets you own, or that are granted to you."""
-    size = limit or context.settings.default_page
+def list_datasets(caller: Anyone, context: Services, paging: Paging) -> DatasetPage:
+    """List datasets that you own, or that are granted to you."""
     with context.database.read() as session:
-        found = access.page(session, caller, after=cursor_from(cursor, str) or "", limit=size + 1)
-        items = [access.facts(session, dataset, grant) for dataset, grant in found[:size]]
-    following = cursor_to(found[size - 1][0].name) if len(found) > size else None
+        found = access.page(session, caller, after=paging.after(str) or "", limit=paging.fetch)
+        shown, following = paging.cut(found, lambda each: each[0].name)
+        items = [access.facts(session, dataset, grant) for dataset, grant in shown]
     return DatasetPage.model_validate({"items": items, "next": following})
 
 
 @router.get("/{name}", responses=answers())
 def get_dataset(name: DatasetName, caller: Anyone, context: Services) -> DatasetFacts:
-    """Public facts of a dataset, what is left of its budget, and your cap."""
+    """Get a dataset's public facts, its remaining budget and your cap."""
     with context.database.read() as session:
         dataset, grant = access.find(session, name, caller)
         return DatasetFacts.model_validate(access.facts(session, dataset, grant))
@@ -93,7 +77,7 @@ def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Ret
 @router.put(
     "/{name}/data",
     responses=answers("already-sealed", "retired", "bad-format", "bad-rows", "digest-mismatch", "too-large"),
-    openapi_extra=_UPLOAD_DOCUMENTATION,
+    openapi_extra=_FILE,
 )
 async def upload_data(
     request: Request,
@@ -123,13 +107,8 @@ async def upload_data(
     with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
         await _receive(request, spool, Pace(settings))
         spool.check(announced)
-        upload = Upload.of(
-            dataset,
-            spool,
-            settings,
-            content_type=request.headers.get("content-type", ""),
-            drop_bad_rows=on_bad_row == "drop",
-        )
+        content_type = request.headers.get("content-type", "")
+        upload = Upload(spool, content_type, Expected.of(dataset), settings, on_bad_row == "drop")
         store = partial(_store, context, dataset, upload, caller, request)
         report = await to_thread.run_sync(store, limiter=context.uploads)
     return UploadReport.model_validate(report)
@@ -140,7 +119,7 @@ def _find_draft(
 ) -> tuple[Dataset, dict[str, Any] | None]:
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
-    if dataset.state == "sealed" and dataset.upload and announced == dataset.upload["sha256"]:
+    if dataset.state == DatasetState.SEALED and dataset.upload and announced == dataset.upload["sha256"]:
         return dataset, dataset.upload
     lifecycle.require_draft(dataset)
     return dataset, None
@@ -179,7 +158,7 @@ def _store(
 
 
 def _digest(header: str | None) -> str | None:
-    """The SHA-256 of a Content-Digest header, in hexadecimal."""
+    """Return the SHA-256 of a Content-Digest header, in hexadecimal."""
     if header is None:
         return None
     match = re.search(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]+):", header)

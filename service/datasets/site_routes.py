@@ -1,9 +1,6 @@
 """Routes of site sets."""
 
-from __future__ import annotations
-
 import io
-import zipfile
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,48 +8,35 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from service.datasets import access, sites
-from service.datasets.ingest.arrays import DAMAGED_HEADER
+from service.datasets.ingest.batch import reading
 from service.datasets.routes import DatasetName
 from service.datasets.wire import SiteKind, SiteSetFacts, SiteSetList
 from service.errors import BadFormat
 from service.http.context import Context, Services
+from service.http.documentation import file_body
 from service.http.problems import answers
 from service.http.wire import NAME_PATTERN
-from service.operations.clock import rfc3339
-from service.operations.tables import SiteSet
 from service.people.authentication import Anyone, Caller, Curator
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/v1/datasets/{name}/sites", tags=["sites"])
-_DOCUMENTATION: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "text/csv": {
-                "schema": {"type": "string"},
-                "examples": {
-                    "coordinates": {
-                        "summary": "kind=coordinates: a value for each column of the dataset",
-                        "value": "0.5,0.5\n3.5,1.5\n",
-                    },
-                    "great-circle": {
-                        "summary": "kind=great-circle: latitude and longitude in degrees",
-                        "value": "52.52,13.405\n48.137,11.575\n",
-                    },
-                    "distances": {
-                        "summary": "kind=distances: a square matrix, for rows that name sites",
-                        "value": "0,2,5\n2,0,4\n5,4,0\n",
-                    },
-                },
-            },
-            "application/x-npy": {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
+_EXAMPLES = {
+    "coordinates": {
+        "summary": "kind=coordinates: a value for each column of the dataset",
+        "value": "0.5,0.5\n3.5,1.5\n",
+    },
+    "great-circle": {
+        "summary": "kind=great-circle: latitude and longitude in degrees",
+        "value": "52.52,13.405\n48.137,11.575\n",
+    },
+    "distances": {
+        "summary": "kind=distances: a square matrix, for rows that name sites",
+        "value": "0,2,5\n2,0,4\n5,4,0\n",
+    },
 }
+_FILE = file_body({"examples": _EXAMPLES}, "application/x-npy")
 
 
-@router.put("/{sites_name}", responses=answers("bad-format", "retired"), openapi_extra=_DOCUMENTATION)
+@router.put("/{sites_name}", responses=answers("bad-format", "retired"), openapi_extra=_FILE)
 async def put_sites(
     request: Request,
     name: DatasetName,
@@ -74,11 +58,11 @@ async def put_sites(
 
 @router.get("", responses=answers())
 def list_sites(name: DatasetName, caller: Anyone, context: Services) -> SiteSetList:
-    """The site sets of a dataset."""
+    """List the site sets of a dataset."""
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
-        items = [_facts(each) for each in sites.sets_of(session, dataset)]
-    return SiteSetList(items=items)
+        items = sites.sets_of(session, dataset)
+    return SiteSetList.model_validate({"items": items}, from_attributes=True)
 
 
 def _put(
@@ -90,30 +74,16 @@ def _put(
         made = sites.put(
             session, dataset, sites_name, kind, values, actor=caller.name, at=context.clock.now()
         )
-        return _facts(made)
-
-
-def _facts(row: SiteSet) -> SiteSetFacts:
-    return SiteSetFacts.model_validate(
-        {
-            "name": row.name,
-            "kind": row.kind,
-            "count": row.count,
-            "width": row.width,
-            "created_at": rfc3339(row.created_at),
-        }
-    )
+        return SiteSetFacts.model_validate(made, from_attributes=True)
 
 
 def _parse(body: bytes) -> Any:
-    try:
+    with reading("sites must be lines of numbers separated by commas, or an NPY array"):
         if body.startswith(b"\x93NUMPY"):
             values = np.load(io.BytesIO(body), allow_pickle=False)
         else:
             values = _lines(body.decode("utf-8-sig"))
         array = np.asarray(values, dtype=np.float64)
-    except (*DAMAGED_HEADER, zipfile.BadZipFile) as error:
-        raise BadFormat("sites must be lines of numbers separated by commas, or an NPY array") from error
     if array.ndim != 2 or not array.size:
         raise BadFormat("sites must be a table: one site per line, the same number of values on each")
     return array

@@ -5,8 +5,6 @@ and `distances`, a matrix for datasets whose rows name sites. Plans need only th
 workers load it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -24,8 +22,6 @@ from service.errors import BadFormat, InvalidRequest, NotFound, Retired
 from service.operations import audit
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, SiteSet
-
-__all__ = ["facts_of", "find", "load", "put", "require_short", "sets_of", "store_unnamed"]
 
 #: Largest text of sites that are sent with a request; larger sets are stored by the curator.
 MOST_INLINE_BYTES = 256 << 10

@@ -1,28 +1,21 @@
 """Wire types of datasets, uploads, grants, budgets, site sets and the ledger."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from service.http.wire import Answer, Body, BudgetBody, ColumnName, Name, Words, example
-
-__all__ = [
-    "DatasetBody",
-    "DatasetFacts",
-    "DatasetPage",
-    "GrantFacts",
-    "GrantPage",
-    "LedgerPage",
-    "LedgerRow",
-    "Retirement",
-    "SiteKind",
-    "SiteSetFacts",
-    "SiteSetList",
-    "UploadReport",
-    "VerifyReport",
-]
+from service.http.wire import (
+    Answer,
+    Body,
+    BudgetBody,
+    ColumnName,
+    Moment,
+    Name,
+    Page,
+    Words,
+    example,
+    page_example,
+)
 
 _NUMBERS = Annotated[list[float], Field(max_length=1_000_000)]
 _ZERO = {"epsilon": "0", "delta": "0"}
@@ -54,7 +47,7 @@ _DATASET = {
 
 
 class Box(Body):
-    """Every column between its low and its high: one number for all columns, or one per column."""
+    """Bounds of every column, low and high: one number for all columns, or one per column."""
 
     low: float | _NUMBERS
     high: float | _NUMBERS
@@ -88,21 +81,18 @@ class Bounds(Body):
     ids: IdCount | None = None
 
 
-class DatasetBody(Body):
-    """What is public about a new dataset. Nothing here may be taken from the rows themselves."""
+_NEW = {
+    "name": "flowers",
+    "description": "petal lengths and widths",
+    "columns": ["petal_length", "petal_width"],
+    "bounds": _BOUNDS,
+    "size": 10000,
+    "budget": _TOTAL,
+}
 
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            {
-                "name": "flowers",
-                "description": "petal lengths and widths",
-                "columns": ["petal_length", "petal_width"],
-                "bounds": _BOUNDS,
-                "size": 10000,
-                "budget": {"epsilon": "3", "delta": "0.000001"},
-            }
-        )
-    )
+
+class DatasetBody(Body, json_schema_extra=example(_NEW)):
+    """Public facts of a new dataset. Nothing here may be taken from the rows themselves."""
 
     name: Name
     description: Words = ""
@@ -130,10 +120,8 @@ class AmountFacts(Answer):
         return {name: value for name, value in serialise(self).items() if value is not None}
 
 
-class BudgetFacts(Answer):
-    """What an account holds. Under `zcdp` amounts are rho and the delta kept for approximate parts."""
-
-    model_config = ConfigDict(json_schema_extra=example(_BUDGET))
+class BudgetFacts(Answer, json_schema_extra=example(_BUDGET)):
+    """Balance of an account. Under `zcdp` amounts are rho and the delta kept for approximate parts."""
 
     declared: AmountFacts
     total: AmountFacts
@@ -142,27 +130,24 @@ class BudgetFacts(Answer):
     remaining: AmountFacts
 
 
-class UploadReport(Answer):
-    """What became of an upload; for the curator alone."""
+_UPLOAD = {
+    "format": "csv",
+    "rows": 9981,
+    "clipped_rows": 12,
+    "bad_rows": 1,
+    "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
+    "rows_over_limit": 0,
+    "ignored_columns": ["species"],
+    "bytes": 120044,
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "warnings": [],
+}
 
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            {
-                "format": "csv",
-                "rows": 9981,
-                "clipped_rows": 12,
-                "bad_rows": 1,
-                "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
-                "rows_over_limit": 0,
-                "ignored_columns": ["species"],
-                "bytes": 120044,
-                "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                "warnings": [],
-            }
-        )
-    )
 
-    format: str
+class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
+    """Report of an upload; for the curator alone."""
+
+    format: Moment
     rows: int
     clipped_rows: int
     bad_rows: int
@@ -174,10 +159,8 @@ class UploadReport(Answer):
     warnings: list[str]
 
 
-class DatasetFacts(Answer):
+class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     """Public facts of a dataset, its budget, the caller's cap, and (to its owner) the upload's report."""
-
-    model_config = ConfigDict(json_schema_extra=example(_DATASET))
 
     name: str
     description: str
@@ -194,43 +177,31 @@ class DatasetFacts(Answer):
     accountant: Literal["sum", "zcdp"]
     release_ticks: bool
     owner: str
-    created_at: str
+    created_at: Moment
     warnings: list[str]
     budget: BudgetFacts
     cap: BudgetFacts | None
     upload: UploadReport | None
 
 
-class DatasetPage(Answer):
-    """Some datasets, and where the next page begins."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_DATASET], "next": None}))
-
-    items: list[DatasetFacts]
-    next: str | None
+class DatasetPage(Page[DatasetFacts], json_schema_extra=page_example(_DATASET)):
+    """A page of datasets, and the cursor of the next."""
 
 
 _GRANT = {"analyst": "ada", "cap": _BUDGET, "created_at": "2030-01-01T09:00:00.000Z", "revoked_at": None}
 
 
-class GrantFacts(Answer):
+class GrantFacts(Answer, json_schema_extra=example(_GRANT)):
     """An analyst's grant."""
-
-    model_config = ConfigDict(json_schema_extra=example(_GRANT))
 
     analyst: str
     cap: BudgetFacts
-    created_at: str
-    revoked_at: str | None
+    created_at: Moment
+    revoked_at: Moment | None
 
 
-class GrantPage(Answer):
-    """Some grants, and where the next page begins."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_GRANT], "next": None}))
-
-    items: list[GrantFacts]
-    next: str | None
+class GrantPage(Page[GrantFacts], json_schema_extra=page_example(_GRANT)):
+    """A page of grants, and the cursor of the next."""
 
 
 _ROW = {
@@ -246,14 +217,12 @@ _ROW = {
 }
 
 
-class LedgerRow(Answer):
-    """One entry; an analyst sees their own, without the chain's hashes."""
-
-    model_config = ConfigDict(json_schema_extra=example(_ROW))
+class LedgerRow(Answer, json_schema_extra=example(_ROW)):
+    """A ledger entry; an analyst sees their own, without the chain's hashes."""
 
     sequence: int
     kind: Literal["open", "raise", "cap", "reserve", "charge", "void"]
-    at: str
+    at: Moment
     analyst: str | None
     job: str | None
     amount: AmountFacts
@@ -262,21 +231,15 @@ class LedgerRow(Answer):
     hash: str | None
 
 
-class LedgerPage(Answer):
-    """Some entries in order, and where the next page begins."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_ROW], "next": None}))
-
-    items: list[LedgerRow]
-    next: str | None
+class LedgerPage(Page[LedgerRow], json_schema_extra=page_example(_ROW)):
+    """A page of entries in order, and the cursor of the next."""
 
 
-class VerifyReport(Answer):
-    """What a replay of the ledger found."""
+_VERIFIED = {"ok": True, "entries": 42, "head": "5e" * 32, "faults": []}
 
-    model_config = ConfigDict(
-        json_schema_extra=example({"ok": True, "entries": 42, "head": "5e" * 32, "faults": []})
-    )
+
+class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
+    """Result of a verification of the ledger."""
 
     ok: bool
     entries: int
@@ -284,10 +247,8 @@ class VerifyReport(Answer):
     faults: list[str]
 
 
-class Retirement(Answer):
-    """What retiring a dataset did."""
-
-    model_config = ConfigDict(json_schema_extra=example({"state": "retired", "voided_jobs": 1}))
+class Retirement(Answer, json_schema_extra=example({"state": "retired", "voided_jobs": 1})):
+    """Result of retiring a dataset."""
 
     state: Literal["retired"]
     voided_jobs: int
@@ -303,21 +264,17 @@ _SITES = {
 }
 
 
-class SiteSetFacts(Answer):
+class SiteSetFacts(Answer, json_schema_extra=example(_SITES)):
     """A set of public sites."""
-
-    model_config = ConfigDict(json_schema_extra=example(_SITES))
 
     name: str
     kind: SiteKind
     count: int
     width: int
-    created_at: str
+    created_at: Moment
 
 
-class SiteSetList(Answer):
+class SiteSetList(Answer, json_schema_extra=example({"items": [_SITES]})):
     """The site sets of a dataset."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_SITES]}))
 
     items: list[SiteSetFacts]

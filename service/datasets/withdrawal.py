@@ -1,7 +1,5 @@
 """Withdrawal of queued jobs whose dataset is retired or whose grant is revoked."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from sqlalchemy import select
@@ -10,8 +8,6 @@ from sqlalchemy.orm import Session
 from service import ledger
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Job
-
-__all__ = ["withdraw"]
 
 
 def withdraw(

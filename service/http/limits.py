@@ -1,29 +1,27 @@
-"""What stands before every route: size and pace of bodies, security headers, request ids, the access log."""
-
-from __future__ import annotations
+"""Middleware around every route: limits on bodies, security headers, request ids, the access log."""
 
 import asyncio
-import re
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import structlog
+from anyio import to_thread
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import InvalidRequest, ServiceError, TooLarge
-from service.http.problems import mistake, respond
+from service.http.admission import Allowances, Caller, body_limit, is_upload
+from service.http.problems import failure, mistake, respond
 from service.operations.logs import redact
 from service.operations.settings import Settings
 
-__all__ = ["API_HEADERS", "Pace", "RequestLimits"]
-
 log = structlog.get_logger()
 
-_UPLOAD = re.compile(r"/v1/datasets/[^/]+/data")
-_SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
+#: Addresses that need a key.
+_WITH_KEY = "/v1/"
 _HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -32,7 +30,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-#: The same as bytes; no route sets any of them.
+#: The same as bytes; no route sets any of these headers.
 _ALWAYS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 #: Asked every few seconds by whoever watches the service; only their failures are worth a line.
 _PROBES = {"/healthz", "/readyz"}
@@ -44,12 +42,12 @@ _PAGE_POLICY = (
 )
 
 
-#: What every answer of the API carries.
+#: Headers of every response of the API.
 API_HEADERS = {**_HEADERS, "content-security-policy": _API_POLICY, "cache-control": "no-store"}
 
 
 class Pace:
-    """How slowly a body may arrive: no pause may be long, and all of it must come at some speed."""
+    """Minimum pace of a body: a longest pause, and an average speed."""
 
     def __init__(self, settings: Settings):
         self._idle = settings.body_idle_seconds
@@ -58,7 +56,7 @@ class Pace:
         self._received = 0
 
     async def next(self, receive: Receive) -> Message:
-        """The next message of a body; a caller who is too slow is given up."""
+        """Receive the next message of a body; InvalidRequest (408) when it comes too slowly."""
         due = self._started + self._idle + self._received / self._speed
         patience = min(self._idle, due - time.monotonic())
         try:
@@ -75,12 +73,70 @@ def _head_bytes(scope: Scope) -> int:
     return named + len(scope.get("raw_path") or b"") + len(scope["query_string"])
 
 
-class RequestLimits:
-    """ASGI middleware around the whole app."""
+class _Exchange:
+    """One request and its response: counts bytes, and gives up on callers that send or read too slowly."""
 
-    def __init__(self, app: ASGIApp, settings: Settings):
+    def __init__(self, receive: Receive, send: Send, settings: Settings, on_head: Callable[[Message], None]):
+        self._receive, self._send = receive, send
+        self._settings = settings
+        self._on_head = on_head
+        self._body: bytes | None = None
+        self.status = self.received = self.sent = 0
+
+    async def read_body(self, limit: int) -> None:
+        """Read the whole body, which `receive` then passes on; TooLarge as soon as it is longer."""
+        body, pace, more = bytearray(), Pace(self._settings), True
+        while more:
+            message = await pace.next(self.receive)
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            if len(body) > limit:
+                raise TooLarge(f"the body may have at most {limit} bytes", limit=limit)
+            more = message.get("more_body", False)
+        self._body = bytes(body)
+
+    async def receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self._on_head(message)
+        size = len(message.get("body", b""))
+        self.sent += size
+        settings = self._settings
+        try:
+            async with asyncio.timeout(settings.body_idle_seconds + size / settings.body_bytes_per_second):
+                await self._send(message)
+        except TimeoutError:
+            log.info("client reads too slowly")
+            raise ClientDisconnect from None
+
+
+async def _refuse(error: ServiceError, scope: Scope, exchange: _Exchange) -> None:
+    """Respond without reading what is left of the body."""
+    error.headers["Connection"] = "close"
+    await respond(error)(scope, exchange.receive, exchange.send)
+
+
+class RequestLimits:
+    """ASGI middleware around the whole app.
+
+    `authenticate` finds the caller of an Authorization header, or raises. Everything below `/v1/` needs a
+    caller, and nothing of a body is read before there is one; outside of it no route takes a body.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, authenticate: Callable[[str | None], Caller]):
         self._app = app
         self._settings = settings
+        self._authenticate = authenticate
+        self._allowances = Allowances(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -90,89 +146,78 @@ class RequestLimits:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request=request_id)
         started = time.perf_counter()
-        status = 0
-
-        async def guarded(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                self._add_headers(scope, message, request_id)
-            await send(message)
-
+        exchange = _Exchange(receive, send, self._settings, partial(_add_headers, scope, request_id))
         try:
-            await self._admit(scope, receive, guarded, lambda: status != 0)
+            await self._answer(scope, exchange)
         finally:
-            probe = scope["path"] in _PROBES and status == 200
+            probe = scope["path"] in _PROBES and exchange.status == 200
             (log.debug if probe else log.info)(
                 "request",
                 method=scope["method"],
-                path=redact(scope["path"])[:200],  # cut afterwards: half a key is no longer recognised
-                status=status,
+                path=redact(scope["path"])[:200],  # redacted before it is cut
+                status=exchange.status,
                 milliseconds=round((time.perf_counter() - started) * 1000, 1),
             )
 
-    async def _admit(self, scope: Scope, receive: Receive, send: Send, answered: Callable[[], bool]) -> None:
+    async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:
-            received = await self._read(scope, receive)
+            if _head_bytes(scope) > _LONGEST_HEAD:
+                raise InvalidRequest(
+                    f"the head of a request may have at most {_LONGEST_HEAD} bytes", status=431
+                )
+            if not scope["path"].startswith(_WITH_KEY):
+                await self._run(scope, exchange)
+                return
+            header = Headers(scope=scope).get("authorization")
+            caller = await to_thread.run_sync(self._authenticate, header)
+            scope.setdefault("state", {})["caller"] = caller
+            self._allowances.enter(caller.id, scope)
         except ServiceError as error:
-            error.headers["Connection"] = "close"
-            await respond(error)(scope, receive, send)
+            await _refuse(error, scope, exchange)
+            return
+        except Exception as error:  # of authentication: the database may be away
+            await failure(error)(scope, exchange.receive, exchange.send)
             return
         try:
-            await self._app(scope, received, send)
-        except ClientDisconnect:
-            log.info("the caller went away")
-        except Exception as error:
-            # Here and not by the framework, which would answer outside of this middleware: without headers.
-            if answered():
-                raise
-            await mistake(error)(scope, receive, send)
+            await self._admit(scope, exchange)
+        finally:
+            uploaded = exchange.received if is_upload(scope) else 0
+            self._allowances.leave(caller.id, exchange.received + exchange.sent - uploaded)
 
-    async def _read(self, scope: Scope, receive: Receive) -> Receive:
-        """Read a body up to its limit, and hand it on; an upload's body is left to its route."""
-        path = scope["path"]
-        if _head_bytes(scope) > _LONGEST_HEAD:
-            raise InvalidRequest(f"the head of a request may have at most {_LONGEST_HEAD} bytes", status=431)
-        upload = scope["method"] == "PUT" and _UPLOAD.fullmatch(path) is not None
-        limit = self._settings.max_body_bytes
-        if upload:
-            limit = self._settings.max_upload_bytes
-        elif _SITES.fullmatch(path):
-            limit = self._settings.max_sites_bytes
+    async def _admit(self, scope: Scope, exchange: _Exchange) -> None:
+        """Read a body up to its limit and pass it on; an upload's body is left to its route."""
+        limit = body_limit(scope, self._settings)
         announced = Headers(scope=scope).get("content-length", "")
-        if announced.isdecimal() and int(announced) > limit:
-            raise TooLarge(f"the body may have at most {limit} bytes", limit=limit)
-        if upload:
-            return receive
-        body, pace = bytearray(), Pace(self._settings)
-        while True:
-            message = await pace.next(receive)
-            if message["type"] == "http.disconnect":
-                return receive
-            body += message.get("body", b"")
-            if len(body) > limit:
+        try:
+            if announced.isdecimal() and int(announced) > limit:
                 raise TooLarge(f"the body may have at most {limit} bytes", limit=limit)
-            if not message.get("more_body", False):
-                break
-        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+            if not is_upload(scope):
+                await exchange.read_body(limit)
+        except ServiceError as error:
+            await _refuse(error, scope, exchange)
+            return
+        await self._run(scope, exchange)
 
-        async def replay() -> Message:
-            nonlocal whole
-            if whole is not None:
-                message, whole = whole, None
-                return message
-            return await receive()
+    async def _run(self, scope: Scope, exchange: _Exchange) -> None:
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except ClientDisconnect:
+            log.info("client disconnected")
+        except Exception as error:
+            # Handled here: the framework would respond outside this middleware, without its headers.
+            if exchange.status:
+                raise
+            await mistake(error)(scope, exchange.receive, exchange.send)
 
-        return replay
 
-    def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
-        present = dict(message["headers"])
-        page = present.get(b"content-type", b"").startswith(b"text/html")
-        added = [*_ALWAYS, (b"x-request-id", request_id.encode())]
-        if b"content-security-policy" not in present:
-            added.append((b"content-security-policy", (_PAGE_POLICY if page else _API_POLICY).encode()))
-        if b"cache-control" not in present:
-            added.append((b"cache-control", b"no-store"))
-        if scope.get("scheme") == "https":
-            added.append((b"strict-transport-security", b"max-age=31536000"))
-        message["headers"] = [*message["headers"], *added]
+def _add_headers(scope: Scope, request_id: str, message: Message) -> None:
+    present = dict(message["headers"])
+    page = present.get(b"content-type", b"").startswith(b"text/html")
+    added = [*_ALWAYS, (b"x-request-id", request_id.encode())]
+    if b"content-security-policy" not in present:
+        added.append((b"content-security-policy", (_PAGE_POLICY if page else _API_POLICY).encode()))
+    if b"cache-control" not in present:
+        added.append((b"cache-control", b"no-store"))
+    if scope.get("scheme") == "https":
+        added.append((b"strict-transport-security", b"max-age=31536000"))
+    message["headers"] = [*message["headers"], *added]

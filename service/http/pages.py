@@ -1,7 +1,5 @@
 """Pages without scripts: the API page, the explanations of problems, the front page."""
 
-from __future__ import annotations
-
 import json
 from html import escape
 from typing import Annotated, Any
@@ -11,8 +9,6 @@ from fastapi.responses import HTMLResponse
 
 from service.errors import PROBLEMS, NotFound, ServiceError
 from service.http.problems import answers
-
-__all__ = ["router"]
 
 router = APIRouter(tags=["operations"])
 _HTML: dict[str, Any] = {
@@ -33,7 +29,7 @@ td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 
 @router.get("/docs", response_class=HTMLResponse, responses={200: _HTML})
 def api_page(request: Request) -> str:
-    """Every call of this interface, with examples."""
+    """List every call of this API, with examples."""
     return _api_page(request.app.openapi())
 
 
@@ -51,7 +47,7 @@ def api_page_style() -> Response:
 def problem_page(
     slug: Annotated[str, Path(max_length=64, description="last part of a problem's type")],
 ) -> str:
-    """What a problem means, and what to do."""
+    """Explain a problem, and what to do about it."""
     if slug not in PROBLEMS:
         raise NotFound("there is no such problem")
     return _problem_page(PROBLEMS[slug])
@@ -141,7 +137,7 @@ def _one_example(label: str, value: Any) -> str:
 
 
 def example_of(openapi: dict[str, Any], media: dict[str, Any]) -> Any:
-    """An example of a body or an answer: its own, or that of the schema it points to."""
+    """Return the example of a body or a response: its own, or that of its schema."""
     if "example" in media:
         return media["example"]
     if "examples" in media:

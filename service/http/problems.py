@@ -1,8 +1,5 @@
-"""Errors become RFC 9457 problems: one shape, a stable type, nothing that came from rows or from code."""
+"""RFC 9457 problems: errors as responses, with a stable type and nothing from rows or code."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -20,8 +17,6 @@ from service import errors
 from service.errors import PROBLEMS, ServiceError
 from service.http.wire import PATTERNS_IN_WORDS
 
-__all__ = ["answers", "install", "mistake", "respond"]
-
 log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
@@ -30,7 +25,15 @@ _CORE: dict[type[core_errors.InvalidRequest], type[ServiceError]] = {
     core_errors.WorkLimitExceeded: errors.WorkLimit,
     core_errors.UnknownAlgorithm: errors.UnknownAlgorithm,
 }
-_COMMON = ("unauthorized", "forbidden", "not-found", "invalid-request", "too-large", "unavailable")
+_COMMON = (
+    "unauthorized",
+    "forbidden",
+    "not-found",
+    "invalid-request",
+    "too-large",
+    "rate-limited",
+    "unavailable",
+)
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
@@ -44,14 +47,14 @@ _SCHEMA: dict[str, Any] = {
 
 
 def respond(problem: ServiceError) -> Response:
-    """A problem on the wire."""
+    """Return the response of a problem."""
     return JSONResponse(
         problem.body(), status_code=problem.answer_status, headers=problem.headers, media_type=MEDIA_TYPE
     )
 
 
 def answers(*slugs: str, anonymous: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The problems a route may answer with, for OpenAPI."""
+    """Document the problems that a route may respond with, for OpenAPI."""
     documented: dict[int | str, dict[str, Any]] = {}
     for slug in (*slugs, *(("unavailable",) if anonymous else _COMMON)):
         problem = PROBLEMS[slug]
@@ -65,7 +68,7 @@ def answers(*slugs: str, anonymous: bool = False) -> dict[int | str, dict[str, A
 
 
 def install(app: FastAPI) -> None:
-    """Have every error of the app answered as a problem."""
+    """Register handlers that turn every error of the app into a problem."""
 
     @app.exception_handler(ServiceError)
     async def known(_request: Request, error: ServiceError) -> Response:
@@ -90,14 +93,21 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(DBAPIError)
     @app.exception_handler(PoolTimeout)
     async def database(_request: Request, error: Exception) -> Response:
-        log.error("the database failed", error=type(error).__name__, detail=str(error)[:500])
-        return respond(
-            errors.Unavailable("the database is away or busy; try again", headers={"Retry-After": "2"})
-        )
+        return failure(error)
+
+
+def failure(error: Exception) -> Response:
+    """Respond to an error that is not the caller's: the database is away or busy, or there is a bug."""
+    if not isinstance(error, (DBAPIError, PoolTimeout)):
+        return mistake(error)
+    log.error("the database failed", error=type(error).__name__, detail=str(error)[:500])
+    return respond(
+        errors.Unavailable("the database is away or busy; try again", headers={"Retry-After": "2"})
+    )
 
 
 def mistake(error: Exception) -> Response:
-    """What is told about an error that nobody foresaw: nothing; the log has it."""
+    """Respond to an unexpected error without details, which go to the log."""
     log.error("unexpected error", exc_info=error)
     return respond(errors.Unavailable("the service made a mistake, which is logged", status=500))
 
@@ -121,49 +131,5 @@ def _from_status(status: int, headers: Mapping[str, str] | None) -> ServiceError
             "this address does not take that method; see /docs", headers=headers, status=405
         )
     if status == HTTPStatus.BAD_REQUEST:
-        return errors.InvalidRequest("the body is not valid JSON: " + _JSON_RULES)
+        return errors.InvalidRequest("the body is not valid JSON")
     return errors.InvalidRequest("the request cannot be answered", status=status)
-
-
-_JSON_RULES = "UTF-8, no NaN or Infinity, no key twice, at most 32 levels deep"
-_MOST_LEVELS = 32
-
-
-def strict_json(text: bytes) -> Any:
-    """JSON without NaN, infinities, double keys, lone surrogates, zero characters or great depth."""
-    try:
-        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_no_double_keys)
-        _check(value, 0)
-    except (ValueError, RecursionError) as error:
-        raise errors.InvalidRequest("the body is not valid JSON: " + _JSON_RULES) from error
-    return value
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)
-
-
-def _no_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _check(value: Any, level: int) -> None:
-    if level > _MOST_LEVELS:
-        raise ValueError("too deep")
-    if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError("zero character")
-        value.encode("utf-8")
-    elif isinstance(value, float):
-        if value in (float("inf"), float("-inf")):
-            raise ValueError("infinite")
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            _check(name, level + 1)
-            _check(each, level + 1)
-    elif isinstance(value, list):
-        for each in value:
-            _check(each, level + 1)

@@ -1,29 +1,18 @@
-"""HTTP as uvicorn speaks it, with an end to callers who never finish saying what they want."""
-
-from __future__ import annotations
+"""uvicorn's HTTP protocol with a time limit on request heads."""
 
 import asyncio
 import json
 from contextlib import suppress
-from functools import cache
 from http import HTTPStatus
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from service.errors import InvalidRequest
 from service.http.limits import API_HEADERS
-from service.operations.settings import Settings
-
-__all__ = ["PatientProtocol"]
-
 
 _MOST_AT_ONCE = 2 << 20
-
-
-@cache
-def _patience() -> float:
-    return Settings().header_seconds
 
 
 class PatientProtocol(H11Protocol):
@@ -35,10 +24,14 @@ class PatientProtocol(H11Protocol):
 
     _due: asyncio.TimerHandle | None = None
 
+    def __init__(self, *args: Any, head_seconds: float, **options: Any):
+        super().__init__(*args, **options)
+        self._head_seconds = head_seconds
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        # What waits in the socket is taken at once, up to this: uploads come in fewer and larger pieces.
-        with suppress(AttributeError):  # only asyncio's own transports can be told so
+        # Read more from the socket at a time: uploads then arrive in fewer, larger pieces.
+        with suppress(AttributeError):  # only asyncio's own transports have it
             transport.max_size = _MOST_AT_ONCE  # type: ignore[attr-defined]  # as above
         self._expect_head()
 
@@ -58,7 +51,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, or has too long a head, like every other wrong request."""
+        """Respond to malformed HTTP and to long heads with a problem, as to every invalid request."""
         problem = InvalidRequest("this is not HTTP, or its head is longer than 16 KiB", status=400)
         headers = [(name.encode(), value.encode()) for name, value in API_HEADERS.items()]
         headers += [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
@@ -72,7 +65,7 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
     def _expect_head(self) -> None:
-        self._due = self.loop.call_later(_patience(), self._give_up)
+        self._due = self.loop.call_later(self._head_seconds, self._give_up)
 
     def _give_up(self) -> None:
         self._due = None

@@ -1,19 +1,20 @@
-"""What the wire types share: strict models, names, amounts and pages."""
+"""Base classes and fields of the wire types: strict models, names, amounts."""
 
-from __future__ import annotations
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
 
-from typing import Annotated, Any
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from service.operations.clock import rfc3339
 
-__all__ = ["Amount", "Answer", "Body", "BudgetBody", "ColumnName", "Name", "Words", "example"]
+Item = TypeVar("Item")
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 _VISIBLE = r"^[^\x00-\x1f\x7f]*$"
 
 JOB_PATTERN = "^([0-9a-f-]{36}|latest)$"
 KEY_PATTERN = "^[0-9a-f]{8}$"
-#: What a person may write, where a pattern decides.
+#: Descriptions of the patterns, for error messages.
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "at most 64 lower-case letters, digits, dots, underscores, dashes; a letter or digit first",
     JOB_PATTERN: "the 36 characters that submitting answered, or `latest`; the list of jobs has it",
@@ -26,29 +27,41 @@ Amount = Annotated[
     Annotated[StrictStr, Field(max_length=64)] | StrictInt | StrictFloat,
     Field(description="an exact decimal, best written as a string"),
 ]
+#: A moment in a response, given as a datetime or as text.
+Moment = Annotated[str, BeforeValidator(lambda each: rfc3339(each) if isinstance(each, datetime) else each)]
 
 
 def example(value: dict[str, Any]) -> dict[str, Any]:
-    """A model's example, for OpenAPI."""
+    """Declare a model's example, for OpenAPI."""
     return {"examples": [value]}
 
 
+def page_example(item: dict[str, Any]) -> dict[str, Any]:
+    """Declare the example of a page, for OpenAPI."""
+    return example({"items": [item], "next": None})
+
+
 class Body(BaseModel):
-    """What a caller sends: nothing is coerced, nothing unknown is passed over."""
+    """Base of request bodies: values are not coerced, unknown fields are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Answer(BaseModel):
-    """What the service answers."""
+    """Base of response bodies."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class BudgetBody(Body):
-    """An (epsilon, delta) to spend."""
+class Page(Answer, Generic[Item]):
+    """A page of a list, and the cursor of the next."""
 
-    model_config = ConfigDict(json_schema_extra=example({"epsilon": "3", "delta": "0.000001"}))
+    items: list[Item]
+    next: str | None
+
+
+class BudgetBody(Body, json_schema_extra=example({"epsilon": "3", "delta": "0.000001"})):
+    """An (epsilon, delta) to spend."""
 
     epsilon: Amount
     delta: Amount = "0"

@@ -1,12 +1,10 @@
-"""Where chunk tasks run: in the worker itself, or on a Dask cluster.
+"""Executors of chunk tasks: the worker itself, or a Dask cluster.
 
 On a cluster, statistics are evaluated by its workers and come back as exact integers; noise is drawn where
 the probe is, in the job's own process. A task that is lost with its worker runs again elsewhere: it is a pure
 function of a chunk and of released parameters. A cluster that loses a task for good, or lets one wait for too
 long, is given up: the job's process does that task and the rest of them.
 """
-
-from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -19,8 +17,6 @@ from typing import Any, ParamSpec, TypeVar
 import structlog
 
 from service.operations.settings import Settings
-
-__all__ = ["ClusterExecutor", "make_executor"]
 
 log = structlog.get_logger()
 

@@ -1,7 +1,5 @@
 """Plans of jobs: made from public facts alone, priced, and checked against the work limits."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any
@@ -12,16 +10,15 @@ from core.algorithms import registry
 from core.data import Domain, SiteFacts
 from core.errors import WorkLimitExceeded
 from core.plan import Plan, Request, Work
-from core.privacy import Budget, default_delta
+from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from service import ledger
 from service.datasets import access, lifecycle, sites
 from service.errors import DeltaNotOffered
+from service.jobs import quotes
 from service.jobs.wire import PlanBody
 from service.ledger import accountants
-from service.ledger.units import Cost
+from service.ledger.units import LARGEST_UNITS, Cost
 from service.operations.tables import Dataset, Grant
-
-__all__ = ["make_plan", "options_of", "quote"]
 
 #: Longest text of a request whose plan is cached; longer ones name many sites and are rarely repeated.
 _LONGEST_CACHED = 4096
@@ -37,11 +34,13 @@ def options_of(session: Session, dataset: Dataset, body: PlanBody) -> dict[str, 
     return {**body.options, "sites": sites.facts_of(dataset, sites.find(session, dataset, body.sites))}
 
 
-def make_plan(dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str, Any], work: Work) -> Plan:
+def make_plan(
+    dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str, Any], work: Work, *, delta_left: int
+) -> Plan:
     """Plan a request; needs no database, and refuses what would take too much work."""
     lifecycle.require_sealed(dataset)
     domain = access.domain_of(dataset)
-    budget = _budget(dataset, grant, body, domain.size)
+    budget = _budget(dataset, grant, body, domain.size, delta_left)
     named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
     rest = {name: value for name, value in options.items() if value is not named}
     request = {"k": body.k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
@@ -53,7 +52,7 @@ def make_plan(dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str,
     return plan
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # of at most 64 KiB of JSON each
 def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
     asked = json.loads(request)
@@ -62,26 +61,36 @@ def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget)
     return registry.plan(domain, Request(budget=budget, **asked))
 
 
-def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int) -> Budget:
+def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int, delta_left: int) -> Budget:
     offered = min(dataset.delta_units, grant.delta_units) > 0
     if body.delta is None:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not offered or pure:
             return Budget.of(body.epsilon)
-        computed = Budget.at_most("1", default_delta(size))
-        return Budget.of(body.epsilon, computed.delta_text)
+        # Under zCDP the delta of a request is not what it costs, so what is left does not matter.
+        left = delta_left if dataset.accountant == "sum" else LARGEST_UNITS
+        return Budget.of(body.epsilon, units_text(_automatic_delta(size, left), DELTA_UNIT))
     budget = Budget.of(body.epsilon, body.delta)
     if not budget.is_pure and not offered:
         raise DeltaNotOffered(
             f"{dataset.name} offers you no delta; send delta 0 and an algorithm with a pure guarantee",
-            requested={"epsilon": budget.epsilon_text, "delta": budget.delta_text},
+            requested=accountants.declared(budget),
         )
     return budget
 
 
-def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[str, Any]:
+def _automatic_delta(size: int, left: int) -> int:
+    """Return the default, or what is left of delta, but at least a tenth of the default.
+
+    Where less than that is left, the job does not fit, and its refusal says so.
+    """
+    default = Budget.at_most("1", default_delta(size)).delta_units
+    return max(min(default, left), default // 10)
+
+
+def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> dict[str, Any]:
     """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
-    cost = accountants.cost_of(dataset.accountant, plan)
+    cost = quotes.cost_of(dataset, body, plan)
     rooms = {
         "budget": ledger.balance(ledger.find(session, dataset.id)).remaining,
         "cap": ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining,
@@ -98,6 +107,7 @@ def quote(session: Session, dataset: Dataset, grant: Grant, plan: Plan) -> dict[
         "plan": {**plan.to_json(), "domain": plan.domain.to_json()},
         "digest": plan.digest,
         "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
+        "quote": quotes.quote_of(dataset, grant, body, plan),
         "fits": fits,
         "remaining_after": after or None,
         "forecast": dict(plan.forecast),

@@ -5,10 +5,9 @@ wants jobs skips those that are locked, and the claim that holds them looks agai
 
     queued --claim--> running --finish--> succeeded | failed
        |                 +--lease runs out--> running again (at most 3 attempts in all), else failed
+       |                 +--end--> failed, at the curator's order
        +--cancel, withdraw, cannot run--> cancelled | failed, with the reservation void
 """
-
-from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
@@ -16,26 +15,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service import ledger
 from service.datasets import access
-from service.operations import faults, metrics
+from service.jobs import release
+from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Dataset, Job, Result
 
-__all__ = [
-    "MOST_ATTEMPTS",
-    "Claim",
-    "beat",
-    "cancel",
-    "claim",
-    "finish",
-    "give_back",
-]
-
 MOST_ATTEMPTS = 3
+#: Work of jobs that were claimed longer ago does not count against their analyst.
+_LATELY = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -61,19 +53,29 @@ def claim(
     lease: timedelta,
     can_run: Callable[[dict[str, Any], dict[str, Any]], bool],
 ) -> Claim | None:
-    """Take the oldest job that may run, and charge it in the same transaction; None when there is none.
+    """Take the job whose turn it is, and charge it in the same transaction; None when there is none.
+
+    Next is the analyst with the least planned work among the jobs claimed lately, oldest job first;
+    rehearsals come last. Planned work is public: how long jobs really took must not show in the order.
 
     A queued job is charged here, before any row is read. A job whose worker was lost is taken over under
     the charge it has. One that cannot run any more is ended instead.
     """
+    recent = (
+        select(Job.principal_id, func.sum(Job.operations).label("operations"))
+        .where(Job.claimed_at > now - _LATELY)
+        .group_by(Job.principal_id)
+        .subquery()
+    )
     job = session.scalars(
         select(Job)
         .where(
             or_(Job.state == JobState.QUEUED, (Job.state == JobState.RUNNING) & (Job.lease_expires_at < now))
         )
-        .order_by(Job.number)
+        .outerjoin(recent, recent.c.principal_id == Job.principal_id)
+        .order_by(Job.rehearsal, func.coalesce(recent.c.operations, 0), Job.number)
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=Job)
     ).one_or_none()
     if job is None:
         return None
@@ -135,18 +137,18 @@ def _charge(
 
 
 def beat(
-    session: Session, held: Claim, *, now: datetime, lease: timedelta, progress: dict[str, Any] | None
+    session: Session, claim: Claim, *, now: datetime, lease: timedelta, progress: dict[str, Any] | None
 ) -> bool:
     """Renew a lease; False when the job is no longer this worker's."""
     values: dict[str, Any] = {"lease_expires_at": now + lease}
     if progress is not None:
         values["progress"] = progress
-    return _update(session, held, values)
+    return _update(session, claim, values)
 
 
 def finish(
     session: Session,
-    held: Claim,
+    claim: Claim,
     *,
     now: datetime,
     result: tuple[dict[str, Any], dict[str, Any]] | None,
@@ -163,28 +165,48 @@ def finish(
     }
     if progress is not None:
         values["progress"] = progress
-    if not _update(session, held, values):
+    if not _update(session, claim, values):
         return False
     faults.reach("finish.updated")
     if result:
         body, receipt = result
-        session.add(Result(job_id=held.job_id, body=body, receipt=receipt, created_at=now))
+        session.add(Result(job_id=claim.job_id, body=body, receipt=receipt, created_at=now))
         session.flush()
     faults.reach("finish.stored")
     return True
 
 
-def give_back(session: Session, held: Claim, *, now: datetime) -> bool:
+def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: datetime) -> bool:
+    """End a job for good, at its dataset's curator's order; False when its analyst has seen it end.
+
+    A claimed job keeps its charge. A result that is stored and waits for its time is deleted: whether it
+    appeared would tell how long the job ran.
+    """
+    locked = _lock(session, job)
+    over = release.state_at(locked, now, ticked=dataset.release_ticks).finished_at is not None
+    if over:
+        return False
+    if locked.state == JobState.QUEUED:
+        _void(session, locked, actor=actor, now=now)
+        locked.end(JobState.CANCELLED, EndReason.ENDED, now)
+    else:
+        session.execute(delete(Result).where(Result.job_id == locked.id))
+        locked.end(JobState.FAILED, EndReason.ENDED, now)
+    audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
+    return True
+
+
+def give_back(session: Session, claim: Claim, *, now: datetime) -> bool:
     """Let go of a job because the worker is told to stop; this does not count as an attempt."""
     return _update(
-        session, held, {"lease_expires_at": now - timedelta(seconds=1), "attempts": Job.attempts - 1}
+        session, claim, {"lease_expires_at": now - timedelta(seconds=1), "attempts": Job.attempts - 1}
     )
 
 
-def _update(session: Session, held: Claim, values: dict[str, Any]) -> bool:
+def _update(session: Session, claim: Claim, values: dict[str, Any]) -> bool:
     changed = session.execute(
         update(Job)
-        .where(Job.id == held.job_id, Job.state == JobState.RUNNING, Job.lease == held.lease)
+        .where(Job.id == claim.job_id, Job.state == JobState.RUNNING, Job.lease == claim.lease)
         .values(**values)
         .returning(Job.id)
     )
@@ -193,14 +215,21 @@ def _update(session: Session, held: Claim, values: dict[str, Any]) -> bool:
 
 def cancel(session: Session, job: Job, *, actor: str, now: datetime) -> bool:
     """Cancel a queued job and void its reservation; False when it was claimed or has ended."""
-    locked = session.scalars(
-        select(Job).where(Job.id == job.id).with_for_update().execution_options(populate_existing=True)
-    ).one()
+    locked = _lock(session, job)
     if locked.state != JobState.QUEUED:
         return False
-    if not locked.rehearsal:
-        accounts = ledger.lock(session, locked.dataset_id, locked.grant_id)
-        ledger.void(session, accounts, locked.id, actor=actor, at=now)
+    _void(session, locked, actor=actor, now=now)
     faults.reach("cancel.voided")
     locked.end(JobState.CANCELLED, EndReason.CANCELLED, now)
     return True
+
+
+def _lock(session: Session, job: Job) -> Job:
+    locked = select(Job).where(Job.id == job.id).with_for_update()
+    return session.scalars(locked.execution_options(populate_existing=True)).one()
+
+
+def _void(session: Session, job: Job, *, actor: str, now: datetime) -> None:
+    if not job.rehearsal:
+        accounts = ledger.lock(session, job.dataset_id, job.grant_id)
+        ledger.void(session, accounts, job.id, actor=actor, at=now)

@@ -1,6 +1,4 @@
-"""Receipts for jobs: what was planned and charged, in one document that carries its own digest."""
-
-from __future__ import annotations
+"""Receipts of jobs: a document of what was planned and charged, with its own digest."""
 
 import hashlib
 import json
@@ -9,21 +7,20 @@ from importlib.metadata import version
 from typing import Any
 
 from core.plan import Plan
+from service.datasets import access
 from service.ledger import accountants
-from service.ledger.units import Cost
+from service.ledger.units import NOTHING, Cost
 from service.operations.clock import rfc3339
 from service.operations.tables import Dataset, Job
-
-__all__ = ["digest_of", "make_receipt"]
 
 FORMAT = 1
 
 
 def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[str, Any]:
-    """The receipt of a job; every field is a function of the request and of public facts."""
-    charged = Cost(0, 0) if job.rehearsal else Cost(job.loss_units, job.delta_units)
+    """Make the receipt of a job; every field is a function of the request and of public facts."""
+    charged = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
     planned = plan.to_json()
-    unit = "person" if dataset.id_column else "row"
+    unit = access.privacy_unit(dataset)
     receipt: dict[str, Any] = {
         "format": FORMAT,
         "job": job.id,
@@ -60,7 +57,7 @@ def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[s
 
 
 def digest_of(receipt: dict[str, Any]) -> str:
-    """SHA-256 of the receipt without its digest, keys sorted, no spaces; anybody can recompute it."""
+    """Return the SHA-256 of the receipt without its digest, as JSON with sorted keys and no spaces."""
     rest = {name: value for name, value in receipt.items() if name != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -90,7 +87,7 @@ def _statement(job: Job, plan: Plan, unit: str) -> str:
 
 
 def _registry(dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
-    """What public registries of differentially private deployments ask for."""
+    """Return the fields that public registries of differentially private deployments ask for."""
     return {
         "release_type": "interactive",
         "trust_model": "central: a trusted curator holds the data",

@@ -1,7 +1,5 @@
 """Synthetic rows for rehearsals: drawn inside the public bounds, from nothing but public facts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,14 +7,12 @@ import scipy.sparse as sp
 
 from core.data import UNITS, ArraySource, DataSource, Dense, Domain, Ids, SparseSource
 
-__all__ = ["synthetic_source"]
-
 _ENTRIES_PER_ROW = 16
 
 
 def synthetic_source(domain: Domain, k: int, most_rows: int) -> DataSource:
-    """As many rows as the public size says (up to a limit), in k groups, inside the bounds."""
-    # No noise and no data: a generator seeded by the operating system is good enough for make-believe rows.
+    """Draw synthetic rows in k groups inside the bounds: the public size of them, up to a limit."""
+    # No noise and no data: a generator seeded by the operating system suffices for synthetic rows.
     generator = np.random.default_rng()
     rows = min(domain.size, most_rows)
     if isinstance(domain, Ids):
@@ -31,7 +27,7 @@ def synthetic_source(domain: Domain, k: int, most_rows: int) -> DataSource:
 
 
 def _dense(domain: Dense, k: int, rows: int, generator: np.random.Generator) -> Any:
-    """Groups around uniform centres; `decode` brings every point inside the bounds."""
+    """Draw groups around uniform centres; `decode` brings every point inside the bounds."""
     spread = UNITS / np.sqrt(domain.dimension)
     centres = generator.uniform(-spread, spread, (k, domain.dimension))
     around = generator.normal(0, spread / 20, (rows, domain.dimension))

@@ -4,37 +4,34 @@ A running job's events are shown only at the release ticks, 1, 2, 4, 8, ... seco
 then learns at most the order of magnitude of the run time, which may depend on rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from service.errors import NotFound
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
-from service.operations.clock import rfc3339
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Dataset, Job, Principal
 from service.people.authentication import Caller
 
-__all__ = ["Progress", "VisibleState", "facts", "find", "last_tick", "next_tick", "page", "visible_state"]
-
 LATEST = "latest"
 _SECOND = timedelta(seconds=1)
 _AFTER_CHARGE = "the job ended without a result; its charge stands"
-_MESSAGES = {
+_MESSAGES: dict[EndReason | tuple[JobState, EndReason], str] = {
     EndReason.CANCELLED: "cancelled by the analyst; nothing was charged",
     EndReason.WITHDRAWN: "withdrawn because the grant or the dataset was withdrawn; nothing was charged",
     EndReason.CANNOT_RUN: "no worker could run this plan; nothing was charged; submit it again",
     # One text for every failure after the charge: which of them it was might depend on rows.
     EndReason.ERROR: _AFTER_CHARGE,
     EndReason.LOST: _AFTER_CHARGE,
+    EndReason.ENDED: "ended by the dataset's curator; its charge stands",
+    (JobState.CANCELLED, EndReason.ENDED): "ended by the dataset's curator; nothing was charged",
 }
 
 
@@ -102,8 +99,14 @@ class VisibleState:
 
 def visible_state(job: Job, dataset: Dataset, caller: Caller, now: datetime) -> VisibleState:
     """Return a job's state through the release ticks, unless they are off or the caller is the owner."""
-    ticked = dataset.release_ticks and not caller.is_curator
-    message = _MESSAGES.get(job.reason)
+    return state_at(job, now, ticked=dataset.release_ticks and not caller.is_curator)
+
+
+def state_at(job: Job, now: datetime, *, ticked: bool) -> VisibleState:
+    """Return a job's state at a moment, as it is or through the release ticks."""
+    message = _MESSAGES.get((job.state, job.reason)) or _MESSAGES.get(job.reason)
+    if job.reason == EndReason.ENDED:  # shown from the curator's order on, which tells nothing of the run
+        return VisibleState(job.state, None, None, job.finished_at, message, None)
     if job.claimed_at is None:
         retry = 1 if job.state == JobState.QUEUED else None
         return VisibleState(job.state, None, None, job.finished_at, message, retry)
@@ -163,6 +166,7 @@ def _visible(caller: Caller) -> Select[Job, Dataset, str]:
         .join(Dataset, Job.dataset_id == Dataset.id)
         .join(Principal, Job.principal_id == Principal.id)
         .where(mine)
+        .options(defer(Job.plan, raiseload=True))  # up to 64 KiB, which no list shows
     )
 
 
@@ -179,14 +183,14 @@ def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetim
             "state": visible.state,
             "rehearsal": job.rehearsal,
             "request": job.request,
-            "algorithm": job.plan["algorithm"],
+            "algorithm": job.algorithm,
             "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
             "plan_digest": job.plan_digest,
             "phase": visible.phase,
             "progress": visible.progress,
-            "queued_at": rfc3339(job.queued_at),
-            "claimed_at": rfc3339(job.claimed_at) if job.claimed_at else None,
-            "finished_at": rfc3339(visible.finished_at) if visible.finished_at else None,
+            "queued_at": job.queued_at,
+            "claimed_at": job.claimed_at,
+            "finished_at": visible.finished_at,
             "message": visible.message,
             "links": {"self": place, "result": f"{place}/result", "receipt": f"{place}/receipt"},
         }

@@ -1,24 +1,25 @@
 """Routes of algorithms, plans, jobs, results and receipts."""
 
-from __future__ import annotations
-
 import csv
 import io
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 import structlog
+from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
+from service import ledger
 from service.datasets import access
 from service.errors import JobFailed, NotCancellable, NotFound
 from service.http.context import Context, Services
+from service.http.documentation import BINARY, links
 from service.http.json_limits import StrictRoute
-from service.http.links import links
-from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
 from service.jobs import plans, queue, release
@@ -35,9 +36,7 @@ from service.jobs.wire import (
 )
 from service.operations.states import JobState
 from service.operations.tables import Result
-from service.people.authentication import Analyst, Anyone, Caller
-
-__all__ = ["router"]
+from service.people.authentication import Analyst, Anyone, Caller, Curator
 
 log = structlog.get_logger()
 
@@ -57,7 +56,7 @@ _NPY = "application/x-npy"
 
 @router.get("/algorithms", responses=answers())
 def list_algorithms(_caller: Anyone) -> AlgorithmList:
-    """Every algorithm with its guarantee and its options as JSON Schema; `auto` chooses among them."""
+    """List every algorithm with its guarantee and its options as JSON Schema; `auto` chooses among them."""
     found = [registry.get(name) for name in registry.names()]
     items = [
         {
@@ -75,14 +74,15 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
 
 @router.post("/plans", responses=answers(*_PLANNING))
 def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
-    """What a job would measure and cost, what would remain, and how well it should do; free."""
-    context.plans.admit(caller.id, context.clock.now())
+    """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
         dataset, grant = access.find_granted(session, body.dataset, caller)
+        delta_left = ledger.delta_left(session, dataset.id, grant.id)
         options = plans.options_of(session, dataset, body)
-    plan = plans.make_plan(dataset, grant, body, options, Limits.of(context.settings).work)
+    work = Limits.of(context.settings).work
+    plan = plans.make_plan(dataset, grant, body, options, work, delta_left=delta_left)
     with context.database.read() as session:
-        return Quote.model_validate(plans.quote(session, dataset, grant, plan))
+        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan))
 
 
 @router.post(
@@ -90,11 +90,18 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
     status_code=202,
     response_model=JobFacts,
     responses={
-        **answers(*_PLANNING, "budget-exhausted", "cap-exhausted", "idempotency-mismatch", "too-many-queued"),
+        **answers(
+            *_PLANNING,
+            "budget-exhausted",
+            "cap-exhausted",
+            "idempotency-mismatch",
+            "quote-mismatch",
+            "too-many-queued",
+        ),
         **links(202, "job"),
     },
 )
-def submit_job(
+async def submit_job(
     body: JobBody,
     caller: Analyst,
     context: Services,
@@ -106,7 +113,8 @@ def submit_job(
 ) -> JobFacts:
     """Submit a job: its cost is reserved now, and charged when a worker takes it."""
     now, limits = context.clock.now(), Limits.of(context.settings)
-    submission = submit(context.database, caller, body, key=idempotency_key, limits=limits, now=now)
+    work = partial(submit, context.database, caller, body, key=idempotency_key, limits=limits, now=now)
+    submission = await to_thread.run_sync(work, limiter=context.submissions)
     job = submission.job
     log.info("job accepted", job=job.id, replayed=submission.replayed)
     response.headers.update({"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"})
@@ -119,27 +127,22 @@ def submit_job(
 def list_jobs(
     caller: Anyone,
     context: Services,
-    limit: Limit = None,
-    cursor: str | None = None,
+    paging: Paging,
     dataset: Annotated[
         str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
     ] = None,
 ) -> JobPage:
-    """Your jobs, or the jobs on datasets you own, newest first."""
-    size = limit or context.settings.default_page
-    now = context.clock.now()
+    """List your jobs, or the jobs on datasets that you own, newest first."""
+    now, before = context.clock.now(), paging.after(str)
     with context.database.read() as session:
-        found = release.page(
-            session, caller, before=cursor_from(cursor, str), limit=size + 1, dataset=dataset
-        )
-    items = [release.facts(*each, caller, now) for each in found[:size]]
-    following = cursor_to(found[size - 1][0].id) if len(found) > size else None
-    return JobPage(items=items, next=following)
+        found = release.page(session, caller, before=before, limit=paging.fetch, dataset=dataset)
+    shown, following = paging.cut(found, lambda each: each[0].id)
+    return JobPage(items=[release.facts(*each, caller, now) for each in shown], next=following)
 
 
 @router.get("/jobs/{job_id}", responses=answers())
 def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response) -> JobFacts:
-    """Where a job stands; `Retry-After` says when there may be news."""
+    """Get the state of a job; `Retry-After` says when it may have changed."""
     now = context.clock.now()
     with context.database.read() as session:
         job, dataset, analyst = release.find(session, job_id, caller)
@@ -160,6 +163,17 @@ def cancel_job(job_id: JobId, caller: Analyst, context: Services) -> JobFacts:
     return release.facts(job, dataset, analyst, caller, now)
 
 
+@router.post("/jobs/{job_id}/end", responses=answers("not-cancellable"))
+def end_job(job_id: JobId, caller: Curator, context: Services) -> JobFacts:
+    """End a job on a dataset that you own; the charge of a running job stays, and it never gets a result."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        job, dataset, analyst = release.find(session, job_id, caller)
+        if not queue.end(session, job, dataset, actor=caller.name, now=now):
+            raise NotCancellable("the job has ended")
+    return release.facts(job, dataset, analyst, caller, now)
+
+
 @router.get(
     "/jobs/{job_id}/result",
     responses={
@@ -167,7 +181,7 @@ def cancel_job(job_id: JobId, caller: Analyst, context: Services) -> JobFacts:
         200: {
             "content": {
                 "text/csv": {"schema": {"type": "string"}, "example": "petal_length,petal_width,size\n"},
-                _NPY: {"schema": {"type": "string", "format": "binary"}},
+                _NPY: BINARY,
             }
         },
     },
@@ -181,7 +195,7 @@ def get_result(
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
 ) -> Any:
-    """Centres in the data's units, and noisy sizes where they were released."""
+    """Get the centres in the data's units, and noisy sizes where they were released."""
     result = _released(job_id, caller, context)
     if _NPY in accept:
         file = io.BytesIO()
@@ -189,18 +203,18 @@ def get_result(
         return Response(file.getvalue(), media_type=_NPY)
     if "text/csv" in accept:
         return Response(_as_csv(result.body), media_type="text/csv")
-    return ResultFacts.model_validate(result.body)
+    return JSONResponse(result.body)  # as it was stored, to the letter
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
 def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
-    """What was planned and charged, step by step, with the receipt's own digest."""
-    # As it was stored, to the letter: whoever checks the digest must get what was digested.
+    """Get the receipt: what was planned and charged, step by step, with the receipt's own digest."""
+    # As it was stored, to the letter, so that its digest can be checked.
     return JSONResponse(_released(job_id, caller, context).receipt)
 
 
 def _released(job_id: str, caller: Caller, context: Context) -> Result:
-    """The result of a job that the caller may see now."""
+    """Return the result of a job that the caller may see now."""
     with context.database.read() as session:
         job, dataset, _ = release.find(session, job_id, caller)
         visible = release.visible_state(job, dataset, caller, context.clock.now())

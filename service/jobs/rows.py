@@ -5,30 +5,30 @@ there: from the cache by the chunk's digest, else from the database, whose bytes
 carries no address and no password: a process of a cluster opens the database of its own settings.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 import os
 import tempfile
 import time
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from typing import Any
 
+import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.data import Chunk, ChunkLoader, Domain, domain_from_json
+from core.data import Chunk, ChunkLoader, Domain, Ids, clip_encoded, domain_from_json
 from core.views import limit_cache
 from service.datasets.ingest.chunks import decode_payload
-from service.operations import faults
+from service.operations import faults, metrics
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.tables import Dataset, DatasetChunk
 
-__all__ = ["ChunkCache", "DatabaseSource", "RowsGone", "chunks_read", "close_databases"]
+log = structlog.get_logger()
 
 
 class RowsGone(Exception):
@@ -43,16 +43,28 @@ class ChunkCache:
     most_bytes: int
 
     def get(self, dataset: int, digest: str) -> bytes | mmap.mmap | None:
-        """A chunk's bytes, mapped (what a pass does not need is never read); None where it is not kept."""
+        """Return a chunk's bytes, mapped into memory, or None where they are not cached.
+
+        A file whose bytes do not have the digest in its name is deleted; each file is checked once by each
+        process that reads it.
+        """
         path = self._path(dataset, digest)
         try:
             with path.open("rb") as file:
                 os.utime(file.fileno())
-                if os.fstat(file.fileno()).st_size == 0:
-                    return b""
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                facts = os.fstat(file.fileno())
+                empty = facts.st_size == 0
+                payload = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError:
             return None
+        identity = (facts.st_ino, facts.st_size)
+        if _checked_files.get(path) != identity:
+            if hashlib.sha256(payload).hexdigest() != digest:
+                log.warning("a damaged file of the chunk cache was deleted", dataset=dataset)
+                path.unlink(missing_ok=True)
+                return None
+            _checked_files[path] = identity
+        return payload
 
     def put(self, dataset: int, digest: str, payload: bytes) -> None:
         """Keep a chunk if there is room or can be made; a full disk is no fault.
@@ -68,6 +80,8 @@ class ChunkCache:
                 return
             with tempfile.NamedTemporaryFile(dir=self.directory, prefix="new-", delete=False) as file:
                 file.write(payload)
+                file.flush()
+                os.fsync(file.fileno())  # else a power cut may leave the name with other bytes
             faults.reach("execute.cached")
             os.replace(file.name, self._path(dataset, digest))
         except OSError:
@@ -76,48 +90,26 @@ class ChunkCache:
     def _make_room(self, dataset: int, size: int) -> bool:
         entries = []
         for path in self.directory.iterdir():
-            try:
+            with suppress(OSError):  # another worker removed it
                 facts = path.stat()
-            except OSError:
-                continue
-            entries.append((facts.st_mtime_ns, facts.st_size, path))
-        held = sum(each for _, each, _ in entries)
-        for _, each, path in sorted(entries, key=lambda entry: entry[0]):
-            if held + size <= self.most_bytes:
+                entries.append((facts.st_mtime_ns, facts.st_size, path))
+        total = size + sum(each for _, each, _ in entries)
+        for _, each, path in sorted(entries):
+            if total <= self.most_bytes:
                 break
             if not path.name.startswith(f"{dataset}-"):
                 path.unlink(missing_ok=True)
-                held -= each
-        return held + size <= self.most_bytes
+                total -= each
+        return total <= self.most_bytes
 
     def _path(self, dataset: int, digest: str) -> Path:
         return self.directory / f"{dataset}-{digest}.chunk"
 
 
-class _Tally:
-    """Chunks that this process has read since somebody last asked, for operators."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._read: dict[tuple[str, str], int] = {}
-
-    def add(self, source: str, size: int, microseconds: int) -> None:
-        with self._lock:
-            for name, amount in (("chunks", 1), ("chunk_bytes", size), ("chunk_microseconds", microseconds)):
-                self._read[name, source] = self._read.get((name, source), 0) + amount
-
-    def take(self) -> dict[tuple[str, str], int]:
-        with self._lock:
-            taken, self._read = self._read, {}
-        return taken
-
-
-_tally = _Tally()
-
-
-def chunks_read() -> dict[tuple[str, str], int]:
-    """How many chunks, bytes and microseconds of reading there were in this process since the last call."""
-    return _tally.take()
+#: Inode and size of the files of the cache whose digests this process has checked.
+_checked_files: dict[Path, tuple[int, int]] = {}
+#: Chunks in which this process found no row outside the domain, as digest, columns and sites.
+_clean_chunks: set[tuple[str, int, int | None]] = set()
 
 
 @dataclass(frozen=True)
@@ -132,6 +124,7 @@ class DatabaseChunk:
     first: int
     kind: str
     dimension: int
+    site_count: int | None
 
     @property
     def key(self) -> Hashable:
@@ -140,17 +133,27 @@ class DatabaseChunk:
 
     def __call__(self) -> Chunk:
         begun = time.perf_counter_ns()
-        shelf = _shelf(self.database)
+        database, cache = _store(self.database)
         source = "cache"
-        payload = shelf.cache.get(self.dataset_id, self.digest)
+        payload = cache.get(self.dataset_id, self.digest)
         if payload is None:
             source = "database"
-            payload = self._fetch(shelf.database)
+            payload = self._fetch(database)
             faults.reach("execute.fetched")
-            shelf.cache.put(self.dataset_id, self.digest, payload)
-        _tally.add(source, len(payload), (time.perf_counter_ns() - begun) // 1000)
+            cache.put(self.dataset_id, self.digest, payload)
+        metrics.chunk_read(source, len(payload), (time.perf_counter_ns() - begun) // 1000)
         rows = decode_payload(self.kind, memoryview(payload), self.dimension)
-        return Chunk(rows, self.first, self.key)
+        return Chunk(self._clipped(rows), self.first, self.key)
+
+    def _clipped(self, rows: Any) -> Any:
+        """Clip rows to the domain, whatever was stored; a chunk that needs no clipping is checked once."""
+        checked = (self.digest, self.dimension, self.site_count)
+        if checked in _clean_chunks:
+            return rows
+        clipped = clip_encoded(rows, self.site_count)
+        if clipped is rows:
+            _clean_chunks.add(checked)
+        return clipped
 
     def _fetch(self, database: Database) -> bytes:
         query = select(DatasetChunk.payload).where(DatasetChunk.id == self.chunk_id)
@@ -168,10 +171,11 @@ class DatabaseSource:
         if not rows:
             raise RowsGone("the dataset has no chunks")
         name = database.engine.url.render_as_string(hide_password=True)
-        _keep_shelf(name, database.url, cache)
+        _open_store(name, database.url, cache)
         kind, dimension = self._domain.kind, self._domain.dimension
+        site_count = self._domain.count if isinstance(self._domain, Ids) else None
         self._loaders: list[ChunkLoader] = [
-            DatabaseChunk(name, dataset_id, number, digest, first, kind, dimension)
+            DatabaseChunk(name, dataset_id, number, digest, first, kind, dimension, site_count)
             for number, digest, first in rows
         ]
 
@@ -194,37 +198,26 @@ def _facts(session: Session, dataset_id: int) -> tuple[Domain, list[tuple[int, s
     return domain_from_json(dataset.domain), found
 
 
-@dataclass(frozen=True)
-class _Shelf:
-    """Where loaders find chunks in this process: one small pool of connections, and the cache."""
-
-    database: Database
-    cache: ChunkCache
+#: Connections and cache of the loaders in this process, by the name of their database.
+_stores: dict[str, tuple[Database, ChunkCache]] = {}
 
 
-_shelves: dict[str, _Shelf] = {}
+def _open_store(name: str, url: str, cache: ChunkCache) -> None:
+    database = _stores[name][0] if name in _stores else Database(url, pool=2)
+    _stores[name] = database, cache
 
 
-def _keep_shelf(name: str, url: str, cache: ChunkCache) -> _Shelf:
-    held = _shelves.get(name)
-    if held is None or held.cache != cache:
-        database = Database(url, pool=2) if held is None else held.database
-        _shelves[name] = held = _Shelf(database, cache)
-    return held
-
-
-def _shelf(name: str) -> _Shelf:
-    """The shelf that a source prepared; in a process of a cluster, the one that its own settings describe."""
-    if name in _shelves:
-        return _shelves[name]
-    settings = Settings()
-    limit_cache(settings.view_cache_bytes)
-    return _keep_shelf(
-        name, settings.database_address(), ChunkCache(settings.cache_directory, settings.cache_bytes)
-    )
+def _store(name: str) -> tuple[Database, ChunkCache]:
+    """Return what a source has opened; a process of a cluster opens what its own settings describe."""
+    if name not in _stores:
+        settings = Settings()
+        limit_cache(settings.view_cache_bytes)
+        cache = ChunkCache(settings.cache_directory, settings.cache_bytes)
+        _open_store(name, settings.database_address(), cache)
+    return _stores[name]
 
 
 def close_databases() -> None:
     """Close the connections that loaders opened in this process."""
-    while _shelves:
-        _shelves.popitem()[1].database.dispose()
+    while _stores:
+        _stores.popitem()[1][0].dispose()

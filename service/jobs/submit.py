@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,19 +28,17 @@ from service.errors import (
     RateLimited,
     ServiceError,
     TooManyQueued,
+    WorkLimit,
 )
-from service.jobs import plans
+from service.jobs import plans, quotes
 from service.jobs.wire import JobBody
 from service.ledger import accountants
-from service.ledger.units import NOTHING
 from service.operations import faults, metrics
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
-
-__all__ = ["Limits", "Submission", "reserve_and_enqueue", "submit"]
 
 _MINUTE = timedelta(minutes=1)
 # Built once: every submission needs them.
@@ -62,12 +61,32 @@ class Limits:
     work: Work
     queued_jobs: int
     rehearsals_per_minute: int
+    rehearsal_rows: int = 20_000
+    rehearsal_operations: float = math.inf
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
         """Read the limits off the settings."""
         work = Work(settings.max_operations, float(settings.max_memory_bytes))
-        return cls(work, settings.max_queued_jobs, settings.rehearsals_per_minute)
+        return cls(
+            work,
+            settings.max_queued_jobs,
+            settings.rehearsals_per_minute,
+            settings.rehearsal_rows,
+            settings.rehearsal_operations,
+        )
+
+    def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
+        """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
+        if not rehearsal:
+            return plan.work.operations
+        operations = plan.work.operations * min(1.0, self.rehearsal_rows / plan.domain.size)
+        if operations > self.rehearsal_operations:
+            raise WorkLimit(
+                f"this rehearsal would take about {operations:.1e} operations; the limit is "
+                f"{self.rehearsal_operations:.1e}: rehearse with fewer clusters, or smaller options"
+            )
+        return operations
 
 
 @dataclass(frozen=True)
@@ -85,11 +104,14 @@ def submit(
     """Reserve the cost of a job and enqueue it, or raise the problem that prevents it."""
     with database.read() as session:
         dataset, grant = access.find_granted(session, body.dataset, caller)
+        # Before an earlier job is looked for: what that one reserved must not change the plan.
+        delta_left = ledger.delta_left(session, dataset.id, grant.id)
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
             return Submission(earlier, dataset, replayed=True)
         options = plans.options_of(session, dataset, body)
-    plan = plans.make_plan(dataset, grant, body, options, limits.work)
+    plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
+    quotes.require_quoted(dataset, grant, body, plan)
     faults.reach("submit.planned")
     try:
         with database.write() as session:
@@ -122,15 +144,15 @@ def reserve_and_enqueue(
     `dataset` and `grant` are as they were when the job was planned; they are checked again under the lock.
     """
     # One submission of an analyst at a time, whatever the dataset: quotas and keys count across datasets.
-    session.execute(_LOCK_ANALYST, {"analyst": caller.id})
+    session.connection().execute(_LOCK_ANALYST, {"analyst": caller.id})
     earlier = _earlier(session, caller, body, key)
     if earlier is not None:
         return Submission(earlier, dataset, replayed=True)
     _require_quota(session, caller, body, limits, now)
-    request = body.model_dump(mode="json", exclude_none=True)
+    request = body.model_dump(mode="json", exclude_none=True, exclude={"quote"})
     if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
         request["options"]["sites"] = plan.inputs["sites"]
-    cost = NOTHING if body.rehearsal else accountants.cost_of(dataset.accountant, plan)
+    cost = quotes.cost_of(dataset, body, plan)
     job = Job(
         id=str(uuid.uuid4()),
         dataset_id=dataset.id,
@@ -138,6 +160,8 @@ def reserve_and_enqueue(
         grant_id=grant.id,
         rehearsal=body.rehearsal,
         request=request,
+        algorithm=plan.algorithm,
+        operations=round(limits.operations_of(plan, rehearsal=body.rehearsal)),
         plan=plan.to_json(),
         plan_digest=plan.digest,
         loss_units=cost.loss,
@@ -150,8 +174,6 @@ def reserve_and_enqueue(
         idempotency_key=key,
         request_digest=_digest(body),
     )
-    session.add(job)
-    session.flush()
     # The accounts come last, because every submission to the dataset waits for their lock.
     accounts = ledger.lock(session, dataset.id, grant.id)
     if not access.is_open(session, grant.id):
@@ -159,11 +181,13 @@ def reserve_and_enqueue(
         lifecycle.require_sealed(changed)
     if isinstance(plan.sites, Sites):
         sites.store_unnamed(session, dataset, plan.sites, at=now)
+    session.add(job)
     if not body.rehearsal:
         try:
             ledger.reserve(session, accounts, job.id, cost, actor=caller.name, at=now)
         except ledger.Overdrawn as refusal:
             raise _exhausted(dataset, grant, refusal) from refusal
+    session.flush()
     faults.reach("submit.reserved")
     return Submission(job, dataset, replayed=False)
 
@@ -172,7 +196,7 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
     """Return the job that this Idempotency-Key made before; IdempotencyMismatch if its body was another."""
     if key is None:
         return None
-    found = session.execute(_BY_KEY, {"analyst": caller.id, "key": key}).one_or_none()
+    found = session.connection().execute(_BY_KEY, {"analyst": caller.id, "key": key}).one_or_none()
     if found is None:
         return None
     if found.request_digest != _digest(body):
@@ -181,7 +205,7 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
 
 
 def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limits, now: datetime) -> None:
-    if session.execute(_UNFINISHED, {"analyst": caller.id}).scalar_one() >= limits.queued_jobs:
+    if session.connection().execute(_UNFINISHED, {"analyst": caller.id}).scalar_one() >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
             headers={"Retry-After": "5"},
@@ -200,23 +224,22 @@ def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limi
         )
 
 
-def _exhausted(dataset: Dataset, grant: Grant, refusal: ledger.Overdrawn) -> BudgetExhausted | CapExhausted:
+def _exhausted(dataset: Dataset, grant: Grant, refusal: ledger.Overdrawn) -> ServiceError:
     of_dataset = refusal.whose == "dataset"
     delta_units = dataset.delta_units if of_dataset else grant.delta_units
-    costs = {
-        "requested": refusal.requested,
-        "total": refusal.balance.total,
-        "spent": refusal.balance.spent,
-        "reserved": refusal.balance.reserved,
-        "remaining": refusal.balance.remaining,
-    }
-    amounts: dict[str, Any] = {
-        name: accountants.amount(dataset.accountant, cost, delta_units) for name, cost in costs.items()
-    }
-    asked, left = (_in_words(amounts[name]) for name in ("requested", "remaining"))
-    if of_dataset:
-        return BudgetExhausted(f"{dataset.name} has {left} left; this asks for {asked}", **amounts)
-    return CapExhausted(f"your cap on {dataset.name} has {left} left; this asks for {asked}", **amounts)
+    requested, largest = (
+        accountants.amount(dataset.accountant, cost, delta_units)
+        for cost in (refusal.requested, refusal.largest)
+    )
+    present: dict[str, Any] = accountants.amounts(dataset.accountant, refusal.balance, delta_units)
+    kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
+    return kind(
+        f"{whose}{dataset.name} has {_in_words(present['remaining'])} left, and this asks for "
+        f"{_in_words(requested)}. The largest job that you can submit now costs {_in_words(largest)}",
+        requested=requested,
+        largest=largest,
+        **present,
+    )
 
 
 def _in_words(amount: dict[str, str]) -> str:
@@ -225,5 +248,7 @@ def _in_words(amount: dict[str, str]) -> str:
 
 
 def _digest(body: JobBody) -> str:
-    canonical = json.dumps(body.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    # The quote is no part of what is asked for.
+    asked = body.model_dump(mode="json", exclude={"quote"})
+    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

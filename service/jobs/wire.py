@@ -1,42 +1,27 @@
 """Wire types of algorithms, plans, jobs, results and receipts."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from service.datasets.wire import AmountFacts
-from service.http.wire import Amount, Answer, Body, Name, example
-
-__all__ = [
-    "AlgorithmFacts",
-    "AlgorithmList",
-    "JobBody",
-    "JobFacts",
-    "JobPage",
-    "PlanBody",
-    "Quote",
-    "Receipt",
-    "ResultFacts",
-]
+from service.http.wire import Amount, Answer, Body, Moment, Name, Page, example, page_example
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 _REQUEST = {"dataset": "flowers", "k": 3, "epsilon": "0.5"}
 _ID = "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d"
+_QUOTE = "9b" * 32
 _COST = {"epsilon": "0.5", "delta": "0.000001"}
 
 
-def _moderate(value: Any) -> Any:
+def _at_most_63_bits(value: Any) -> Any:
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError("a whole number has at most 63 bits")
     return value
 
 
-class PlanBody(Body):
-    """What an analyst asks for; the same as the body of a job."""
-
-    model_config = ConfigDict(json_schema_extra=example(_REQUEST))
+class PlanBody(Body, json_schema_extra=example(_REQUEST)):
+    """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
@@ -44,23 +29,27 @@ class PlanBody(Body):
     k: int = Field(ge=1, le=10_000)
     epsilon: Amount
     delta: Amount | None = Field(
-        None, description="default: min(1e-6, 1/(10 N)), or 0 where no delta is offered"
+        None,
+        description="default: min(1e-6, 1/(10 N)) or what is left, at least a tenth of it; 0 if none offered",
     )
-    options: dict[str, Annotated[Any, AfterValidator(_moderate)]] = Field(
+    options: dict[str, Annotated[Any, AfterValidator(_at_most_63_bits)]] = Field(
         default_factory=dict, max_length=100
     )
     sites: Name | None = Field(
         None, description="a site set of the dataset, for algorithms that choose among sites"
     )
-
-
-class JobBody(PlanBody):
-    """A job, or a rehearsal of one on synthetic rows."""
-
-    model_config = ConfigDict(json_schema_extra=example({**_REQUEST, "rehearsal": False}))
-
     rehearsal: bool = Field(
         False, description="run on synthetic rows drawn inside the public bounds, for free"
+    )
+
+
+class JobBody(PlanBody, json_schema_extra=example({**_REQUEST, "quote": _QUOTE})):
+    """A job, or a rehearsal of one on synthetic rows."""
+
+    quote: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{64}$",
+        description="the plan's `quote`: the job is refused if anything else would be charged",
     )
 
 
@@ -74,10 +63,8 @@ _ALGORITHM = {
 }
 
 
-class AlgorithmFacts(Answer):
+class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
     """An algorithm of the registry."""
-
-    model_config = ConfigDict(json_schema_extra=example(_ALGORITHM))
 
     name: str
     summary: str
@@ -87,37 +74,34 @@ class AlgorithmFacts(Answer):
     options: dict[str, Any]
 
 
-class AlgorithmList(Answer):
+class AlgorithmList(Answer, json_schema_extra=example({"items": [_ALGORITHM]})):
     """Every algorithm."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_ALGORITHM]}))
 
     items: list[AlgorithmFacts]
 
 
-class Quote(Answer):
-    """A plan with its price: what it measures, what it costs, what would remain, how well it should do."""
+_PLANNED = {
+    "plan": {"algorithm": "sulq", "k": 3, "steps": [{"name": "counts", "repeats": 5}]},
+    "digest": "5e" * 32,
+    "cost": _COST,
+    "quote": _QUOTE,
+    "fits": True,
+    "remaining_after": {
+        "budget": {"epsilon": "2.5", "delta": "0"},
+        "cap": {"epsilon": "0.5", "delta": "0"},
+    },
+    "forecast": {},
+    "warnings": [],
+}
 
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            {
-                "plan": {"algorithm": "sulq", "k": 3, "steps": [{"name": "counts", "repeats": 5}]},
-                "digest": "5e" * 32,
-                "cost": _COST,
-                "fits": True,
-                "remaining_after": {
-                    "budget": {"epsilon": "2.5", "delta": "0"},
-                    "cap": {"epsilon": "0.5", "delta": "0"},
-                },
-                "forecast": {},
-                "warnings": [],
-            }
-        )
-    )
+
+class Quote(Answer, json_schema_extra=example(_PLANNED)):
+    """A plan with its cost, what would remain, and a forecast of its accuracy."""
 
     plan: dict[str, Any]
     digest: str
     cost: AmountFacts
+    quote: str = Field(description="send it with the job to be charged this cost, or nothing")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
     forecast: dict[str, Any]
@@ -149,16 +133,14 @@ _JOB = {
 
 
 class JobProgress(Answer):
-    """How many of the planned measurements are made."""
+    """Number of measurements made and planned."""
 
     measured: int
     planned: int
 
 
-class JobFacts(Answer):
-    """Where a job stands."""
-
-    model_config = ConfigDict(json_schema_extra=example(_JOB))
+class JobFacts(Answer, json_schema_extra=example(_JOB)):
+    """State of a job."""
 
     id: str
     dataset: str
@@ -171,43 +153,46 @@ class JobFacts(Answer):
     plan_digest: str
     phase: str | None
     progress: JobProgress | None
-    queued_at: str
-    claimed_at: str | None
-    finished_at: str | None
+    queued_at: Moment
+    claimed_at: Moment | None
+    finished_at: Moment | None
     message: str | None
     links: dict[str, str]
 
 
-class JobPage(Answer):
-    """Some jobs, newest first, and where the next page begins."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_JOB], "next": None}))
-
-    items: list[JobFacts]
-    next: str | None
+class JobPage(Page[JobFacts], json_schema_extra=page_example(_JOB)):
+    """A page of jobs, newest first, and the cursor of the next."""
 
 
-class ResultFacts(Answer):
-    """What a job released."""
+class NoiseFacts(Answer):
+    """Standard deviations of the noise in a result."""
 
-    model_config = ConfigDict(
-        json_schema_extra=example(
-            {
-                "job": _ID,
-                "dataset": "flowers",
-                "rehearsal": False,
-                "algorithm": "sulq",
-                "objective": "means",
-                "columns": ["petal_length", "petal_width"],
-                "centres": [[1.46, 0.25], [4.26, 1.33], [5.55, 2.03]],
-                "sizes": [4963.0, 5012.0, 5041.0],
-                "draws": {"starts": "9f86d081884c7d659a2feaa0c55ad015"},
-                "details": {},
-                "privacy": {"epsilon": "0.5", "delta": "0.000001", "unit": "row"},
-                "receipt": f"/v1/jobs/{_ID}/receipt",
-            }
-        )
+    size: float | None = Field(description="in the size of a cluster, in records")
+    centres: list[float] | None = Field(
+        description="in each coordinate of each centre, in units of the widest column"
     )
+    columns: list[float] | None = Field(description="factors of `centres` for each column; else all are 1")
+
+
+_RESULT = {
+    "job": _ID,
+    "dataset": "flowers",
+    "rehearsal": False,
+    "algorithm": "sulq",
+    "objective": "means",
+    "columns": ["petal_length", "petal_width"],
+    "centres": [[1.46, 0.25], [4.26, 1.33], [5.55, 2.03]],
+    "sizes": [4963.0, 5012.0, 5041.0],
+    "noise": {"size": 11.3, "centres": [0.014, 0.013, 0.013], "columns": [1.0, 0.4]},
+    "draws": {"starts": "9f86d081884c7d659a2feaa0c55ad015"},
+    "details": {},
+    "privacy": {"epsilon": "0.5", "delta": "0.000001", "unit": "row"},
+    "receipt": f"/v1/jobs/{_ID}/receipt",
+}
+
+
+class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
+    """Released result of a job."""
 
     job: str
     dataset: str
@@ -217,34 +202,31 @@ class ResultFacts(Answer):
     columns: list[str] | None
     centres: list[list[float]]
     sizes: list[float] | None
+    noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
     draws: dict[str, str]
     details: dict[str, Any]
     privacy: dict[str, Any]
     receipt: str
 
 
-class Receipt(Answer):
-    """Everything that was promised and charged, for the record; nothing in it comes from rows."""
+_RECEIPT = {
+    "format": 1,
+    "job": _ID,
+    "dataset": "flowers",
+    "rehearsal": False,
+    "charged": _COST,
+    "accountant": "sum",
+    "privacy_unit": "row",
+    "neighbours": "add or remove one record",
+    "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
+    "versions": {"cairn": "0.1.0"},
+    "registry": {"privacy_unit": "row", "release_type": "interactive"},
+    "digest": "5e" * 32,
+}
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra=example(
-            {
-                "format": 1,
-                "job": _ID,
-                "dataset": "flowers",
-                "rehearsal": False,
-                "charged": _COST,
-                "accountant": "sum",
-                "privacy_unit": "row",
-                "neighbours": "add or remove one record",
-                "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
-                "versions": {"cairn": "0.1.0"},
-                "registry": {"privacy_unit": "row", "release_type": "interactive"},
-                "digest": "5e" * 32,
-            }
-        ),
-    )
+
+class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
+    """Record of what was promised and charged; nothing in it comes from rows."""
 
     format: int
     job: str

@@ -1,4 +1,4 @@
-"""What a worker does: claim and charge, execute, store the result; heartbeats, limits, and a clean stop.
+"""Workers: claim and charge a job, execute it, store its result; heartbeats, limits, and a clean stop.
 
     claim + charge (one transaction) -> execute -> result + end (one transaction)
 
@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import structlog
@@ -31,13 +30,16 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
-
-__all__ = ["Worker", "main"]
+from service.operations.supervisor import end_with_parent
 
 log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ENDED_BY_LIMIT = 75
+
+
+class JobLost(Exception):
+    """The job is no longer this worker's: a curator ended it, or another worker took it over."""
 
 
 class Heartbeat(threading.Thread):
@@ -46,16 +48,18 @@ class Heartbeat(threading.Thread):
     def __init__(
         self,
         worker: Worker,
-        held: Claim,
+        claim: Claim,
         progress: Progress,
         leave: Callable[[int], Any] = os._exit,
     ):
         super().__init__(daemon=True, name="heartbeat")
         self._worker = worker
-        self._held = held
+        self._claim = claim
         self._progress = progress
         self._leave = leave
         self._done = threading.Event()
+        #: Set when the job is no longer this worker's.
+        self.lost = threading.Event()
         self._stop_seen: float | None = None
         self._started_at = time.monotonic()
 
@@ -66,7 +70,7 @@ class Heartbeat(threading.Thread):
                 self.beat()
             except SQLAlchemyError as error:
                 log.warning(
-                    "heartbeat failed; trying again", job=self._held.job_id, error=type(error).__name__
+                    "heartbeat failed; trying again", job=self._claim.job_id, error=type(error).__name__
                 )
             self._worker.report()
 
@@ -74,16 +78,21 @@ class Heartbeat(threading.Thread):
         """One beat: renew, then look at the limits and at the order to stop."""
         worker, settings = self._worker, self._worker.settings
         with worker.database.write() as session:
-            queue.beat(
+            still_ours = queue.beat(
                 session,
-                self._held,
+                self._claim,
                 now=worker.clock.now(),
                 lease=timedelta(seconds=settings.lease_seconds),
                 progress=self._progress.to_json(),
             )
             faults.reach("beat.renewed")
         faults.reach("beat.committed")
-        if time.monotonic() - self._started_at > settings.job_seconds:
+        longest = settings.rehearsal_seconds if self._claim.rehearsal else settings.job_seconds
+        if not still_ours:
+            self.lost.set()
+            if worker.stop.is_set():  # there is nothing to finish or to give back
+                self._leave(0)
+        elif time.monotonic() - self._started_at > longest:
             self._end_by_limit("time")
         elif _resident_bytes() > settings.max_memory_bytes:
             self._end_by_limit("memory")
@@ -91,9 +100,9 @@ class Heartbeat(threading.Thread):
             self._give_back_when_late()
 
     def _end_by_limit(self, what: str) -> None:
-        log.error("job ended by a limit", job=self._held.job_id, limit=what)
+        log.error("job ended by a limit", job=self._claim.job_id, limit=what)
         with self._worker.database.write() as session:
-            queue.finish(session, self._held, now=self._worker.clock.now(), result=None)
+            queue.finish(session, self._claim, now=self._worker.clock.now(), result=None)
         self._leave(_ENDED_BY_LIMIT)
 
     def _give_back_when_late(self) -> None:
@@ -101,9 +110,9 @@ class Heartbeat(threading.Thread):
         self._stop_seen = self._stop_seen or now
         if now - self._stop_seen < self._worker.settings.stop_seconds:
             return
-        log.info("stopping; the job is given back", job=self._held.job_id)
+        log.info("stopping; the job is given back", job=self._claim.job_id)
         with self._worker.database.write() as session:
-            queue.give_back(session, self._held, now=self._worker.clock.now())
+            queue.give_back(session, self._claim, now=self._worker.clock.now())
         self._leave(0)
 
     def end(self) -> None:
@@ -128,10 +137,10 @@ class Worker:
         while not self.stop.is_set() and alive():
             self.report()
             try:
-                held = self.claim()
-                if held is not None:
-                    self.carry_out(held)
-                    self._hold(held)
+                claim = self.claim()
+                if claim is not None:
+                    self.carry_out(claim)
+                    self._wait_for_tick(claim)
                     pause = self.settings.poll_seconds
                     continue
             except SQLAlchemyError as error:
@@ -149,52 +158,55 @@ class Worker:
     def claim(self) -> Claim | None:
         """Take a job and charge it, in one transaction, before any row is read."""
         with self.database.write() as session:
-            held = queue.claim(
+            claim = queue.claim(
                 session,
                 worker=self.name,
                 now=self.clock.now(),
                 lease=timedelta(seconds=self.settings.lease_seconds),
                 can_run=execution.can_run,
             )
-        if held is not None:
+        if claim is not None:
             faults.reach("claim.committed")
-        return held
+        return claim
 
-    def carry_out(self, held: Claim) -> bool:
+    def carry_out(self, claim: Claim) -> bool:
         """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
         progress = Progress()
+        heartbeat = Heartbeat(self, claim, progress)
 
         def listen(step: str, measured: int, planned: int) -> None:
-            progress.note(self.clock.now() - held.claimed_at, step, measured, planned)
+            progress.note(self.clock.now() - claim.claimed_at, step, measured, planned)
             faults.reach("execute.measured")
+            if heartbeat.lost.is_set():
+                raise JobLost
 
-        heartbeat = Heartbeat(self, held, progress)
         heartbeat.start()
         result = None
-        with structlog.contextvars.bound_contextvars(
-            job=held.job_id
-        ):  # on every line until the job has ended
+        with structlog.contextvars.bound_contextvars(job=claim.job_id):
             try:
-                result = execution.execute(held, self.database, self.settings, listen)
+                result = execution.execute(claim, self.database, self.settings, listen)
+            except JobLost:
+                log.info("job was ended, or taken over by another worker")
+                return False
             except Exception:  # ends the job, once: running it again would be rejection sampling
                 log.exception("job failed")
             finally:
                 heartbeat.end()
-            return self._finish(held, result, progress)
+            return self._finish(claim, result, progress)
 
-    def _finish(self, held: Claim, result: Any, progress: Progress) -> bool:
+    def _finish(self, claim: Claim, result: Any, progress: Progress) -> bool:
         faults.reach("finish.begun")
-        read = execution.chunks_read()
+        read = metrics.take_chunks_read()
         deadline = time.monotonic() + 2 * self.settings.lease_seconds
         while True:
             try:
                 with self.database.write() as session:
                     stored = queue.finish(
-                        session, held, now=self.clock.now(), result=result, progress=progress.to_json()
+                        session, claim, now=self.clock.now(), result=result, progress=progress.to_json()
                     )
                     metrics.count(session, read)
                 faults.reach("finish.committed")
-                log.info("job ended", stored=stored, rehearsal=held.rehearsal)
+                log.info("job ended", stored=stored, rehearsal=claim.rehearsal)
                 return stored
             except SQLAlchemyError:
                 if time.monotonic() > deadline:
@@ -202,11 +214,11 @@ class Worker:
                 self.report()
                 time.sleep(0.5)  # the database is away; the lease outlives short absences
 
-    def _hold(self, held: Claim) -> None:
+    def _wait_for_tick(self, claim: Claim) -> None:
         """Wait for the job's tick: taking the next job at once would show when this one ended."""
-        if not held.release_ticks or held.rehearsal:
+        if not claim.release_ticks or claim.rehearsal:
             return
-        elapsed = self.clock.now() - held.claimed_at
+        elapsed = self.clock.now() - claim.claimed_at
         pause = (next_tick(elapsed) - elapsed).total_seconds()
         self.report(silent=pause)
         self.stop.wait(pause)
@@ -220,20 +232,16 @@ def _resident_bytes() -> int:
         return 0
 
 
-def main() -> None:
-    """One worker process, with settings from the environment; exits when its parent is gone."""
+def main(parent: int) -> None:
+    """Run one worker process, with settings from the environment, until SIGTERM or its parent's end."""
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
     database = Database(settings.database_address(), pool=3)
     worker = Worker(settings, database, SystemClock())
-
-    def order_stop(_number: int, _frame: FrameType | None) -> None:
-        worker.stop.set()
-
-    signal.signal(signal.SIGTERM, order_stop)
-    signal.signal(signal.SIGINT, order_stop)
-    parent = os.getppid()
+    for order in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(order, lambda _number, _frame: worker.stop.set())
+    end_with_parent(parent)
     log.info("worker started", worker=worker.name)
     worker.run(alive=lambda: os.getppid() == parent)
     database.dispose()

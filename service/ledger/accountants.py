@@ -1,11 +1,9 @@
-"""From budgets and plans to the currency of a dataset's accountant, and back to what people read.
+"""Accountants: convert budgets and plans to the dataset's currency, and amounts to readable decimals.
 
 `sum` adds epsilon and delta. `zcdp` fixes the largest rho that converts to (epsilon, delta/2), charges
 plans rho alone, and keeps the other half of delta for the approximate parts of plans. Both are privacy
 filters: they stay valid when analysts choose each job in view of earlier results.
 """
-
-from __future__ import annotations
 
 import math
 
@@ -15,14 +13,12 @@ from core.privacy import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Budget, rho_to_epsi
 from service.ledger.accounts import Balance
 from service.ledger.units import Cost
 
-__all__ = ["ACCOUNTANTS", "amount", "balance_view", "cost_of", "total_of"]
-
 ACCOUNTANTS = ("sum", "zcdp")
 _EQUIVALENT_DIGITS = 6
 
 
 def total_of(accountant: str, epsilon_units: int, delta_units: int) -> Cost:
-    """What a budget of (epsilon, delta) puts into an account."""
+    """Return the total that a budget of (epsilon, delta) opens an account with."""
     if accountant == "sum":
         return Cost(epsilon_units, delta_units)
     if delta_units < 2:
@@ -36,14 +32,14 @@ def total_of(accountant: str, epsilon_units: int, delta_units: int) -> Cost:
 
 
 def cost_of(accountant: str, plan: Plan) -> Cost:
-    """What a plan takes out of an account, whole."""
+    """Return the cost of a whole plan."""
     if accountant == "sum":
         return Cost(plan.epsilon_units, plan.delta_units)
     return Cost(plan.rho_units, plan.approximate_delta_units)
 
 
 def amount(accountant: str, cost: Cost, declared_delta_units: int) -> dict[str, str]:
-    """An amount as people read it: exact decimals, and for rho the epsilon it is equivalent to."""
+    """Format an amount as exact decimals, with the equivalent epsilon for rho."""
     delta = units_text(cost.delta, DELTA_UNIT)
     if accountant == "sum":
         return {"epsilon": units_text(cost.loss, EPSILON_UNIT), "delta": delta}
@@ -57,19 +53,25 @@ def amount(accountant: str, cost: Cost, declared_delta_units: int) -> dict[str, 
 def balance_view(
     accountant: str, balance: Balance, epsilon_units: int, delta_units: int
 ) -> dict[str, dict[str, str]]:
-    """An account as people read it; `declared` is the (epsilon, delta) it was opened with."""
+    """Format a balance; `declared` is the (epsilon, delta) that the account was opened with."""
+    named = amounts(accountant, balance, delta_units)
+    return {"declared": declared(Budget(epsilon_units, delta_units)), **named}
+
+
+def amounts(accountant: str, balance: Balance, declared_delta_units: int) -> dict[str, dict[str, str]]:
+    """Format the amounts of a balance by name."""
     named = {
         "total": balance.total,
         "spent": balance.spent,
         "reserved": balance.reserved,
         "remaining": balance.remaining,
     }
-    view = {name: amount(accountant, cost, delta_units) for name, cost in named.items()}
-    declared = {
-        "epsilon": units_text(epsilon_units, EPSILON_UNIT),
-        "delta": units_text(delta_units, DELTA_UNIT),
-    }
-    return {"declared": declared, **view}
+    return {name: amount(accountant, cost, declared_delta_units) for name, cost in named.items()}
+
+
+def declared(budget: Budget) -> dict[str, str]:
+    """Format a budget as it was declared, in epsilon and delta."""
+    return {"epsilon": budget.epsilon_text, "delta": budget.delta_text}
 
 
 def _equivalent(rho_units: int, delta_units: int) -> str:

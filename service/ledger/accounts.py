@@ -8,35 +8,16 @@ carries the chain's head, so holding its lock also puts the entries in order.
                                +-----void-----> void
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from service.ledger.entries import GENESIS, append
 from service.ledger.units import Cost
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
-
-__all__ = [
-    "Accounts",
-    "Balance",
-    "NotReserved",
-    "Overdrawn",
-    "balance",
-    "charge",
-    "find",
-    "lock",
-    "open_account",
-    "raise_total",
-    "reserve",
-    "set_cap",
-    "void",
-]
-
 
 # Built once, as building costs more than running. Rows are locked in the order in which they are sorted.
 _LOCK = (
@@ -53,7 +34,7 @@ _LOCK = (
 
 @dataclass(frozen=True)
 class Balance:
-    """What an account holds."""
+    """Amounts of an account."""
 
     total: Cost
     reserved: Cost
@@ -61,7 +42,7 @@ class Balance:
 
     @property
     def remaining(self) -> Cost:
-        """What may still be reserved."""
+        """The amount that may still be reserved."""
         return Cost(
             self.total.loss - self.reserved.loss - self.spent.loss,
             self.total.delta - self.reserved.delta - self.spent.delta,
@@ -71,11 +52,13 @@ class Balance:
 class Overdrawn(Exception):
     """A reservation, or a new total, does not fit; nothing was changed."""
 
-    def __init__(self, whose: str, requested: Cost, balance: Balance):
+    def __init__(self, whose: str, requested: Cost, balance: Balance, largest: Cost | None = None):
+        """`largest`: what would fit into every account concerned."""
         super().__init__(f"the {whose} account cannot take this")
         self.whose = whose
         self.requested = requested
         self.balance = balance
+        self.largest = largest or balance.remaining
 
 
 class NotReserved(Exception):
@@ -91,7 +74,7 @@ class Accounts:
 
 
 def balance(account: Account) -> Balance:
-    """The account's amounts as a value."""
+    """Return the account's amounts as a value."""
     return Balance(
         total=Cost(account.loss_total, account.delta_total),
         reserved=Cost(account.loss_reserved, account.delta_reserved),
@@ -100,10 +83,18 @@ def balance(account: Account) -> Balance:
 
 
 def find(session: Session, dataset_id: int, grant_id: int | None = None) -> Account:
-    """The account of a dataset, or of one of its grants, without a lock."""
+    """Return the account of a dataset, or of one of its grants, without a lock."""
     query = select(Account).where(
         Account.dataset_id == dataset_id, Account.grant_id.is_not_distinct_from(grant_id)
     )
+    return session.scalars(query).one()
+
+
+def delta_left(session: Session, dataset_id: int, grant_id: int) -> int:
+    """Return the delta, in units, that one more job of a grant may cost now."""
+    left = Account.delta_total - Account.delta_reserved - Account.delta_spent
+    concerned = Account.grant_id.is_(None) | (Account.grant_id == grant_id)
+    query = select(func.min(left)).where(Account.dataset_id == dataset_id, concerned)
     return session.scalars(query).one()
 
 
@@ -152,9 +143,7 @@ def reserve(
 ) -> None:
     """Reserve a job's cost in both accounts, or raise Overdrawn and change nothing."""
     grant = _grant(accounts)
-    for whose, account in (("dataset", accounts.dataset), ("grant", grant)):
-        if not cost.fits(balance(account).remaining):
-            raise Overdrawn(whose, cost, balance(account))
+    _require_room({"dataset": balance(accounts.dataset), "grant": balance(grant)}, cost)
     for account in (accounts.dataset, grant):
         account.loss_reserved += cost.loss
         account.delta_reserved += cost.delta
@@ -169,6 +158,15 @@ def reserve(
         job_id=job_id,
     )
     session.flush()
+
+
+def _require_room(balances: dict[str, Balance], cost: Cost) -> None:
+    """Raise Overdrawn, for the first account that has no room, unless the cost fits into all of them."""
+    rooms = [found.remaining for found in balances.values()]
+    largest = Cost(min(room.loss for room in rooms), min(room.delta for room in rooms))
+    for whose, found in balances.items():
+        if not cost.fits(found.remaining):
+            raise Overdrawn(whose, cost, found, largest)
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
@@ -221,5 +219,5 @@ def _new_account(dataset_id: int, grant_id: int | None, total: Cost) -> Account:
 
 def _grant(accounts: Accounts) -> Account:
     if accounts.grant is None:
-        raise ValueError("a job's money moves in two accounts; lock the grant's too")
+        raise ValueError("a job is paid from two accounts; lock the grant's too")
     return accounts.grant

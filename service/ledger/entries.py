@@ -3,8 +3,6 @@
 The dataset's account row carries the head of the chain, so whoever appends holds its lock.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import datetime
@@ -16,8 +14,6 @@ from sqlalchemy.orm import Session
 from service.ledger.units import Cost
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
-
-__all__ = ["GENESIS", "append", "hash_of", "page"]
 
 GENESIS = "0" * 64
 #: The columns of an entry that its hash covers, in this order.

@@ -1,4 +1,4 @@
-"""What a plan costs and what an account holds, in whole units of the dataset's currency.
+"""Costs and balances in whole units of the dataset's currency.
 
 Epsilon and rho are counted in units of 1e-12, delta in units of 1e-18, as integers, so sums and the
 database's CHECK never round. Decimals become units, exactly or not at all, in `core.privacy`.
@@ -7,8 +7,6 @@ database's CHECK never round. Decimals become units, exactly or not at all, in `
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-__all__ = ["LARGEST_UNITS", "NOTHING", "Cost"]
 
 #: The largest BIGINT of both databases.
 LARGEST_UNITS = 2**63 - 1
@@ -29,7 +27,7 @@ class Cost:
         return Cost(self.loss + other.loss, self.delta + other.delta)
 
     def fits(self, room: Cost) -> bool:
-        """True when both parts fit into `room`."""
+        """Return True when both parts fit into `room`."""
         return self.loss <= room.loss and self.delta <= room.delta
 
 

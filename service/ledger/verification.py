@@ -1,9 +1,7 @@
-"""Checks a dataset's ledger by replaying it: the chain's hashes and order, each job's life, every account.
+"""Verify a dataset's ledger: replay its entries and compare hashes, order, each job's life and every account.
 
-Whoever altered, removed or added an entry, or moved an amount without one, is found out.
+This detects entries that were altered, removed or added, and amounts that changed without an entry.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,15 +11,14 @@ from sqlalchemy.orm import Session
 
 from service.ledger.accounts import Balance, balance
 from service.ledger.entries import GENESIS, hash_of
-from service.ledger.units import Cost
+from service.ledger.units import NOTHING, Cost
+from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
-
-__all__ = ["Replay", "Verification", "verify"]
 
 
 @dataclass
 class Verification:
-    """What a replay of the chain found; `faults` is empty when all is well."""
+    """Result of a verification; `faults` is empty when the ledger is consistent."""
 
     entries: int = 0
     head: str = GENESIS
@@ -29,7 +26,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """True when chain and balances agree."""
+        """True when the chain and the balances agree."""
         return not self.faults
 
 
@@ -53,7 +50,7 @@ def verify(session: Session, dataset_id: int) -> Verification:
         replay.compare(account)
         if account.grant_id is None and (account.entries, account.head) != (found.entries, found.head):
             found.faults.append(
-                "the newest entries are missing: the account remembers another end of the chain"
+                "the newest entries are missing: the account records another end of the chain"
             )
     return found
 
@@ -71,11 +68,11 @@ class Replay:
 
     def apply(self, entry: LedgerEntry) -> None:
         cost = Cost(entry.loss_units, entry.delta_units)
-        if entry.kind in ("open", "raise", "cap"):
+        if entry.kind in (EntryKind.OPEN, EntryKind.RAISE, EntryKind.CAP):
             self.totals[entry.grant_id] = cost
             return
         job = entry.job_id or ""
-        if entry.kind == "reserve":
+        if entry.kind == EntryKind.RESERVE:
             if job in self.open or job in self.settled:
                 self.faults.append(f"entry {entry.sequence} reserves a job a second time")
             self.open[job] = (entry.grant_id, cost)
@@ -83,18 +80,17 @@ class Replay:
         if self.open.pop(job, None) != (entry.grant_id, cost):
             self.faults.append(f"entry {entry.sequence} settles what was not reserved")
         self.settled.add(job)
-        if entry.kind == "charge":
+        if entry.kind == EntryKind.CHARGE:
             for account in (None, entry.grant_id):
-                self.spent[account] = self.spent.get(account, Cost(0, 0)) + cost
+                self.spent[account] = self.spent.get(account, NOTHING) + cost
 
     def compare(self, account: Account) -> None:
-        nothing = Cost(0, 0)
-        reserved = nothing
+        reserved = NOTHING
         for grant_id, cost in self.open.values():
             if account.grant_id in (None, grant_id):
                 reserved += cost
         replayed = Balance(
-            self.totals.get(account.grant_id, nothing), reserved, self.spent.get(account.grant_id, nothing)
+            self.totals.get(account.grant_id, NOTHING), reserved, self.spent.get(account.grant_id, NOTHING)
         )
         if replayed != balance(account):
             whose = "the dataset" if account.grant_id is None else f"grant {account.grant_id}"

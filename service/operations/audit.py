@@ -1,6 +1,4 @@
-"""The audit log: every act of a curator, kept for good."""
-
-from __future__ import annotations
+"""The audit log: every act of a curator, kept permanently."""
 
 from datetime import datetime
 from typing import Any
@@ -10,20 +8,18 @@ from sqlalchemy.orm import Session
 
 from service.operations.tables import AuditEvent
 
-__all__ = ["events", "record"]
-
 
 def record(
     session: Session, action: str, *, actor: str, at: datetime, dataset_id: int | None = None, **details: Any
 ) -> None:
-    """Write an act down, in the transaction that does it."""
+    """Record an act in the transaction that performs it."""
     session.add(AuditEvent(at=at, actor=actor, action=action, dataset_id=dataset_id, details=details))
 
 
 def events(
     session: Session, *, dataset_ids: list[int], actor: str | None, before: int | None, limit: int
 ) -> list[AuditEvent]:
-    """Acts on these datasets and, where a person is named, theirs and those on principals, newest first."""
+    """Return acts on these datasets and, for an actor, their own and those on principals, newest first."""
     wanted: ColumnElement[bool] = AuditEvent.dataset_id.in_(dataset_ids)
     if actor is not None:
         wanted = wanted | (AuditEvent.actor == actor) | AuditEvent.dataset_id.is_(None)

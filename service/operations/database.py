@@ -2,11 +2,9 @@
 
 A write session on SQLite begins with BEGIN IMMEDIATE, so it holds the write lock before it reads and
 never has to upgrade; on PostgreSQL the functions that need it lock rows with SELECT ... FOR UPDATE.
-A read session sees one moment of the database, however many queries it makes. Nobody waits for ever: not
-for a lock, not for a server that fell silent, and the server ends whoever falls silent with a lock in hand.
+A read session sees one snapshot of the database, however many queries it makes. Every wait has a limit: for
+a lock, for a server that does not answer, and on the server for a client that is idle in a transaction.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,19 +18,17 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
-__all__ = ["Database"]
-
 Found = TypeVar("Found")
 
-_WRITE = "cairn_write"
-#: How long a writer waits for another before it gives up; the caller is then told to try again.
+WRITE = "cairn_write"
+#: Longest wait of a writer for a lock; the request then fails with 503.
 LOCK_SECONDS = 30.0
-#: How long a client may be silent in the middle of a transaction before PostgreSQL takes its locks away.
+#: Longest idle time in a transaction before PostgreSQL ends the session and frees its locks.
 SILENT_SECONDS = 60.0
-#: How long a worker in the middle of a job goes on asking a database that does not answer, and how often.
+#: How long, and how often, a worker in the middle of a job retries a database that does not answer.
 PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
-#: What libpq does about a server that does not answer, over TCP: seconds, and milliseconds for the last.
+#: Timeouts of libpq over TCP: seconds, and milliseconds for the last.
 _CONNECT = {
     "connect_timeout": 10,
     "keepalives_idle": 20,
@@ -43,7 +39,7 @@ _CONNECT = {
 
 
 class Database:
-    """Connections to one database."""
+    """A pool of connections to one database."""
 
     def __init__(self, url: str, *, pool: int = 10):
         address = make_url(url)
@@ -58,11 +54,11 @@ class Database:
             self._read_engine = self.engine.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
-        self._write_engine = self.engine.execution_options(**{_WRITE: True})
+        self._write_engine = self.engine.execution_options(**{WRITE: True})
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for reading one moment of the database; what it would change is never kept."""
+        """Open a read session on one snapshot of the database; changes are never kept."""
         with Session(self._read_engine, expire_on_commit=False) as session:
             yield session
             if not self.is_sqlite:
@@ -72,10 +68,10 @@ class Database:
                 session.commit()
 
     def patiently(self, read: Callable[[Session], Found]) -> Found:
-        """What `read` finds, asked again for a while when the database is away.
+        """Return what `read` finds, and retry for a while when the database is unavailable.
 
-        For workers in the middle of a job, which is charged and gets no second run: that the machines are
-        out of order for a moment tells nothing of rows, and waiting changes nothing that is released.
+        For workers in the middle of a job, which is charged and gets no second run. An outage reveals nothing
+        about rows, and waiting changes nothing that is released.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -89,7 +85,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A session for one transaction: committed at the end, rolled back by an exception."""
+        """Open a session for one transaction: committed at the end, rolled back by an exception."""
         with Session(self._write_engine, expire_on_commit=False) as session, session.begin():
             if self.is_sqlite:
                 session.connection()  # takes the write lock now, before anything is read
@@ -127,7 +123,7 @@ def _sqlite_engine(url: str, pool: int) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get(_WRITE, False)
+        write = connection.get_execution_options().get(WRITE, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     return engine

@@ -1,20 +1,16 @@
-"""Named places where a test may have this process killed or stopped; inert otherwise.
+"""Fault points: named places where a test may kill or stop this process; inert otherwise.
 
-Nobody but a test arms one, by `CAIRN_TEST_FAULT=point:action:skip:ticket` in the environment of a process
+Only tests arm one, by `CAIRN_TEST_FAULT=point:action:skip:ticket` in the environment of a process
 that it starts. `action` is `kill` (SIGKILL) or `stop` (SIGSTOP, until the test lets it go on); `skip` is how
 often the point is passed before; `ticket` is a file that the fault uses up, so that it happens once among all
 processes that share it, or empty. In production mode the variable is not read. A point that is not armed
 costs one comparison.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 from pathlib import Path
-
-__all__ = ["POINTS", "VARIABLE", "arm", "reach"]
 
 VARIABLE = "CAIRN_TEST_FAULT"
 
@@ -49,7 +45,7 @@ _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 class _Fault:
-    """One fault that is yet to happen."""
+    """A fault that has not happened yet."""
 
     def __init__(self, order: str):
         self.point, action, skip, ticket = order.split(":", 3)
@@ -87,7 +83,7 @@ def arm(order: str) -> None:
 
 
 def reach(point: str) -> None:
-    """Pass a fault point: nothing happens, unless a test armed this one."""
+    """Pass a fault point; nothing happens unless a test armed it."""
     if _armed is not None and _armed.point == point:
         _armed.meet()
 

@@ -1,7 +1,5 @@
 """Structured log lines with request and job ids, and without keys or passwords."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys
@@ -10,19 +8,17 @@ from typing import Any
 
 import structlog
 
-__all__ = ["configure", "redact"]
-
 _KEY = re.compile(r"cairn_[0-9a-f]{8}_[A-Za-z0-9_-]+|(?i:bearer)\s+\S+")  # whole keys and cut ones
 _PASSWORD = re.compile(r"(?<=://)([^\s:/@]*):[^\s@]+@")
 
 
 def redact(text: str) -> str:
-    """The text with every key, and every password of an address, blotted out."""
+    """Return the text with every key, and every password in an address, redacted."""
     return _PASSWORD.sub(r"\1:[password]@", _KEY.sub("[key]", text))
 
 
 def _redacted(value: Any) -> Any:
-    """A value of a log line without keys, however deep they lie."""
+    """Return a value of a log line with keys redacted, however deeply nested."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, bytes):
@@ -36,15 +32,15 @@ def _redacted(value: Any) -> Any:
 
 def _redact_event(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name, value in event.items():
-        if not name.startswith("_"):  # those are the library's own, and are not written
+        if not name.startswith("_"):  # structlog's own fields, which are not written
             event[name] = _redacted(value)
     return event
 
 
 def configure(format_name: str, level: str) -> None:
-    """Send log lines to standard error in the form the settings ask for; tracebacks show no values.
+    """Send log lines, also those of libraries, to standard error in the given format.
 
-    Lines of the web server and other libraries take the same way.
+    Tracebacks show no values.
     """
     numeric = logging.getLevelNamesMapping()[level.upper()]
     render: Any = (
@@ -76,6 +72,6 @@ def configure(format_name: str, level: str) -> None:
     root = logging.getLogger()
     for old in [each for each in root.handlers if getattr(each, "of_cairn", False)]:
         root.removeHandler(old)
-    handler.of_cairn = True  # type: ignore[attr-defined]  # so that the next call finds it
+    handler.of_cairn = True  # type: ignore[attr-defined]  # so that the next call can remove it
     root.addHandler(handler)
     root.setLevel(max(numeric, logging.WARNING))

@@ -1,13 +1,13 @@
-"""What operators watch, as Prometheus metrics, read off the database: every API process answers alike.
+"""Prometheus metrics, read from the database, so that every API process reports the same.
 
-What no other table tells is counted in `counters`, in the transaction that does the thing counted. Some of it
+Events that no other table records are counted in `counters`, in the transaction of the event. Some of it
 depends on rows (how long jobs take, how many chunks are read), so all of it is for curators and operators.
 """
 
-from __future__ import annotations
-
+import collections
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from threading import Lock
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -17,8 +17,6 @@ from sqlalchemy.orm import Session
 
 from service.operations.states import JobState
 from service.operations.tables import Counter, Job, LedgerEntry
-
-__all__ = ["claimed", "count", "measure", "refused"]
 
 _REFUSALS = "refusals"
 _CLAIMS = "claims"
@@ -31,10 +29,12 @@ _CHUNKS = {
     "chunk_bytes": ("cairn_chunk_bytes_read", "Bytes of the chunks that workers read."),
     "chunk_microseconds": ("cairn_chunk_read_seconds", "Time that workers spent reading chunks."),
 }
+_chunks_read: collections.Counter[tuple[str, str]] = collections.Counter()
+_lock = Lock()
 
 
 def count(session: Session, amounts: Mapping[tuple[str, str], int]) -> None:
-    """Add to counters, by name and label, in the caller's transaction; always in one order, and last."""
+    """Add to counters, by name and label; in one order and last in a transaction, to avoid deadlocks."""
     dialect = session.get_bind().dialect.name
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     for (name, label), amount in sorted(amounts.items()):
@@ -50,21 +50,37 @@ def refused(session: Session, problem: str) -> None:
 
 
 def claimed(session: Session, waited: timedelta) -> None:
-    """Count a job that a worker took for the first time, by how long it had waited."""
+    """Count a job that was claimed for the first time, by its waiting time."""
     seconds = max(0.0, waited.total_seconds())
     bucket = next((end for end in _BUCKETS if seconds <= float(end)), _ENDLESS)
     count(session, {(_CLAIMS, bucket): 1, (_WAITED, ""): round(seconds * 1e6)})
 
 
+def chunk_read(source: str, size: int, microseconds: int) -> None:
+    """Note in this process that a worker read a chunk; `take_chunks_read` returns the sums."""
+    with _lock:
+        _chunks_read["chunks", source] += 1
+        _chunks_read["chunk_bytes", source] += size
+        _chunks_read["chunk_microseconds", source] += microseconds
+
+
+def take_chunks_read() -> dict[tuple[str, str], int]:
+    """Return the counts of chunks read in this process since the last call, for `count`."""
+    with _lock:
+        taken = dict(_chunks_read)
+        _chunks_read.clear()
+    return taken
+
+
 def measure(session: Session, now: datetime) -> bytes:
-    """Every metric in Prometheus' own form."""
+    """Return every metric in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(_Snapshot(session, now))
     return generate_latest(registry)
 
 
 class _Snapshot:
-    """One look at the database."""
+    """A collector that reads the metrics in one database session."""
 
     def __init__(self, session: Session, now: datetime):
         self._session, self._now = session, now

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
-
 _PLACEHOLDERS = {"", "cairn", "changeme", "change-me", "default", "demo", "password", "postgres", "secret"}
+KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
@@ -20,149 +19,100 @@ GIB = 1 << 30
 class Settings(BaseSettings):
     """Everything that can be set, with its default and its reason."""
 
-    model_config = SettingsConfigDict(env_prefix="CAIRN_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="CAIRN_", extra="ignore", frozen=True, use_attribute_docstrings=True
+    )
 
-    mode: Literal["development", "production"] = Field(
-        default="development", description="`production` refuses placeholder secrets."
-    )
-    database_url: str = Field(
-        default="sqlite:///var/cairn.sqlite3",
-        description="Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`.",
-    )
-    database_password_file: Path | None = Field(
-        default=None,
-        description="File that holds the database password, so that it need not stand in the environment.",
-    )
-    database_pool: int = Field(
-        default=10, ge=1, le=200, description="Database connections one process keeps open at most."
-    )
-    host: str = Field(default="127.0.0.1", description="Address the API listens on.")
-    port: int = Field(default=8000, ge=0, le=65535, description="Port the API listens on.")
-    public_url: str = Field(
-        default="",
-        description="Address under which people reach the service, for printed commands; default http://host:port.",
-    )
-    forwarded_allow_ips: str = Field(
-        default="127.0.0.1", description="Proxies whose X-Forwarded-* headers are believed, comma separated."
-    )
-    api_processes: int = Field(default=1, ge=1, le=64, description="API processes that `serve` starts.")
-    worker_processes: int = Field(
-        default=1,
-        ge=0,
-        le=256,
-        description="Worker processes that `serve` and `worker` start; 0 with `serve` means none.",
-    )
-    metrics_token: SecretStr = Field(
-        default=SecretStr(""),
-        description="Bearer token a Prometheus scraper may use for /metrics; empty: curators only.",
-    )
-    metrics_token_file: Path | None = Field(default=None, description="File that holds the scrape token.")
-    spool_directory: Path | None = Field(
-        default=None,
-        description="Where uploads are spooled (nameless files); default: the system's temporary directory.",
-    )
-    cache_directory: Path = Field(
-        default=Path("var/cache"),
-        description="Where workers keep encoded chunks between passes, readable by them alone.",
-    )
-    cache_bytes: int = Field(
-        default=4 * GIB,
-        ge=0,
-        description="Most the chunk cache of one machine holds, in bytes; 0 switches it off.",
-    )
-    view_cache_bytes: int = Field(
-        default=384 * MIB,
-        ge=0,
-        description="Memory a worker process may keep what it derived from chunks in, in bytes.",
-    )
-    chunk_bytes: int = Field(
-        default=32 * MIB,
-        ge=4096,
-        le=256 * MIB,
-        description="Encoded size one stored chunk aims at, in bytes: a task of about a tenth of a second.",
-    )
-    max_body_bytes: int = Field(
-        default=MIB, ge=1024, description="Largest JSON body, in bytes; more answers 413."
-    )
-    max_upload_bytes: int = Field(
-        default=16 * GIB,
-        ge=1024,
-        description="Largest upload, in bytes, packed and unpacked; more answers 413.",
-    )
-    max_sites_bytes: int = Field(
-        default=64 * MIB, ge=1024, description="Largest site set, in bytes; more answers 413."
-    )
-    body_idle_seconds: float = Field(
-        default=30.0, gt=0, description="Longest pause in a request's body before it is given up."
-    )
-    body_bytes_per_second: float = Field(
-        default=4096.0,
-        gt=0,
-        description="Slowest a request's body may arrive, beyond the longest pause, before it is given up.",
-    )
-    header_seconds: float = Field(
-        default=20.0,
-        gt=0,
-        description="Longest the head of a request may take before its connection is closed.",
-    )
-    max_connections: int = Field(
-        default=1000, ge=10, description="Connections one API process holds open; more are answered 503."
-    )
-    max_queued_jobs: int = Field(default=20, ge=1, description="Jobs one analyst may have queued or running.")
-    plans_per_minute: int = Field(
-        default=240, ge=1, description="Plans one analyst may ask for in a minute, per API process."
-    )
-    rehearsals_per_minute: int = Field(
-        default=10, ge=1, description="Rehearsals one analyst may submit in a minute."
-    )
-    rehearsal_rows: int = Field(default=20_000, ge=1, description="Most synthetic rows a rehearsal draws.")
-    max_operations: float = Field(
-        default=1e14,
-        gt=0,
-        description="Most arithmetic operations a plan may need; more is refused as `work-limit`.",
-    )
-    max_memory_bytes: int = Field(
-        default=4 * GIB,
-        gt=0,
-        description="Most memory a plan may need and a worker may hold before its job is ended, in bytes.",
-    )
-    job_seconds: float = Field(
-        default=3600.0, gt=0, description="Longest a job may run before it is ended as failed."
-    )
-    lease_seconds: float = Field(
-        default=30.0, gt=0, description="A worker that has not been heard of for this long is taken for dead."
-    )
-    poll_seconds: float = Field(
-        default=0.2, gt=0, description="Shortest pause between looks into an empty queue."
-    )
-    poll_most_seconds: float = Field(
-        default=2.0, gt=0, description="Longest pause between looks into an empty queue."
-    )
-    stop_seconds: float = Field(
-        default=4.0,  # Docker kills a container after 10
-        ge=0,
-        description="Time after SIGTERM until a worker gives its job back; the API takes half of it at most.",
-    )
-    health_directory: Path | None = Field(
-        default=None,
-        description="Where each worker process touches a file while it works, for `cairn-server health`.",
-    )
-    default_page: int = Field(
-        default=50, ge=1, description="Entries on a page of a list when the request names no limit."
-    )
-    log_format: Literal["json", "text"] = Field(default="text", description="Form of log lines.")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least severe log line that is written."
-    )
-    cluster: str = Field(
-        default="",
-        description="Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker.",
-    )
-    cluster_seconds: float = Field(
-        default=60.0,
-        gt=0,
-        description="Longest a job waits for a task on the cluster before its own process does the rest.",
-    )
+    mode: Literal["development", "production"] = "development"
+    """`production` refuses placeholder secrets."""
+    database_url: str = "sqlite:///var/cairn.sqlite3"
+    """Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`."""
+    database_password_file: Path | None = None
+    """File that holds the database password, so that it need not stand in the environment."""
+    database_pool: int = Field(default=10, ge=1, le=200)
+    """Database connections one process keeps open at most."""
+    host: str = "127.0.0.1"
+    """Address the API listens on."""
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Port the API listens on."""
+    public_url: str = ""
+    """Address under which people reach the service, for printed commands; default http://host:port."""
+    forwarded_allow_ips: str = "127.0.0.1"
+    """Proxies whose X-Forwarded-* headers are believed, comma separated."""
+    api_processes: int = Field(default=1, ge=1, le=64)
+    """API processes that `serve` starts."""
+    worker_processes: int = Field(default=1, ge=0, le=256)
+    """Worker processes that `serve` and `worker` start; 0 with `serve` means none."""
+    metrics_token: SecretStr = SecretStr("")
+    """Bearer token a Prometheus scraper may use for /metrics; empty: curators only."""
+    metrics_token_file: Path | None = None
+    """File that holds the scrape token."""
+    spool_directory: Path | None = None
+    """Where uploads are spooled (nameless files); default: the system's temporary directory."""
+    cache_directory: Path = Path("var/cache")
+    """Where workers keep encoded chunks between passes, readable by them alone."""
+    cache_bytes: int = Field(default=4 * GIB, ge=0)
+    """Most the chunk cache of one machine holds, in bytes; 0 switches it off."""
+    view_cache_bytes: int = Field(default=384 * MIB, ge=0)
+    """Memory a worker process may keep what it derived from chunks in, in bytes."""
+    chunk_bytes: int = Field(default=32 * MIB, ge=4096, le=256 * MIB)
+    """Encoded size one stored chunk aims at, in bytes: a task of about a tenth of a second."""
+    max_body_bytes: int = Field(default=MIB, ge=1024)
+    """Largest JSON body, in bytes; more answers 413."""
+    max_upload_bytes: int = Field(default=16 * GIB, ge=1024)
+    """Largest upload, in bytes, packed and unpacked; more answers 413."""
+    max_sites_bytes: int = Field(default=64 * MIB, ge=1024)
+    """Largest site set, in bytes; more answers 413."""
+    body_idle_seconds: float = Field(default=30.0, gt=0)
+    """Longest pause in a request's body before it is given up."""
+    body_bytes_per_second: float = Field(default=4096.0, gt=0)
+    """Slowest a request's body may arrive, beyond the longest pause, before it is given up."""
+    header_seconds: float = Field(default=20.0, gt=0)
+    """Longest the head of a request may take before its connection is closed."""
+    caller_rate: float = Field(default=100.0, gt=0)
+    """Allowance of a caller per second and API process; a request uses 1, a plan or job 20, each 64 KiB 1."""
+    caller_burst: float = Field(default=1000.0, gt=0)
+    """Allowance that a caller can save up."""
+    caller_requests_at_once: int = Field(default=16, ge=1)
+    """Requests of one caller that an API process handles at once; more are answered 429."""
+    max_connections: int = Field(default=1000, ge=10)
+    """Connections one API process holds open; more are answered 503."""
+    max_queued_jobs: int = Field(default=20, ge=1)
+    """Jobs one analyst may have queued or running."""
+    rehearsals_per_minute: int = Field(default=10, ge=1)
+    """Rehearsals one analyst may submit in a minute."""
+    rehearsal_rows: int = Field(default=20_000, ge=1)
+    """Most synthetic rows a rehearsal draws."""
+    rehearsal_operations: float = Field(default=5e11, gt=0)
+    """Most arithmetic operations a rehearsal may need; more is refused as `work-limit`."""
+    rehearsal_seconds: float = Field(default=120.0, gt=0)
+    """Longest a rehearsal may run before it is ended as failed."""
+    max_operations: float = Field(default=1e14, gt=0)
+    """Most arithmetic operations a plan may need; more is refused as `work-limit`."""
+    max_memory_bytes: int = Field(default=4 * GIB, gt=0)
+    """Most memory a plan may need and a worker may hold before its job is ended, in bytes."""
+    job_seconds: float = Field(default=3600.0, gt=0)
+    """Longest a job may run before it is ended as failed."""
+    lease_seconds: float = Field(default=30.0, gt=0)
+    """A worker that has not been heard of for this long is taken for dead."""
+    poll_seconds: float = Field(default=0.2, gt=0)
+    """Shortest pause between looks into an empty queue."""
+    poll_most_seconds: float = Field(default=2.0, gt=0)
+    """Longest pause between looks into an empty queue."""
+    stop_seconds: float = Field(default=4.0, ge=0)  # Docker kills a container after 10
+    """Time after SIGTERM until a worker gives its job back; the API takes half of it at most."""
+    health_directory: Path | None = None
+    """Where each worker process touches a file while it works, for `cairn-server health`."""
+    default_page: int = Field(default=50, ge=1)
+    """Entries on a page of a list when the request names no limit."""
+    log_format: Literal["json", "text"] = "text"
+    """Form of log lines."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe log line that is written."""
+    cluster: str = ""
+    """Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker."""
+    cluster_seconds: float = Field(default=60.0, gt=0)
+    """Longest a job waits for a task on the cluster before its own process does the rest."""
 
     @model_validator(mode="after")
     def _refuse_default_secrets(self) -> Settings:

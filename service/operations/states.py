@@ -1,10 +1,6 @@
 """States and kinds that rows of the tables are in, as enumerations."""
 
-from __future__ import annotations
-
 from enum import StrEnum
-
-__all__ = ["DatasetState", "EndReason", "EntryKind", "JobState", "Role"]
 
 
 class Role(StrEnum):
@@ -52,3 +48,4 @@ class EndReason(StrEnum):
     CANNOT_RUN = "cannot-run"
     ERROR = "error"
     LOST = "lost"
+    ENDED = "ended"

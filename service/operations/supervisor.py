@@ -5,8 +5,7 @@ it, the worker touches it, `late_workers` reads it. The module imports none of t
 that workers come up at once.
 """
 
-from __future__ import annotations
-
+import ctypes
 import os
 import signal
 import subprocess
@@ -14,17 +13,15 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 
 import structlog
 
 from service.operations.settings import Settings
 
-__all__ = ["late_workers", "supervise"]
-
 log = structlog.get_logger()
 
 _RESTART_SECONDS = 1.0
+_PR_SET_PDEATHSIG = 1
 #: A worker that is silent for this long is stuck; waiting for a lock or for the database takes less.
 _SILENT_SECONDS = 120.0
 
@@ -38,12 +35,8 @@ def late_workers(directory: Path) -> list[str]:
 def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
     """Keep so many worker processes running until SIGTERM or SIGINT."""
     stop = threading.Event()
-
-    def order_stop(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, order_stop)
-    signal.signal(signal.SIGINT, order_stop)
+    for order in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(order, lambda _number, _frame: stop.set())
     parent = os.getppid()
     threads = str(max(1, (os.cpu_count() or 1) // processes))
     environment = settings.as_environment() | dict.fromkeys(
@@ -67,9 +60,17 @@ def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = Fa
         child.wait()
 
 
+def end_with_parent(parent: int) -> None:
+    """Have the kernel send SIGTERM to this process when its parent ends; exit if it has ended already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(0)
+
+
 def _start(settings: Settings, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
-        [sys.executable, "-c", "from service.jobs.worker import main; main()"],
+        [sys.executable, "-c", f"from service.jobs.worker import main; main({os.getpid()})"],
         env=environment,
         start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
     )

@@ -4,11 +4,9 @@ Amounts are BIGINT in fixed units (see `ledger.units`). Times are BIGINT microse
 both databases store and compare them exactly.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from sqlalchemy import (
     JSON,
@@ -31,22 +29,6 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
-
-__all__ = [
-    "Account",
-    "ApiKey",
-    "AuditEvent",
-    "Base",
-    "Counter",
-    "Dataset",
-    "DatasetChunk",
-    "Grant",
-    "Job",
-    "LedgerEntry",
-    "Principal",
-    "Result",
-    "SiteSet",
-]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -72,6 +54,30 @@ Key = BigInteger().with_variant(Integer, "sqlite")
 def _stored(kind: type[StrEnum], length: int = 16) -> Enum:
     """Store an enumeration as the text of its values."""
     return Enum(kind, native_enum=False, length=length, values_callable=lambda each: [x.value for x in each])
+
+
+def _one_of(column: str, kind: type[StrEnum]) -> CheckConstraint:
+    """Let a column hold the values of an enumeration only."""
+    values = ", ".join(f"'{each.value}'" for each in kind)
+    return CheckConstraint(f"{column} IN ({values})", name=column)
+
+
+def _where(name: str, column: str, condition: str, *, unique: bool = True) -> Index:
+    """Index the rows that meet a condition."""
+    only = text(condition)
+    return Index(name, column, unique=unique, sqlite_where=only, postgresql_where=only)
+
+
+# Columns that several tables have.
+Id = Annotated[int, mapped_column(Key, primary_key=True)]
+DatasetId = Annotated[int, mapped_column(Key, ForeignKey("datasets.id"))]
+PrincipalId = Annotated[int, mapped_column(Key, ForeignKey("principals.id"))]
+GrantId = Annotated[int, mapped_column(Key, ForeignKey("grants.id"))]
+#: An amount, or another whole number of 64 bits.
+Units = Annotated[int, mapped_column(BigInteger)]
+Name = Annotated[str, mapped_column(String(64))]
+Sha256 = Annotated[str, mapped_column(String(64))]
+Uuid = Annotated[str, mapped_column(String(36))]
 
 
 class Base(DeclarativeBase):
@@ -105,14 +111,14 @@ class Principal(Base):
 
     __tablename__ = "principals"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    name: Mapped[str] = mapped_column(String(64), unique=True)
+    id: Mapped[Id]
+    name: Mapped[Name] = mapped_column(unique=True)
     role: Mapped[Role]
-    created_by: Mapped[int | None] = mapped_column(Key, ForeignKey("principals.id"))
+    created_by: Mapped[PrincipalId | None]
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
 
-    __table_args__ = (CheckConstraint("role IN ('curator', 'analyst')", name="role"),)
+    __table_args__ = (_one_of("role", Role),)
 
 
 class ApiKey(Base):
@@ -120,31 +126,31 @@ class ApiKey(Base):
 
     __tablename__ = "api_keys"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    principal_id: Mapped[int] = mapped_column(Key, ForeignKey("principals.id"), index=True)
+    id: Mapped[Id]
+    principal_id: Mapped[PrincipalId] = mapped_column(index=True)
     handle: Mapped[str] = mapped_column(String(16), unique=True)
-    digest: Mapped[str] = mapped_column(String(64))
-    label: Mapped[str] = mapped_column(String(64))
+    digest: Mapped[Sha256]
+    label: Mapped[Name]
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
 
 
 class Dataset(Base):
-    """What is public about a dataset, and what its owner alone may see (upload)."""
+    """Public facts of a dataset, and the upload's report, which its owner alone may see."""
 
     __tablename__ = "datasets"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    name: Mapped[str] = mapped_column(String(64), unique=True)
-    owner_id: Mapped[int] = mapped_column(Key, ForeignKey("principals.id"), index=True)
+    id: Mapped[Id]
+    name: Mapped[Name] = mapped_column(unique=True)
+    owner_id: Mapped[PrincipalId] = mapped_column(index=True)
     description: Mapped[str] = mapped_column(Text)
     state: Mapped[DatasetState]
     domain: Mapped[dict[str, Any]]
     id_column: Mapped[str | None] = mapped_column(String(128))
     accountant: Mapped[str] = mapped_column(String(16))
-    epsilon_units: Mapped[int] = mapped_column(BigInteger)
-    delta_units: Mapped[int] = mapped_column(BigInteger)
+    epsilon_units: Mapped[Units]
+    delta_units: Mapped[Units]
     release_ticks: Mapped[bool]
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
@@ -152,7 +158,7 @@ class Dataset(Base):
     upload: Mapped[dict[str, Any] | None]
 
     __table_args__ = (
-        CheckConstraint("state IN ('draft', 'sealed', 'retired')", name="state"),
+        _one_of("state", DatasetState),
         CheckConstraint("accountant IN ('sum', 'zcdp')", name="accountant"),
     )
 
@@ -162,12 +168,12 @@ class DatasetChunk(Base):
 
     __tablename__ = "dataset_chunks"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"))
-    ordinal: Mapped[int] = mapped_column(Integer)
-    first_record: Mapped[int] = mapped_column(BigInteger)
-    rows: Mapped[int] = mapped_column(Integer)
-    digest: Mapped[str] = mapped_column(String(64))
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    ordinal: Mapped[int]
+    first_record: Mapped[Units]
+    rows: Mapped[int]
+    digest: Mapped[Sha256]
     payload: Mapped[bytes]
 
     __table_args__ = (UniqueConstraint("dataset_id", "ordinal"),)
@@ -181,15 +187,15 @@ class SiteSet(Base):
 
     __tablename__ = "site_sets"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"))
-    name: Mapped[str | None] = mapped_column(String(64))
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    name: Mapped[Name | None]
     kind: Mapped[str] = mapped_column(String(16))
-    count: Mapped[int] = mapped_column(Integer)
-    width: Mapped[int] = mapped_column(Integer)
-    digest: Mapped[str] = mapped_column(String(64))
+    count: Mapped[int]
+    width: Mapped[int]
+    digest: Mapped[Sha256]
     #: How far a record can lie from a site; unknown for sets that were stored before revision 0004.
-    reach: Mapped[int | None] = mapped_column(Integer)
+    reach: Mapped[int | None]
     payload: Mapped[bytes] = mapped_column(deferred=True)
     created_at: Mapped[datetime]
 
@@ -205,11 +211,11 @@ class Grant(Base):
 
     __tablename__ = "grants"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"))
-    principal_id: Mapped[int] = mapped_column(Key, ForeignKey("principals.id"), index=True)
-    epsilon_units: Mapped[int] = mapped_column(BigInteger)
-    delta_units: Mapped[int] = mapped_column(BigInteger)
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    principal_id: Mapped[PrincipalId] = mapped_column(index=True)
+    epsilon_units: Mapped[Units]
+    delta_units: Mapped[Units]
     created_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
 
@@ -225,30 +231,24 @@ class Account(Base):
 
     __tablename__ = "accounts"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"))
-    grant_id: Mapped[int | None] = mapped_column(Key, ForeignKey("grants.id"), unique=True)
-    loss_total: Mapped[int] = mapped_column(BigInteger)
-    loss_reserved: Mapped[int] = mapped_column(BigInteger)
-    loss_spent: Mapped[int] = mapped_column(BigInteger)
-    delta_total: Mapped[int] = mapped_column(BigInteger)
-    delta_reserved: Mapped[int] = mapped_column(BigInteger)
-    delta_spent: Mapped[int] = mapped_column(BigInteger)
-    entries: Mapped[int] = mapped_column(BigInteger)
-    head: Mapped[str] = mapped_column(String(64))
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    grant_id: Mapped[GrantId | None] = mapped_column(unique=True)
+    loss_total: Mapped[Units]
+    loss_reserved: Mapped[Units]
+    loss_spent: Mapped[Units]
+    delta_total: Mapped[Units]
+    delta_reserved: Mapped[Units]
+    delta_spent: Mapped[Units]
+    entries: Mapped[Units]
+    head: Mapped[Sha256]
 
     __table_args__ = (
         CheckConstraint("loss_reserved >= 0 AND loss_spent >= 0", name="loss_not_negative"),
         CheckConstraint("delta_reserved >= 0 AND delta_spent >= 0", name="delta_not_negative"),
         CheckConstraint("loss_reserved + loss_spent <= loss_total", name="loss_within_total"),
         CheckConstraint("delta_reserved + delta_spent <= delta_total", name="delta_within_total"),
-        Index(
-            "uq_accounts_dataset",
-            "dataset_id",
-            unique=True,
-            sqlite_where=text("grant_id IS NULL"),
-            postgresql_where=text("grant_id IS NULL"),
-        ),
+        _where("uq_accounts_dataset", "dataset_id", "grant_id IS NULL"),
     )
 
 
@@ -257,80 +257,69 @@ class LedgerEntry(Base):
 
     __tablename__ = "ledger_entries"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
-    dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"))
-    sequence: Mapped[int] = mapped_column(BigInteger)
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    sequence: Mapped[Units]
     kind: Mapped[EntryKind]
-    grant_id: Mapped[int | None] = mapped_column(Key, ForeignKey("grants.id"), index=True)
-    actor: Mapped[str] = mapped_column(String(64))
-    job_id: Mapped[str | None] = mapped_column(String(36))
-    loss_units: Mapped[int] = mapped_column(BigInteger)
-    delta_units: Mapped[int] = mapped_column(BigInteger)
+    grant_id: Mapped[GrantId | None] = mapped_column(index=True)
+    actor: Mapped[Name]
+    job_id: Mapped[Uuid | None]
+    loss_units: Mapped[Units]
+    delta_units: Mapped[Units]
     at: Mapped[datetime]
-    previous: Mapped[str] = mapped_column(String(64))
-    hash: Mapped[str] = mapped_column(String(64))
+    previous: Mapped[Sha256]
+    hash: Mapped[Sha256]
 
     __table_args__ = (
         UniqueConstraint("dataset_id", "sequence"),
-        CheckConstraint("kind IN ('open', 'raise', 'cap', 'reserve', 'charge', 'void')", name="kind"),
+        _one_of("kind", EntryKind),
         CheckConstraint("loss_units >= 0 AND delta_units >= 0", name="not_negative"),
         # A job is reserved once and settled once: charged or void, never both, never twice.
-        Index(
-            "uq_ledger_entries_reserved",
-            "job_id",
-            unique=True,
-            sqlite_where=text("kind = 'reserve'"),
-            postgresql_where=text("kind = 'reserve'"),
-        ),
-        Index(
-            "uq_ledger_entries_settled",
-            "job_id",
-            unique=True,
-            sqlite_where=text("kind IN ('charge', 'void')"),
-            postgresql_where=text("kind IN ('charge', 'void')"),
-        ),
+        _where("uq_ledger_entries_reserved", "job_id", "kind = 'reserve'"),
+        _where("uq_ledger_entries_settled", "job_id", "kind IN ('charge', 'void')"),
     )
 
 
 class Job(Base):
-    """A request, its plan, and where it stands."""
+    """A request, its plan and its state."""
 
     __tablename__ = "jobs"
 
-    number: Mapped[int] = mapped_column(Key, primary_key=True)
-    id: Mapped[str] = mapped_column(String(36), unique=True)
-    dataset_id: Mapped[int] = mapped_column(Key, ForeignKey("datasets.id"), index=True)
-    principal_id: Mapped[int] = mapped_column(Key, ForeignKey("principals.id"))
-    grant_id: Mapped[int] = mapped_column(Key, ForeignKey("grants.id"))
+    number: Mapped[Id]
+    id: Mapped[Uuid] = mapped_column(unique=True)
+    dataset_id: Mapped[DatasetId]
+    principal_id: Mapped[PrincipalId]
+    grant_id: Mapped[GrantId]
     rehearsal: Mapped[bool]
     request: Mapped[dict[str, Any]]
+    algorithm: Mapped[str] = mapped_column(String(64), server_default=text("''"))
+    #: Operations that the plan expects, from public numbers.
+    operations: Mapped[Units] = mapped_column(server_default="0")
     plan: Mapped[dict[str, Any]]
-    plan_digest: Mapped[str] = mapped_column(String(64))
-    loss_units: Mapped[int] = mapped_column(BigInteger)
-    delta_units: Mapped[int] = mapped_column(BigInteger)
+    plan_digest: Mapped[Sha256]
+    loss_units: Mapped[Units]
+    delta_units: Mapped[Units]
     state: Mapped[JobState]
     reason: Mapped[EndReason]
-    attempts: Mapped[int] = mapped_column(Integer)
+    attempts: Mapped[int]
     worker: Mapped[str | None] = mapped_column(String(128))
-    lease: Mapped[str | None] = mapped_column(String(36))
+    lease: Mapped[Uuid | None]
     lease_expires_at: Mapped[datetime | None]
     queued_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any]]
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
-    request_digest: Mapped[str] = mapped_column(String(64))
+    request_digest: Mapped[Sha256]
 
     __table_args__ = (
         UniqueConstraint("principal_id", "idempotency_key"),
-        CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
+        _one_of("state", JobState),
         Index("ix_jobs_state_number", "state", "number"),
-        Index(
-            "ix_jobs_unfinished",
-            "principal_id",
-            sqlite_where=text("state IN ('queued', 'running')"),
-            postgresql_where=text("state IN ('queued', 'running')"),
-        ),
+        Index("ix_jobs_dataset_number", "dataset_id", "number"),
+        Index("ix_jobs_principal_number", "principal_id", "number"),
+        Index("ix_jobs_claimed_at", "claimed_at", "principal_id"),
+        _where("ix_jobs_unfinished", "principal_id", "state IN ('queued', 'running')", unique=False),
     )
 
     def end(self, state: JobState, reason: EndReason, at: datetime) -> None:
@@ -340,11 +329,11 @@ class Job(Base):
 
 
 class Result(Base):
-    """What a job released; at most one per job."""
+    """Released result of a job; at most one per job."""
 
     __tablename__ = "results"
 
-    job_id: Mapped[str] = mapped_column(String(36), ForeignKey("jobs.id"), primary_key=True)
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     body: Mapped[dict[str, Any]]
     receipt: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
@@ -355,11 +344,11 @@ class AuditEvent(Base):
 
     __tablename__ = "audit_events"
 
-    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    id: Mapped[Id]
     at: Mapped[datetime]
-    actor: Mapped[str] = mapped_column(String(64))
+    actor: Mapped[Name]
     action: Mapped[str] = mapped_column(String(32))
-    dataset_id: Mapped[int | None] = mapped_column(Key, ForeignKey("datasets.id"), index=True)
+    dataset_id: Mapped[DatasetId | None] = mapped_column(index=True)
     details: Mapped[dict[str, Any]]
 
 
@@ -370,4 +359,4 @@ class Counter(Base):
 
     name: Mapped[str] = mapped_column(String(32), primary_key=True)
     label: Mapped[str] = mapped_column(String(32), primary_key=True)
-    value: Mapped[int] = mapped_column(BigInteger)
+    value: Mapped[Units]

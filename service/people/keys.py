@@ -3,8 +3,6 @@
 A key is `cairn_<handle>_<secret>`: the handle finds the row, the secret has 256 random bits.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets
@@ -17,8 +15,6 @@ from sqlalchemy.orm import Session
 from service.errors import InvalidRequest, NotFound
 from service.operations import audit
 from service.operations.tables import ApiKey, Principal
-
-__all__ = ["IssuedKey", "digest_of", "handle_of", "issue", "of_principals", "revoke"]
 
 _KEY = re.compile(r"cairn_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 

@@ -3,8 +3,6 @@
 Whoever created a principal manages its keys; a curator manages their own too.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from sqlalchemy import select
@@ -13,13 +11,12 @@ from sqlalchemy.orm import Session
 
 from service.errors import Forbidden, InvalidRequest, NotFound
 from service.operations import audit
+from service.operations.states import Role
 from service.operations.tables import Principal
 from service.people.authentication import Caller
 
-__all__ = ["create", "disable", "exist", "find", "manages", "require_manager"]
 
-
-def create(session: Session, name: str, role: str, *, by: Caller | None, at: datetime) -> Principal:
+def create(session: Session, name: str, role: Role, *, by: Caller | None, at: datetime) -> Principal:
     """Create a principal; InvalidRequest when the name is taken."""
     principal = Principal(name=name, role=role, created_by=by.id if by else None, created_at=at)
     try:
@@ -32,7 +29,12 @@ def create(session: Session, name: str, role: str, *, by: Caller | None, at: dat
 
 
 def disable(session: Session, principal: Principal, *, by: str, at: datetime) -> None:
-    """Disable a principal: every key stops working, and what they did stays on record."""
+    """Disable a principal: keys stop working, queued jobs end void, and what they did stays on record."""
+    others = select(Principal.id).where(
+        Principal.role == Role.CURATOR, Principal.disabled_at.is_(None), Principal.id != principal.id
+    )
+    if principal.role == Role.CURATOR and session.scalar(others.limit(1)) is None:
+        raise InvalidRequest("this is the last curator; create another before you disable it", status=409)
     if principal.disabled_at is None:
         principal.disabled_at = at
         audit.record(session, "disable-principal", actor=by, at=at, principal=principal.name)
@@ -47,7 +49,7 @@ def find(session: Session, name: str) -> Principal:
 
 
 def exist(session: Session) -> bool:
-    """Return False on a database that nobody has used yet."""
+    """Return True when there is any principal, so that the database is in use."""
     return session.scalar(select(Principal.id).limit(1)) is not None
 
 

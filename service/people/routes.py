@@ -1,7 +1,5 @@
 """Routes of principals, keys and the audit log."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -9,19 +7,17 @@ from fastapi import APIRouter, Path, Query
 from sqlalchemy import select
 
 from service.http.context import Services
+from service.http.documentation import links
 from service.http.json_limits import StrictRoute
-from service.http.links import links
-from service.http.paging import Limit, cursor_from, cursor_to
+from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import KEY_PATTERN, NAME_PATTERN
 from service.operations import audit
-from service.operations.clock import rfc3339
+from service.operations.states import Role
 from service.operations.tables import ApiKey, Dataset, Principal
 from service.people import keys, principals
 from service.people.authentication import Anyone, Curator
 from service.people.wire import AuditPage, KeyBody, NewKey, NewPrincipal, PrincipalBody, PrincipalPage, WhoAmI
-
-__all__ = ["router"]
 
 router = APIRouter(prefix="/v1", tags=["people"], route_class=StrictRoute)
 PrincipalName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a principal")]
@@ -29,7 +25,7 @@ PrincipalName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a
 
 @router.get("/whoami", responses=answers())
 def whoami(caller: Anyone) -> WhoAmI:
-    """Whose key this is."""
+    """Get the holder of the key."""
     return WhoAmI.model_validate({"name": caller.name, "role": caller.role})
 
 
@@ -38,7 +34,7 @@ def create_principal(body: PrincipalBody, caller: Curator, context: Services) ->
     """Create a person or program and a first key, which is shown this once."""
     now = context.clock.now()
     with context.database.write() as session:
-        principal = principals.create(session, body.name, body.role, by=caller, at=now)
+        principal = principals.create(session, body.name, Role(body.role), by=caller, at=now)
         issued = keys.issue(session, principal, by=caller.name, at=now, label="first")
         return NewPrincipal.model_validate(
             {"name": principal.name, "role": principal.role, "first_key": _new_key(issued)}
@@ -46,27 +42,21 @@ def create_principal(body: PrincipalBody, caller: Curator, context: Services) ->
 
 
 @router.get("/principals", responses=answers())
-def list_principals(
-    caller: Curator, context: Services, limit: Limit = None, cursor: str | None = None
-) -> PrincipalPage:
+def list_principals(caller: Curator, context: Services, paging: Paging) -> PrincipalPage:
     """List principals by name; keys are shown of those you manage."""
-    after = cursor_from(cursor, str) or ""
-    size = limit or context.settings.default_page
+    query = select(Principal).where(Principal.name > (paging.after(str) or "")).order_by(Principal.name)
+    curators = select(Principal).where(Principal.role == Role.CURATOR)
     with context.database.read() as session:
-        query = select(Principal).where(Principal.name > after).order_by(Principal.name).limit(size + 1)
-        found = list(session.scalars(query))
-        names = {
-            row.id: row.name for row in session.scalars(select(Principal).where(Principal.role == "curator"))
-        }
-        owned = keys.of_principals(session, [row.id for row in found if principals.manages(caller, row)])
-    items = [_principal(row, names, owned.get(row.id, [])) for row in found[:size]]
-    following = cursor_to(found[size - 1].name) if len(found) > size else None
+        shown, following = paging.cut(session.scalars(query.limit(paging.fetch)).all(), lambda row: row.name)
+        names = {row.id: row.name for row in session.scalars(curators)}
+        owned = keys.of_principals(session, [row.id for row in shown if principals.manages(caller, row)])
+    items = [_principal(row, names, owned.get(row.id, [])) for row in shown]
     return PrincipalPage.model_validate({"items": items, "next": following})
 
 
 @router.delete("/principals/{name}", status_code=204, responses=answers())
 def disable_principal(name: PrincipalName, caller: Curator, context: Services) -> None:
-    """End a principal: their keys stop working; what they did stays on record."""
+    """Disable a principal: their keys stop working; what they did stays on record."""
     with context.database.write() as session:
         principal = principals.find(session, name)
         principals.require_manager(caller, principal)
@@ -98,7 +88,7 @@ def revoke_key(
     caller: Curator,
     context: Services,
 ) -> None:
-    """Revoke a key at once."""
+    """Revoke a key, with immediate effect."""
     with context.database.write() as session:
         principal = principals.find(session, name)
         principals.require_manager(caller, principal)
@@ -109,14 +99,12 @@ def revoke_key(
 def list_audit(
     caller: Curator,
     context: Services,
-    limit: Limit = None,
-    cursor: str | None = None,
+    paging: Paging,
     dataset: Annotated[
         str | None, Query(pattern=NAME_PATTERN, description="only acts on this dataset")
     ] = None,
 ) -> AuditPage:
-    """Acts on your datasets, by you, and on principals, newest first."""
-    size = limit or context.settings.default_page
+    """List acts on your datasets, by you, and on principals, newest first."""
     with context.database.read() as session:
         owned = {
             row.id: row.name for row in session.scalars(select(Dataset).where(Dataset.owner_id == caller.id))
@@ -125,21 +113,21 @@ def list_audit(
             session,
             dataset_ids=[number for number, name in owned.items() if dataset in (None, name)],
             actor=caller.name if dataset is None else None,
-            before=cursor_from(cursor, int),
-            limit=size + 1,
+            before=paging.after(int),
+            limit=paging.fetch,
         )
+    shown, following = paging.cut(found, lambda event: event.id)
     items = [
         {
             "id": event.id,
-            "at": rfc3339(event.at),
+            "at": event.at,
             "actor": event.actor,
             "action": event.action,
             "dataset": owned.get(event.dataset_id) if event.dataset_id is not None else None,
             "details": event.details,
         }
-        for event in found[:size]
+        for event in shown
     ]
-    following = cursor_to(found[size - 1].id) if len(found) > size else None
     return AuditPage.model_validate({"items": items, "next": following})
 
 
@@ -147,9 +135,9 @@ def _key(key: ApiKey) -> dict[str, Any]:
     return {
         "id": key.handle,
         "label": key.label,
-        "created_at": rfc3339(key.created_at),
-        "expires_at": rfc3339(key.expires_at) if key.expires_at else None,
-        "revoked_at": rfc3339(key.revoked_at) if key.revoked_at else None,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
     }
 
 
@@ -162,7 +150,7 @@ def _principal(row: Principal, names: dict[int, str], keys: list[ApiKey]) -> dic
         "name": row.name,
         "role": row.role,
         "created_by": names.get(row.created_by) if row.created_by is not None else None,
-        "created_at": rfc3339(row.created_at),
-        "disabled_at": rfc3339(row.disabled_at) if row.disabled_at else None,
+        "created_at": row.created_at,
+        "disabled_at": row.disabled_at,
         "keys": [_key(key) for key in keys],
     }

@@ -1,25 +1,10 @@
 """Wire types of principals, keys and the audit log."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from service.http.wire import Answer, Body, Name, Words, example
-
-__all__ = [
-    "AuditEntry",
-    "AuditPage",
-    "KeyBody",
-    "KeyFacts",
-    "NewKey",
-    "NewPrincipal",
-    "PrincipalBody",
-    "PrincipalFacts",
-    "PrincipalPage",
-    "WhoAmI",
-]
+from service.http.wire import Answer, Body, Moment, Name, Page, Words, example, page_example
 
 Role = Literal["curator", "analyst"]
 _KEY_FACTS: dict[str, Any] = {
@@ -40,82 +25,64 @@ _PRINCIPAL = {
 }
 
 
-class PrincipalBody(Body):
+class PrincipalBody(Body, json_schema_extra=example({"name": "ada", "role": "analyst"})):
     """A new person or program."""
-
-    model_config = ConfigDict(json_schema_extra=example({"name": "ada", "role": "analyst"}))
 
     name: Name
     role: Role
 
 
-class KeyBody(Body):
+class KeyBody(Body, json_schema_extra=example({"label": "laptop", "expires_in_days": 90})):
     """A new key."""
-
-    model_config = ConfigDict(json_schema_extra=example({"label": "laptop", "expires_in_days": 90}))
 
     label: Words = Field(default="", max_length=64)
     expires_in_days: int | None = Field(default=None, ge=1, le=3650)
 
 
-class KeyFacts(Answer):
+class KeyFacts(Answer, json_schema_extra=example(_KEY_FACTS)):
     """A key without its secret."""
-
-    model_config = ConfigDict(json_schema_extra=example(_KEY_FACTS))
 
     id: str
     label: str
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
+    created_at: Moment
+    expires_at: Moment | None
+    revoked_at: Moment | None
 
 
-class NewKey(KeyFacts):
+class NewKey(KeyFacts, json_schema_extra=example(_KEY)):
     """A key, shown this once."""
-
-    model_config = ConfigDict(json_schema_extra=example(_KEY))
 
     key: str
 
 
-class PrincipalFacts(Answer):
-    """A person or program; keys are listed to whoever manages them."""
-
-    model_config = ConfigDict(json_schema_extra=example(_PRINCIPAL))
+class PrincipalFacts(Answer, json_schema_extra=example(_PRINCIPAL)):
+    """A person or program; keys are listed to the curator who manages them."""
 
     name: str
     role: Role
     created_by: str | None
-    created_at: str
-    disabled_at: str | None
+    created_at: Moment
+    disabled_at: Moment | None
     keys: list[KeyFacts]
 
 
-class NewPrincipal(Answer):
-    """A new person or program with a first key, shown this once."""
+_NEW = {"name": "ada", "role": "analyst", "first_key": _KEY}
 
-    model_config = ConfigDict(
-        json_schema_extra=example({"name": "ada", "role": "analyst", "first_key": _KEY})
-    )
+
+class NewPrincipal(Answer, json_schema_extra=example(_NEW)):
+    """A new person or program with a first key, shown this once."""
 
     name: str
     role: Role
     first_key: NewKey
 
 
-class PrincipalPage(Answer):
-    """Some principals, and where the next page begins."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_PRINCIPAL], "next": None}))
-
-    items: list[PrincipalFacts]
-    next: str | None
+class PrincipalPage(Page[PrincipalFacts], json_schema_extra=page_example(_PRINCIPAL)):
+    """A page of principals, and the cursor of the next."""
 
 
-class WhoAmI(Answer):
-    """Whose key this is."""
-
-    model_config = ConfigDict(json_schema_extra=example({"name": "ada", "role": "analyst"}))
+class WhoAmI(Answer, json_schema_extra=example({"name": "ada", "role": "analyst"})):
+    """The holder of a key."""
 
     name: str
     role: Role
@@ -131,23 +98,16 @@ _EVENT = {
 }
 
 
-class AuditEntry(Answer):
-    """One act."""
-
-    model_config = ConfigDict(json_schema_extra=example(_EVENT))
+class AuditEntry(Answer, json_schema_extra=example(_EVENT)):
+    """An act."""
 
     id: int
-    at: str
+    at: Moment
     actor: str
     action: str
     dataset: str | None
     details: dict[str, Any]
 
 
-class AuditPage(Answer):
-    """Some acts, newest first, and where the next page begins."""
-
-    model_config = ConfigDict(json_schema_extra=example({"items": [_EVENT], "next": None}))
-
-    items: list[AuditEntry]
-    next: str | None
+class AuditPage(Page[AuditEntry], json_schema_extra=page_example(_EVENT)):
+    """A page of acts, newest first, and the cursor of the next."""

@@ -86,6 +86,12 @@ def test_memory_and_processors_can_be_limited(name: str) -> None:
     assert re.fullmatch(r"\$\{CAIRN_\w+_CPUS:-0\}", service["cpus"])
 
 
+def test_the_image_is_built_here_and_never_taken_from_a_registry() -> None:
+    built = [service for service in services().values() if "build" in service]
+    assert built
+    assert {service["pull_policy"] for service in built} == {"never"}
+
+
 # --- who can talk to whom -----------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import pytest
 
 from benchmarks.harness.processes import RemotePerson, free_port
 from tests.acceptance.test_story import tell_the_story
-from tests.support.containers import CLUSTER_SECONDS, PROJECT, Deployment, run, until
+from tests.support.containers import CLUSTER_SECONDS, PROJECT, Container, Deployment, run, until
 
 pytestmark = pytest.mark.containers
 
@@ -193,6 +194,16 @@ def begin_job(carla: RemotePerson, bob: RemotePerson) -> str:
     return job
 
 
+@contextmanager
+def killed(container: Container) -> Iterator[None]:
+    """Kill a container, and start it again at the end."""
+    try:
+        run("docker", "kill", container.id)
+        yield
+    finally:
+        run("docker", "start", container.id)
+
+
 def end_job(carla: RemotePerson, bob: RemotePerson, job: str, hit: datetime) -> dict[str, Any]:
     """Wait for a job that was hit while it ran: it has succeeded under one charge."""
     ended = bob.wait(job)
@@ -210,11 +221,8 @@ def test_a_killed_cluster_worker_costs_time_and_one_charge(
     victim, _ = deployment.containers("cluster-worker")
     job = begin_job(carla, bob)
     hit = datetime.now(UTC)
-    try:
-        run("docker", "kill", victim.id)
+    with killed(victim):
         end_job(carla, bob, job, hit)
-    finally:
-        run("docker", "start", victim.id)
 
 
 def test_a_killed_scheduler_costs_at_most_the_limit_and_a_minute(
@@ -224,10 +232,9 @@ def test_a_killed_scheduler_costs_at_most_the_limit_and_a_minute(
     job = begin_job(carla, bob)
     hit = datetime.now(UTC)
     try:
-        run("docker", "kill", scheduler.id)
-        ended = end_job(carla, bob, job, hit)
+        with killed(scheduler):
+            ended = end_job(carla, bob, job, hit)
     finally:
-        run("docker", "start", scheduler.id)
         deployment.wait_for_cluster()
     taken = (datetime.fromisoformat(ended["finished_at"]) - hit).total_seconds()
     assert taken < CLUSTER_SECONDS + 60

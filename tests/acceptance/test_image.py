@@ -135,3 +135,10 @@ def test_everything_that_the_image_needs_is_among_its_requirements() -> None:
 
 def test_requirements_name_no_index() -> None:
     assert re.findall(r"https?://\S+|--(?:extra-)?index|--find-links", REQUIREMENTS) == []
+
+
+def test_the_image_is_tagged_with_the_version_alone() -> None:
+    command = ["make", "-n", "image"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tags = f"-t cairn:{PROJECT['project']['version']} -t cairn:latest ."
+    assert tags in " ".join(printed.split())

@@ -118,6 +118,6 @@ def test_the_caddy_sample_is_valid() -> None:
     }
     assert Settings().max_upload_bytes == 16 * GIB
     if program := shutil.which("caddy"):
-        command = [program, "validate", "--adapter", "caddyfile", "--config", file]
+        command = [program, "validate", "--adapter", "caddyfile", "--config", str(file)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

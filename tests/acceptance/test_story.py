@@ -12,14 +12,13 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import migrations
-from benchmarks.harness.postgres import Server
-from benchmarks.harness.processes import RunningService, server
+from benchmarks.harness.processes import RemotePerson, RunningService, server
 from core.algorithms import registry
 from core.data import ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget
 from service.operations.database import Database
-from tests.support.databases import KINDS
+from tests.support.databases import KINDS, new_database
 
 #: Jobs on each side of the comparison with `core`, and the false-alarm rate of the test.
 JOBS = 40
@@ -33,16 +32,18 @@ DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=2000)
 CSV = "a,b,note\n" + "".join(f'{a!r},{b!r},"x, y"\r\n' for a, b in ROWS.tolist())
 
 
+FACTS = {
+    "name": "flowers",
+    "columns": ["a", "b"],
+    "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
+    "size": 2000,
+}
+
+
 @pytest.fixture(params=KINDS)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database without tables: the service makes them when it starts."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'new.sqlite3'}"
-        return
-    postgres: Server = request.getfixturevalue("postgres")
-    name = postgres.create()
-    yield postgres.url(name)
-    postgres.drop(name)
+    yield from new_database(request, tmp_path)
 
 
 def mean_loss(centres: object) -> float:
@@ -62,19 +63,17 @@ def test_from_upload_to_refusal_to_retirement(empty_url: str, tmp_path: Path) ->
     assert "Traceback" not in service.log.read_text()
 
 
-def tell_the_story(service: RunningService) -> None:
+def curator_and_analyst(service: RunningService) -> tuple[RemotePerson, RemotePerson]:
+    """The first curator of a new service, and an analyst whom they invite."""
     carla = service.person(service.bootstrap_key())
     made = carla.call("POST", "/v1/principals", json={"name": "ada", "role": "analyst"}, expect=201).json()
-    ada = service.person(made["first_key"]["key"])
+    return carla, service.person(made["first_key"]["key"])
 
-    facts = {
-        "name": "flowers",
-        "columns": ["a", "b"],
-        "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
-        "size": 2000,
-        "budget": {"epsilon": "3", "delta": "0.00001"},
-    }
-    carla.call("POST", "/v1/datasets", json=facts, expect=201)
+
+def tell_the_story(service: RunningService) -> None:
+    carla, ada = curator_and_analyst(service)
+    declared = {"epsilon": "3", "delta": "0.00001"}
+    carla.call("POST", "/v1/datasets", json={**FACTS, "budget": declared}, expect=201)
     report = carla.call(
         "PUT",
         "/v1/datasets/flowers/data",
@@ -84,8 +83,7 @@ def tell_the_story(service: RunningService) -> None:
     ).json()
     assert (report["rows"], report["ignored_columns"]) == (2000, ["note"])
     assert ada.call("GET", "/v1/datasets/flowers").status_code == 404
-    cap = {"epsilon": "3", "delta": "0.00001"}
-    carla.call("PUT", "/v1/datasets/flowers/grants/ada", json=cap, expect=200)
+    carla.call("PUT", "/v1/datasets/flowers/grants/ada", json=declared, expect=200)
 
     request = {"dataset": "flowers", "k": 3, "epsilon": "1", "delta": "0.000001"}
     quoted = ada.call("POST", "/v1/plans", json=request, expect=200).json()
@@ -135,7 +133,8 @@ def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> Non
         assert ada.wait(job["id"])["state"] in ("succeeded", "cancelled")
     used = 1 + (len(burst) - len(cancelled)) / 10
     budget = ada.call("GET", "/v1/datasets/flowers").json()["budget"]
-    assert (float(budget["spent"]["epsilon"]), budget["reserved"]["epsilon"]) == (pytest.approx(used), "0")
+    assert float(budget["spent"]["epsilon"]) == pytest.approx(used)
+    assert budget["reserved"]["epsilon"] == "0"
 
     rest = budget["remaining"]["epsilon"]
     last = ada.call("POST", "/v1/jobs", json={**slow, "epsilon": rest}, expect=202).json()
@@ -174,17 +173,8 @@ def run_core(epsilon: str) -> object:
 
 
 def losses_through_the_service(service: RunningService) -> list[float]:
-    carla = service.person(service.bootstrap_key())
-    made = carla.call("POST", "/v1/principals", json={"name": "ada", "role": "analyst"}, expect=201).json()
-    ada = service.person(made["first_key"]["key"])
-    facts = {
-        "name": "flowers",
-        "columns": ["a", "b"],
-        "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
-        "size": 2000,
-        "budget": {"epsilon": "10"},
-        "release_ticks": False,
-    }
+    carla, ada = curator_and_analyst(service)
+    facts = {**FACTS, "budget": {"epsilon": "10"}, "release_ticks": False}
     carla.call("POST", "/v1/datasets", json=facts, expect=201)
     carla.call("PUT", "/v1/datasets/flowers/data", content=CSV.encode(), expect=200)
     carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "10"}, expect=200)

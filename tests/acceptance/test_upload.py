@@ -15,11 +15,10 @@ import psutil
 import pytest
 from sqlalchemy import func, select
 
-from benchmarks.harness.postgres import Server
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from service.operations.database import Database
 from service.operations.tables import Dataset, DatasetChunk
-from tests.support.databases import KINDS
+from tests.support.databases import KINDS, new_database
 
 ROWS = int(os.environ.get("UPLOAD_ROWS", "50000"))
 COLUMNS = 20
@@ -50,13 +49,7 @@ def facts(name: str) -> dict[str, object]:
 @pytest.fixture(scope="module", params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One database of each kind for the whole module: starting a service takes longer than the tests."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('upload') / 'new.sqlite3'}"
-        return
-    postgres: Server = request.getfixturevalue("postgres")
-    name = postgres.create()
-    yield postgres.url(name)
-    postgres.drop(name)
+    yield from new_database(request, tmp_path_factory.mktemp("upload"))
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,9 @@ from tests.audit.probes import SCORES, WHOLE, ScoringProbe
 
 __all__ = ["Audit", "forget", "light", "sample"]
 
+#: Scores of runs on the smaller and on the larger neighbour.
+Sides = tuple[list[float], list[float]]
+
 
 def sample(
     case: Case, runs: int, draw: np.random.Generator, twin: Plan | None = None
@@ -30,8 +33,8 @@ def sample(
     """
     algorithm, plan = registry.get(case.plan.algorithm), twin or case.plan
     names = [step.name for step in case.plan.steps]
-    alone = {name: {score: ([], []) for score in SCORES} for name in names}
-    whole = {score: ([], []) for score in SCORES}
+    alone: dict[str, dict[str, Sides]] = {name: {score: ([], []) for score in SCORES} for name in names}
+    whole: dict[str, Sides] = {score: ([], []) for score in SCORES}
     with light():
         for run in range(2 * runs):
             larger = run % 2 == 1

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from core.privacy import Approximate, Composition, Gaussian, Loss, compose, gaussian_epsilon
+from core.privacy.composition import Composition, compose
+from core.privacy.losses import Approximate, Gaussian, Loss
+from tests.support.privacy import epsilon_at, gaussian_epsilon, is_pure
 
 __all__ = ["ALPHA", "STEP_DELTA", "Claim", "Event", "Scores", "choose_events", "lower", "upper"]
 
@@ -58,10 +60,10 @@ class Claim:
             case [(Approximate(epsilon, own), 1)]:
                 return cls(epsilon, own)
         whole: Composition = compose(parts)
-        if whole.is_pure:
-            return cls(float(whole.pure_epsilon), 0.0)
+        if is_pure(whole):
+            return cls(float(whole.pure), 0.0)
         gaussian = all(isinstance(loss, Gaussian) for loss, _ in parts)
-        return cls(whole.epsilon_at(delta), delta, math.sqrt(whole.mu_squared) if gaussian else None)
+        return cls(epsilon_at(whole, delta), delta, math.sqrt(whole.mu_squared) if gaussian else None)
 
     @property
     def limit(self) -> float:

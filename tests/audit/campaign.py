@@ -105,7 +105,10 @@ class Item:
 
 
 def items() -> list[Item]:
-    return [Item(name, work) for name, work in {**MECHANISMS, **CASES}.items()]
+    return [
+        *(Item(name, mechanism) for name, mechanism in MECHANISMS.items()),
+        *(Item(name, case) for name, case in CASES.items()),
+    ]
 
 
 @cache

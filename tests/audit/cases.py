@@ -145,8 +145,8 @@ _SITES = {
     "points": [[0.0, 0.0], [0.2, 0.2], [0.5, 0.5], [1.0, 1.0]],
 }
 _MATRIX = {"kind": "distances", "matrix": [[abs(i - j) for j in range(4)] for i in range(4)]}
-_SELECTION = {"trees": 1, "depth": 2, "swaps": 1, "candidates": 8}
-_COVER = {"rounds": 2, "growth": 4.0, "span": 4.0}
+_SELECTION: dict[str, Any] = {"trees": 1, "depth": 2, "swaps": 1, "candidates": 8}
+_COVER: dict[str, Any] = {"rounds": 2, "growth": 4.0, "span": 4.0}
 
 
 def _variants() -> list[Variant]:

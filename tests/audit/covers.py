@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from core.coverage import CoverageLoop, Family
+from core.coverage.families import Family
+from core.coverage.loop import CoverageLoop
 from core.data import Chunk
-from core.mechanisms import CoverageChoice
+from core.mechanisms.coverage_choice import CoverageChoice
 from tests.audit.scores import log_sum
 
 __all__ = ["Kinds", "log_cover_ratio"]

@@ -9,21 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.coverage import CoverageLoop, SiteBalls
+from core.coverage.families import SiteBalls
+from core.coverage.loop import CoverageLoop
 from core.data import UNITS, ArraySource, Ids, Sites
 from core.kernels.sparse_counts import SparseCounts
-from core.mechanisms import (
-    Choice,
-    CoverageChoice,
-    GaussianNoise,
-    L2Noise,
-    LaplaceNoise,
-    Mechanism,
-    Threshold,
-    TopChoice,
-)
+from core.mechanisms.base import Mechanism
+from core.mechanisms.choice import Choice, TopChoice
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.noise import GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms.threshold import Threshold
 from core.plan import Plan, Step
-from core.privacy import Budget, Sensitivity
+from core.privacy import Budget
+from core.privacy.sensitivity import Sensitivity
 from core.probe import Probe
 from core.views import SiteDistances
 from tests.audit.audits import forget
@@ -74,9 +71,9 @@ def _additive(mechanism: Any, width: int, scale: float) -> Draws:
         with_it = without.copy()
         with_it[:, 0] = round(scale)
         released = drawn.release(with_it if larger else without, sensitivity)
-        return (
-            additive_ratios(mechanism, released, with_it, without, sensitivity).reshape(count, -1).sum(axis=1)
-        )
+        ratios = additive_ratios(mechanism, released, with_it, without, sensitivity)
+        scores: Floats = ratios.reshape(count, -1).sum(axis=1)
+        return scores
 
     return draws
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.coverage import CoverageLoop
+from core.coverage.loop import CoverageLoop
 from core.data import Chunk, DataSource
-from core.mechanisms import CoverageChoice
+from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan
 from core.probe import Probe, Release
 from tests.audit.covers import Kinds, log_cover_ratio
@@ -139,7 +139,7 @@ class ScoringProbe(Probe):
         mechanism = self.plan.step(step_name).mechanism
         if isinstance(mechanism, CoverageChoice):
             kept, measured = list(self.transcript), self._measured
-            picks = self._on_the_other(lambda: self._cover(step_name, mechanism, statistic))
+            picks: Integers = self._on_the_other(lambda: self._cover(step_name, mechanism, statistic))
             self.transcript, self._measured = kept, measured
             return picks
         return mechanism.release(self._other, statistic.sensitivity)

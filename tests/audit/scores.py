@@ -14,8 +14,11 @@ import numpy.typing as npt
 from scipy.special import log_ndtr
 
 from core.kernels.sparse_counts import SparseCounts
-from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise, Mechanism, Threshold, TopChoice
-from core.privacy import Sensitivity
+from core.mechanisms.base import Mechanism
+from core.mechanisms.choice import Choice, TopChoice
+from core.mechanisms.noise import GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms.threshold import Threshold
+from core.privacy.sensitivity import Sensitivity
 
 __all__ = ["additive_ratios", "exact_match", "log_named", "log_ratio", "log_sum"]
 

@@ -12,7 +12,7 @@ import pytest
 from core.algorithms import registry
 from core.plan import Plan
 from core.privacy import Budget
-from core.statistics import ResidualSums, SecondMoments
+from core.statistics.sums import ResidualSums, SecondMoments
 from tests.audit.audits import Audit, sample
 from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
 from tests.audit.probes import WHOLE

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.mechanisms import CoverageChoice, Threshold
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.threshold import Threshold
 from core.probe import Probe
 from tests.audit.audits import Audit
 from tests.audit.mechanisms import MECHANISMS, MechanismCase, loop

@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from core.coverage import Coins, CoverageLoop, LoopRound
+from core.coverage.coins import Coins
+from core.coverage.loop import CoverageLoop, LoopRound
 from core.kernels.sparse_counts import SparseCounts
-from core.mechanisms import CoverageChoice, GaussianNoise, L2Noise, LaplaceNoise, Threshold, sampler
+from core.mechanisms import sampler
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.noise import GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms.threshold import Threshold
 from core.plan import Plan
-from core.privacy import Budget, Sensitivity
+from core.privacy import Budget
+from core.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "SkipsEmptyCells",

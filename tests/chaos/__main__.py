@@ -15,12 +15,13 @@ from pathlib import Path
 
 from service.operations.logs import configure
 from tests.chaos import deaths, races, statements
+from tests.chaos.scene import Accountant
 from tests.chaos.stage import Stage, Tally
 
 FOLDER = Path("build/chaos")
 
 
-def _statements(kind: str, accountant: str) -> Callable[[Tally], None]:
+def _statements(kind: str, accountant: Accountant) -> Callable[[Tally], None]:
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
             statements.kill_at_every_statement(stage, tally, accountant=accountant)
@@ -47,7 +48,7 @@ def _cuts(tally: Tally) -> None:
         deaths.cut_connections(stage, tally, most=36, stride=2)
 
 
-def _races(kind: str, accountant: str) -> Callable[[Tally], None]:
+def _races(kind: str, accountant: Accountant) -> Callable[[Tally], None]:
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
             races.race(stage, tally, accountant=accountant, contests=210)
@@ -56,7 +57,7 @@ def _races(kind: str, accountant: str) -> Callable[[Tally], None]:
 
 
 _DATABASES = ("sqlite", "postgresql")
-_ACCOUNTANTS = ("sum", "zcdp")
+_ACCOUNTANTS: tuple[Accountant, ...] = ("sum", "zcdp")
 PIECES: dict[str, Callable[[Tally], None]] = {
     **{f"statements-{kind}-{each}": _statements(kind, each) for kind in _DATABASES for each in _ACCOUNTANTS},
     **{f"deaths-{kind}": _deaths(kind) for kind in _DATABASES},
@@ -76,7 +77,7 @@ def _sample(kind: str) -> Callable[[Tally], None]:
 
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim"))
+            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim", "end a queued job"))
             workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
             requests = ("submit.enqueued", "upload.chunk")

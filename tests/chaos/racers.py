@@ -10,7 +10,7 @@ import socket
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 
@@ -147,7 +147,7 @@ class Apis:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
 
-    def __enter__(self) -> Apis:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

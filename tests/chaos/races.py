@@ -27,7 +27,7 @@ from service.operations.tables import Dataset, Job, LedgerEntry
 from service.people import principals
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Answer, Apis, Clients, Racer, Request
-from tests.chaos.scene import DELTA, Scene, plan
+from tests.chaos.scene import DELTA, Accountant, Scene, plan
 from tests.chaos.stage import Stage, Tally
 from tests.support.service import table
 
@@ -45,7 +45,7 @@ class Course:
 
     def __init__(self, stage: Stage, scene: Scene, clients: Clients, racers: list[Racer], tally: Tally):
         self.stage, self.scene, self.clients, self.racers, self.tally = stage, scene, clients, racers, tally
-        self.accountant = "sum"
+        self.accountant: Accountant = "sum"
         self.dataset = self.rich = ""
         self.dataset_id = 0
         self.numbers = itertools.count(1)
@@ -54,7 +54,7 @@ class Course:
 
     # --- setting a contest up, by the service's own functions ---
 
-    def begin(self, accountant: str) -> None:
+    def begin(self, accountant: Accountant) -> None:
         """Other datasets: one with budgets too small for a single job, one with plenty."""
         self.accountant = accountant
         self.rich = self.scene.dataset(accountant, "1000", caps=("1000",))
@@ -331,7 +331,7 @@ CONTESTS: dict[str, tuple[Contest, int]] = {
 _LARGE = {"the last of the budget": 64, "the same idempotency key": 50, "the last of a cap": 64}
 
 
-def race(stage: Stage, tally: Tally, *, accountant: str, contests: int, large_every: int = 10) -> None:
+def race(stage: Stage, tally: Tally, *, accountant: Accountant, contests: int, large_every: int = 10) -> None:
     """So many contests against two API processes, one in ten of them a large one."""
     scene = Scene(stage.database(), stage.folder, max_queued_jobs=10**6)
     scene.database.dispose()

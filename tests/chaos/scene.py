@@ -8,7 +8,7 @@ import os
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from core.algorithms import registry
 from core.data import Dense, Domain
@@ -23,15 +23,18 @@ from service.jobs.wire import JobBody
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.states import Role
 from service.operations.tables import Dataset
 from service.people import keys, principals
 from service.people.authentication import Caller
 
-__all__ = ["DELTA", "DOMAIN", "Scene", "body", "chunks", "plan"]
+__all__ = ["DELTA", "DOMAIN", "Accountant", "Scene", "body", "chunks", "plan"]
 
 DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
 #: The delta of every job: small enough that the budgets' deltas never run out before their epsilons.
 DELTA = "0.0000001"
+#: How the costs of a dataset's jobs add up.
+Accountant = Literal["sum", "zcdp"]
 _numbers = itertools.count()
 LIMITS = submit.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
 
@@ -44,7 +47,9 @@ def plan(epsilon: str) -> Plan:
 
 def body(dataset: str, epsilon: str, *, rehearsal: bool = False) -> JobBody:
     """The request of a small job."""
-    return JobBody(dataset=dataset, k=2, algorithm="sulq", epsilon=epsilon, delta=DELTA, rehearsal=rehearsal)
+    return JobBody(
+        dataset=dataset, k=2, algorithm="sulq", epsilon=epsilon, delta=DELTA, sites=None, rehearsal=rehearsal
+    )
 
 
 def chunks(domain: Domain, count: int = 3, rows: int = 43) -> list[StoredChunk]:
@@ -65,13 +70,14 @@ class Scene:
 
     def __init__(self, url: str, folder: Path, **settings: Any):
         self.url = url
-        self.settings = Settings(database_url=url, cache_directory=folder / "cache", **settings)
+        plenty = {"caller_rate": 1e6, "caller_burst": 1e6, "caller_requests_at_once": 1000}
+        self.settings = Settings(database_url=url, cache_directory=folder / "cache", **(plenty | settings))
         self.database = Database(url)
         now = SystemClock().now()
         with self.database.write() as session:
             people = [
                 principals.create(session, f"{name}-{_unique()}", role, by=None, at=now)
-                for name, role in (("carla", "curator"), ("ada", "analyst"), ("ben", "analyst"))
+                for name, role in (("carla", Role.CURATOR), ("ada", Role.ANALYST), ("ben", Role.ANALYST))
             ]
             self.keys = [keys.issue(session, each, by="test", at=now).text for each in people]
         self.carla, self.ada, self.ben = (Caller(each.id, each.name, each.role) for each in people)
@@ -82,7 +88,7 @@ class Scene:
 
     def dataset(
         self,
-        accountant: str,
+        accountant: Accountant,
         epsilon: str,
         *,
         delta: str = "0.01",

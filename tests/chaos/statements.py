@@ -25,7 +25,7 @@ from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.tables import Dataset, Job
 from service.people import principals
-from tests.chaos.scene import Scene
+from tests.chaos.scene import Accountant, Scene
 from tests.chaos.stage import Stage, Tally, drain, fork, reap
 
 __all__ = ["ACTS", "kill_at_every_statement"]
@@ -61,6 +61,11 @@ def _submit(session: Session, given: Given) -> None:
 def _cancel(session: Session, given: Given) -> None:
     job = session.scalars(select(Job).where(Job.id == given.job)).one()
     queue.cancel(session, job, actor="ada", now=SystemClock().now())
+
+
+def _end(session: Session, given: Given) -> None:
+    job = session.scalars(select(Job).where(Job.id == given.job)).one()
+    queue.end(session, job, given.row(session), actor="c", now=SystemClock().now())
 
 
 def _claim(session: Session, given: Given) -> None:
@@ -133,6 +138,8 @@ def _upload(session: Session, given: Given) -> None:
 ACTS: dict[str, tuple[Act, str]] = {
     "submit": (_submit, "nothing"),
     "cancel": (_cancel, "queued"),
+    "end a queued job": (_end, "queued"),
+    "end a claimed job": (_end, "claimed"),
     "claim": (_claim, "queued"),
     "refuse to run": (_refuse_to_run, "queued"),
     "take over": (_take_over, "claimed"),
@@ -150,7 +157,7 @@ ACTS: dict[str, tuple[Act, str]] = {
 
 
 def kill_at_every_statement(
-    stage: Stage, tally: Tally, *, accountant: str = "sum", acts: tuple[str, ...] = tuple(ACTS)
+    stage: Stage, tally: Tally, *, accountant: Accountant = "sum", acts: tuple[str, ...] = tuple(ACTS)
 ) -> None:
     """Kill each act at each of its statements."""
     for name in acts:
@@ -178,7 +185,7 @@ def kill_at_every_statement(
         scene.close()
 
 
-def _prepare(scene: Scene, accountant: str, needs: str) -> Given:
+def _prepare(scene: Scene, accountant: Accountant, needs: str) -> Given:
     dataset = scene.dataset(accountant, "1", caps=("1",), seal=needs != "draft")
     given = Given(scene, dataset)
     if needs in ("queued", "claimed"):

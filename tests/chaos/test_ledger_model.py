@@ -29,9 +29,10 @@ from service.datasets import grants, lifecycle
 from service.jobs import queue
 from service.ledger import accountants, verification
 from service.ledger.units import NOTHING, Cost
+from service.operations.states import JobState
 from service.operations.tables import Dataset, Grant, Job, Result
 from service.people import principals
-from tests.chaos.scene import DELTA, Scene, plan
+from tests.chaos.scene import DELTA, Accountant, Scene, plan
 from tests.support.service import START
 
 LEASE = timedelta(seconds=30)
@@ -59,8 +60,13 @@ class Account:
     reserved: Cost = NOTHING
     spent: Cost = NOTHING
 
+    @property
+    def left(self) -> Cost:
+        used = self.reserved + self.spent
+        return Cost(self.total.loss - used.loss, self.total.delta - used.delta)
+
     def has_room(self, cost: Cost) -> bool:
-        return (self.reserved + self.spent + cost).fits(self.total)
+        return cost.fits(self.left)
 
 
 @dataclass
@@ -89,7 +95,7 @@ class Books(RuleBasedStateMachine):
     """The real books and the model's, side by side; subclasses say on which database and accountant."""
 
     scene: ClassVar[Scene]
-    accountant: ClassVar[str]
+    accountant: ClassVar[Accountant]
     #: How often things happened, so that a walk in which nothing happens is not taken for a test.
     happened: ClassVar[Counter[str]]
 
@@ -192,6 +198,11 @@ class Books(RuleBasedStateMachine):
             self.state = "retired"
             self.withdraw(None)
 
+    def exhausted(self, cap: Account, cost: Cost) -> type[errors.ServiceError] | None:
+        """The refusal for the first of the accounts that have no room, if any has none."""
+        both = ((self.whole, errors.BudgetExhausted), (cap, errors.CapExhausted))
+        return next((refusal for account, refusal in both if not account.has_room(cost)), None)
+
     def withdraw(self, who: int | None) -> None:
         for job in self.jobs:
             if job.state == "queued" and who in (None, job.analyst):
@@ -215,10 +226,8 @@ class Books(RuleBasedStateMachine):
             refusal = None if same else errors.IdempotencyMismatch
         elif self.state == "retired":
             refusal = errors.Retired
-        elif not self.whole.has_room(cost):
-            refusal = errors.BudgetExhausted
-        elif not self.caps[who].has_room(cost):
-            refusal = errors.CapExhausted
+        else:
+            refusal = self.exhausted(self.caps[who], cost)
         made = None
         with expected(refusal), self.transaction(crash) as session:
             made = self.scene.submit(
@@ -261,12 +270,11 @@ class Books(RuleBasedStateMachine):
 
     @rule(crash=crashes, understood=st.integers(0, 9))
     def claim(self, crash: bool, understood: int) -> None:
-        held = None
+        held, job = None, self.next_job()
         with self.transaction(crash) as session:
             held = queue.claim(
                 session, worker="w", now=self.now, lease=LEASE, can_run=lambda *_: understood < 9
             )
-        job = next((job for job in self.jobs if self.may_be_claimed(job)), None)
         if crash or job is None:
             assert crash or held is None
             return
@@ -285,6 +293,20 @@ class Books(RuleBasedStateMachine):
             self.happened["claimed" if job.attempts == 1 else "taken over"] += 1
             job.expires = self.now + LEASE
             job.claims.append(held)
+
+    def next_job(self) -> ModelJob | None:
+        """Whose turn it is: jobs before rehearsals, the analyst with least recent work, the oldest."""
+        with self.scene.database.read() as session:
+            claimed = session.scalars(select(Job).where(Job.claimed_at.is_not(None))).all()
+        recent: Counter[int] = Counter()
+        for each in claimed:
+            assert each.claimed_at is not None
+            if each.claimed_at > self.now - timedelta(minutes=10):
+                recent[each.principal_id] += each.operations
+        waiting = [job for job in self.jobs if self.may_be_claimed(job)]
+        analysts = self.scene.analysts
+        turns = {id(job): (job.rehearsal, recent[analysts[job.analyst].id]) for job in waiting}
+        return min(waiting, key=lambda job: turns[id(job)], default=None)
 
     def may_be_claimed(self, job: ModelJob) -> bool:
         return job.state == "queued" or (job.state == "running" and job.expires < self.now)
@@ -310,6 +332,7 @@ class Books(RuleBasedStateMachine):
             elif act == "give back":
                 done = queue.give_back(session, held, now=self.now)
             else:
+                result: tuple[dict[str, Any], dict[str, Any]] | None
                 result = ({"centres": []}, {"digest": ""}) if act == "finish" else None
                 done = queue.finish(session, held, now=self.now, result=result)
             assert done == stands
@@ -360,7 +383,7 @@ class Books(RuleBasedStateMachine):
             return
         with self.scene.database.write() as session:
             for row in session.scalars(select(Job).where(Job.state.in_(("queued", "running")))):
-                row.state = "cancelled"
+                row.state = JobState.CANCELLED
 
 
 @contextlib.contextmanager

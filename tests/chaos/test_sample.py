@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 
 from benchmarks.harness.processes import ROOT, server
 from service.operations.database import Database
+from service.operations.states import JobState
 from service.operations.tables import Job, LedgerEntry, Result
 from tests.chaos.invariants import faults
 from tests.chaos.scene import DELTA, Scene
@@ -59,7 +60,7 @@ def test_invariants_notice_a_job_that_is_charged_twice(database: Database, tmp_p
     job = scene.queued(scene.dataset("sum", "1", caps=("1",)), "0.5")
     assert faults(database) == []
     with database.write() as session:
-        session.scalars(select(Job).where(Job.id == job)).one().state = "succeeded"
+        session.scalars(select(Job).where(Job.id == job)).one().state = JobState.SUCCEEDED
     found = faults(database)
     assert any("with the entries" in fault for fault in found)
     assert any("its result is False" in fault for fault in found)

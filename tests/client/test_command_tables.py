@@ -36,42 +36,35 @@ def in_80_columns(command: str, finished_job: tuple[str, str], monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("command", "line"),
+    ("who", "command", "line"),
     [
-        ("jobs", rf"^JOB +test-\S+ +analyst +succeeded +2 +epsilon 0\.5 +{TIME}$"),
-        ("dataset list", r"^visits +sealed +2 +20,000 +[\d.]+ +[\de.-]+$"),
-        ("budget DATASET", r"^dataset +epsilon +2 +0\.5 +0 +1\.5$"),
-        ("ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6$"),
-        ("algorithms", r"^sulq +either +means +dense/sparse +\S"),
-        ("result JOB", r"^ +1 +-?[\d,]+ +[\d.]+ +[\d.]+$"),
-        ("receipt JOB", r"sums +\S+ +\d+ +0\.\d+$"),
-        ("plan DATASET -k 2 --epsilon 0.1", r"^step +times +what it measures$"),
+        ("analyst", "jobs", rf"^JOB +test-\S+ +analyst +succeeded +2 +epsilon 0\.5 +{TIME}$"),
+        ("analyst", "dataset list", r"^visits +sealed +2 +20,000 +[\d.]+ +[\de.-]+$"),
+        ("analyst", "budget DATASET", r"^dataset +epsilon +2 +0\.5 +0 +1\.5$"),
+        ("analyst", "ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6$"),
+        ("analyst", "algorithms", r"^sulq +either +means +dense/sparse +\S"),
+        ("analyst", "result JOB", r"^ +1 +-?[\d,]+ +[\d.]+ +[\d.]+$"),
+        ("analyst", "receipt JOB", r"sums +\S+ +\d+ +0\.\d+$"),
+        ("analyst", "plan DATASET -k 2 --epsilon 0.1", r"^step +times +what it measures$"),
+        ("curator", "jobs", rf"^JOB +test-\S+ +analyst +succeeded +2 +epsilon 0\.5 +{TIME}$"),
+        ("curator", "grants DATASET", r"^analyst +epsilon +1 +0\.5 +0 +0\.5$"),
+        ("curator", "ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6 +worker"),
+        ("curator", "audit --dataset DATASET", rf"^{TIME} +curator +grant +test-"),
+        ("curator", "principals list", r"^analyst +analyst +curator +\d{4}-\d\d-\d\d +\d+$"),
+        ("curator", "keys list analyst", r"^analyst +[0-9a-f]{8} +demo +\d{4}-\d\d-\d\d$"),
     ],
     ids=lambda text: text.split()[0],
 )
-def test_an_analyst_s_tables_fit_80_columns_without_broken_cells(
-    command: str, line: str, finished_job: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+def test_tables_fit_80_columns_without_broken_cells(
+    who: str,
+    command: str,
+    line: str,
+    finished_job: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    shown = in_80_columns(command, finished_job, monkeypatch)
-    assert re.search(line.replace("JOB", finished_job[0]), shown, re.MULTILINE), shown
-
-
-@pytest.mark.usefixtures("as_curator")
-@pytest.mark.parametrize(
-    ("command", "line"),
-    [
-        ("jobs", rf"^JOB +test-\S+ +analyst +succeeded +2 +epsilon 0\.5 +{TIME}$"),
-        ("grants DATASET", r"^analyst +epsilon +1 +0\.5 +0 +0\.5$"),
-        ("ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6 +worker"),
-        ("audit --dataset DATASET", rf"^{TIME} +curator +grant +test-"),
-        ("principals list", r"^analyst +analyst +curator +\d{4}-\d\d-\d\d +\d+$"),
-        ("keys list analyst", r"^analyst +[0-9a-f]{8} +demo +\d{4}-\d\d-\d\d$"),
-    ],
-    ids=lambda text: text.split()[0],
-)
-def test_a_curator_s_tables_fit_80_columns_without_broken_cells(
-    command: str, line: str, finished_job: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    if who == "curator":
+        request.getfixturevalue("as_curator")
     shown = in_80_columns(command, finished_job, monkeypatch)
     assert re.search(line.replace("JOB", finished_job[0]), shown, re.MULTILINE), shown
 

@@ -79,7 +79,7 @@ def test_creating_is_not_repeated_when_it_may_have_happened(live: Live, proxy: F
 
 def test_retry_after_is_obeyed(transport: Transport, proxy: Flaky, pauses: list[float]) -> None:
     proxy.make("busy", "busy", on="GET /v1/whoami")
-    assert transport.get(WhoAmI, "/v1/whoami").role == "analyst"
+    assert transport.request(WhoAmI, "GET", "/v1/whoami").role == "analyst"
     assert pauses == [3.0, 3.0]
 
 
@@ -94,7 +94,7 @@ def test_pauses_grow_while_the_connection_stays_broken(
     transport: Transport, proxy: Flaky, pauses: list[float]
 ) -> None:
     proxy.make("cut", "cut", "cut", on="GET /v1/whoami")
-    transport.get(WhoAmI, "/v1/whoami")
+    transport.request(WhoAmI, "GET", "/v1/whoami")
     assert pauses == sorted(pauses)
     assert len(set(pauses)) == 3
 
@@ -110,13 +110,13 @@ def test_a_service_that_goes_away_for_good_is_given_up(live: Live) -> None:
 def test_a_wrong_address_fails_at_once_and_says_so(pauses: list[float]) -> None:
     transport = Transport(f"127.0.0.1:{free_port()}", "key", sleep=pauses.append)
     with pytest.raises(Unreachable, match="cannot connect to http://127"):
-        transport.get(WhoAmI, "/v1/whoami")
+        transport.request(WhoAmI, "GET", "/v1/whoami")
     assert pauses == []
 
 
 def test_a_page_for_people_is_no_answer_of_cairn(live: Live) -> None:
     with pytest.raises(NotCairn, match="is not a Cairn service: check the address"):
-        Transport(live.url, live.analyst_key).get(WhoAmI, "/docs")
+        Transport(live.url, live.analyst_key).request(WhoAmI, "GET", "/docs")
 
 
 def test_another_web_server_is_no_cairn_service() -> None:

@@ -13,9 +13,10 @@ import pandas
 import pytest
 
 from cairn_client import MissingLibrary, Result
+from cairn_client.commands.jobs import print_result
 from cairn_client.plotting import map_of
-from cairn_client.receipt import digest_of, is_whole, size_error
-from cairn_client.wire import ResultFacts
+from cairn_client.receipt import digest_of, is_whole
+from cairn_client.wire import NoiseFacts, ResultFacts
 from core.data import Dense
 
 CENTRES = [[1.0, 10.0], [9.0, 90.0]]
@@ -134,14 +135,12 @@ def test_a_result_is_saved_and_read_back(kind: str, tmp_path: Path) -> None:
         assert np.load(path).tolist() == CENTRES
 
 
-def counted(**changes: Any) -> dict[str, Any]:
-    """A receipt with sizes whose noise has a standard deviation of 2."""
-    step = {"statistic": "cluster-counts", "mechanism": {"kind": "gaussian", "mu": 0.5}}
-    return {**domain(**changes), "steps": [step]}
+#: The noise of sizes with a standard deviation of 2.
+TWO = NoiseFacts(size=2.0, centres=None, columns=None)
 
 
 def test_a_table_has_the_noise_of_the_sizes_where_it_is_known(tmp_path: Path) -> None:
-    found = result(counted())
+    found = result(noise=TWO)
     assert found.frame()["size_noise"].tolist() == [2.0, 2.0]
     found.save(tmp_path / "centres.csv")
     assert (tmp_path / "centres.csv").read_text().splitlines()[:2] == [
@@ -150,10 +149,23 @@ def test_a_table_has_the_noise_of_the_sizes_where_it_is_known(tmp_path: Path) ->
     ]
 
 
+def test_a_result_of_an_earlier_version_states_no_noise() -> None:
+    assert result().size_error is None
+    assert "noise" not in result().to_json()
+    assert "size_noise" not in result().frame()
+
+
+def test_the_command_says_when_the_noise_is_not_stated(capsys: pytest.CaptureFixture[str]) -> None:
+    print_result(result(), None, False)
+    assert "this result does not state by how much" in capsys.readouterr().err
+    print_result(result(noise=TWO), None, False)
+    assert "±4 records in 95 of 100 runs" in capsys.readouterr().err
+
+
 def test_a_saved_result_is_loaded_with_its_receipt(tmp_path: Path) -> None:
-    result(counted()).save(tmp_path / "result.json")
+    result(noise=TWO).save(tmp_path / "result.json")
     loaded = Result.load(tmp_path / "result.json")
-    assert loaded.facts == result().facts
+    assert loaded.facts == result(noise=TWO).facts
     assert loaded.size_error == 2.0
     assert loaded.predict([[9.0, 45.0]]).tolist() == [1]
 
@@ -178,15 +190,16 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
 
 
 def wide(width: int, **changes: Any) -> dict[str, Any]:
-    return counted(bounds={"box": {"low": [0.0] * width, "high": [1.0] * width}}, **changes)
+    return domain(bounds={"box": {"low": [0.0] * width, "high": [1.0] * width}}, **changes)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 30])
 def test_a_plot_is_drawn_for_any_number_of_columns(width: int, tmp_path: Path) -> None:
     centres = np.linspace(0, 1, 4 * width).reshape(4, width).tolist()
-    found = result(wide(width), centres=centres, columns=None, sizes=[1.0, 2.0, -1.0, 4.0])
+    found = result(wide(width), centres=centres, columns=None, sizes=[1.0, 2.0, -1.0, 4.0], noise=TWO)
     found.plot().savefig(tmp_path / "centres.png")
     assert (tmp_path / "centres.png").stat().st_size > 5000
+    assert found.plot().axes[-1].get_title() == "noisy sizes, with 95% error bars"
 
 
 def test_a_plot_without_sizes_is_drawn() -> None:
@@ -258,18 +271,3 @@ def test_a_changed_receipt_is_found_out() -> None:
     receipt["digest"] = digest_of(receipt)
     assert is_whole(receipt)
     assert not is_whole({**receipt, "charged": {"epsilon": "0.1"}})
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "error"),
-    [({"kind": "gaussian", "mu": 0.5}, 2.0), ({"kind": "laplace", "epsilon": 2.0}, 0.5**0.5), ({}, None)],
-)
-def test_the_error_of_sizes_is_read_off_the_last_step_that_counts(
-    mechanism: Any, error: float | None
-) -> None:
-    steps = [
-        {"statistic": "cluster-counts", "mechanism": mechanism},
-        {"statistic": "sums", "mechanism": {"kind": "gaussian", "mu": 9.0}},
-    ]
-    found = size_error({"steps": steps})
-    assert found == (None if error is None else pytest.approx(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import signal
@@ -23,7 +24,7 @@ from core.algorithms.base import Clustering
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service.jobs import executors, worker
+from service.jobs import executors, release, worker
 from service.jobs.executors import ClusterExecutor, make_executor
 from service.jobs.rows import ChunkCache, DatabaseSource
 from service.operations.database import Database
@@ -68,6 +69,7 @@ def cluster(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clie
 @pytest.fixture(scope="module")
 def house(url: str, cluster: Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A service whose jobs run on the cluster, with a dataset of several chunks."""
+    assert cluster.scheduler is not None
     address = cluster.scheduler.address
     made = House(url, tmp_path_factory.mktemp("house"), cluster=address, chunk_bytes=CHUNK_BYTES)
     assert made.create(size=ROWS, budget={"epsilon": "5", "delta": "0.00001"}).status_code == 201
@@ -138,7 +140,7 @@ def test_a_worker_killed_in_the_middle_of_a_job_costs_time_and_one_charge(
             assert time.monotonic() < limit, "no task reached the worker"
         os.kill(victim, signal.SIGKILL)
 
-    class Watching(worker.Progress):
+    class Watching(release.Progress):
         def note(self, *facts: Any) -> None:
             super().note(*facts)
             if not killers and facts[2] == 3:  # after the third measurement
@@ -169,20 +171,25 @@ def test_a_cluster_that_does_not_answer_leaves_the_work_to_the_job(monkeypatch: 
 # --- the chunk cache ----------------------------------------------------------------------------------------
 
 
+def digest(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()
+
+
 def test_a_dataset_larger_than_the_cache_keeps_what_the_next_pass_needs_first(tmp_path: Path) -> None:
     cache = ChunkCache(tmp_path / "cache", 250)
-    for number in range(4):
-        cache.put(1, f"own{number}", bytes(100))
-    assert [cache.get(1, f"own{number}") is not None for number in range(4)] == [True, True, False, False]
-    cache.put(2, "other", bytes(200))
-    assert cache.get(2, "other") is not None
-    assert [cache.get(1, f"own{number}") for number in range(2)] == [None, None]
+    own, other = [bytes([number]) * 100 for number in range(4)], bytes(200)
+    for payload in own:
+        cache.put(1, digest(payload), payload)
+    assert [cache.get(1, digest(payload)) is not None for payload in own] == [True, True, False, False]
+    cache.put(2, digest(other), other)
+    assert cache.get(2, digest(other)) is not None
+    assert [cache.get(1, digest(payload)) for payload in own[:2]] == [None, None]
 
 
 def test_an_empty_chunk_is_kept_like_any_other(tmp_path: Path) -> None:
     cache = ChunkCache(tmp_path / "cache", 250)
-    cache.put(1, "empty", b"")
-    assert cache.get(1, "empty") == b""
+    cache.put(1, digest(b""), b"")
+    assert cache.get(1, digest(b"")) == b""
 
 
 def test_chunks_are_read_again_where_nothing_is_cached(house: House) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from core.algorithms import registry
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service.jobs import worker
+from service.jobs import release, worker
 from service.jobs.executors import make_executor
 from service.jobs.rows import ChunkCache, DatabaseSource
 from tests.support.bits import inject_bytes
@@ -75,19 +76,17 @@ class Cluster:
 
 @pytest.fixture
 def cluster(sqlite_url: str, tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path, sqlite_url)
-    yield made
-    made.close()
+    with closing(Cluster(tmp_path, sqlite_url)) as started:
+        yield started
 
 
 @pytest.fixture
 def house(sqlite_url: str, tmp_path: Path, cluster: Cluster) -> Iterator[House]:
     """A service whose jobs run on the cluster, with a dataset of several chunks."""
     settings: dict[str, Any] = {"cluster": cluster.address, "cluster_seconds": LIMIT}
-    made = House(sqlite_url, tmp_path, chunk_bytes=CHUNK_BYTES, **settings)
-    made.ready(rows=ROWS, size=ROWS)
-    yield made
-    made.close()
+    with closing(House(sqlite_url, tmp_path, chunk_bytes=CHUNK_BYTES, **settings)) as made:
+        made.ready(rows=ROWS, size=ROWS)
+        yield made
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
@@ -97,7 +96,7 @@ def test_a_job_outlives_its_scheduler_and_is_charged_once(
     """SIGKILL: its connections break. SIGSTOP: they stay open, as those of a machine without power."""
     hit: list[float] = []
 
-    class Watching(worker.Progress):
+    class Watching(release.Progress):
         def note(self, *facts: Any) -> None:
             super().note(*facts)
             if not hit and facts[2] == 3:  # after the third measurement

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,8 @@ def browser() -> Iterator[Browser]:
 def service(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     path = tmp_path_factory.mktemp("console") / "cairn.sqlite3"
     shutil.copy(sqlite_template, path)
-    started = Service(path)
-    yield started
-    started.close()
+    with closing(Service(path)) as started:
+        yield started
 
 
 class Tab:
@@ -81,23 +81,20 @@ class Tab:
 
 @pytest.fixture
 def tab(browser: Browser, service: Service) -> Iterator[Tab]:
-    made = Tab(browser, service)
-    yield made
-    made.close()
+    with closing(Tab(browser, service)) as opened:
+        yield opened
 
 
 @pytest.fixture
 def phone(browser: Browser, service: Service) -> Iterator[Tab]:
-    made = Tab(browser, service, viewport={"width": 375, "height": 740}, has_touch=True)
-    yield made
-    made.close()
+    with closing(Tab(browser, service, viewport={"width": 375, "height": 740}, has_touch=True)) as opened:
+        yield opened
 
 
 @pytest.fixture
 def dark_tab(browser: Browser, service: Service) -> Iterator[Tab]:
-    made = Tab(browser, service, color_scheme="dark")
-    yield made
-    made.close()
+    with closing(Tab(browser, service, color_scheme="dark")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -125,3 +122,14 @@ def granted(service: Service, fresh: str) -> tuple[str, str]:
     key = service.analyst(f"ada-{fresh}")
     service.dataset(f"people-{fresh}", rows(), COLUMNS, caps={f"ada-{fresh}": ("2", "0.000005")})
     return f"people-{fresh}", key
+
+
+@pytest.fixture(scope="package")
+def finished(service: Service) -> tuple[str, str, str]:
+    """A dataset, an analyst's key and the analyst's finished job."""
+    key = service.analyst("grace")
+    service.dataset("manners", rows(), COLUMNS, caps={"grace": ("2", "0.000005")}, description="For manners.")
+    service.call("PUT", "/v1/datasets/manners/sites/depots", content=b"20,10,2\n50,60,8\n")
+    body = {"dataset": "manners", "k": 4, "epsilon": "1"}
+    job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
+    return "manners", key, job

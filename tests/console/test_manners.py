@@ -6,24 +6,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.conftest import Tab, rows
+from tests.console.conftest import Tab
 from tests.support.console import Service
 
 CHECKS = (Path(__file__).parent / "checks.js").read_text()
 BASIC_CHECKS = f"() => {{ {CHECKS} return basics(); }}"
 CONTRAST = f"() => {{ {CHECKS} return contrast(); }}"
-
-
-@pytest.fixture(scope="module")
-def finished(service: Service) -> tuple[str, str, str]:
-    """A dataset, an analyst's key and the analyst's finished job."""
-    key = service.analyst("grace")
-    columns = {"age": (0.0, 100.0), "income": (0.0, 80.0), "visits": (0.0, 10.0)}
-    service.dataset("manners", rows(), columns, caps={"grace": ("2", "0.000005")}, description="For manners.")
-    service.call("PUT", "/v1/datasets/manners/sites/depots", content=b"20,10,2\n50,60,8\n")
-    body = {"dataset": "manners", "k": 4, "epsilon": "1"}
-    job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
-    return "manners", key, job
 
 
 def pages_of_an_analyst(finished: tuple[str, str, str]) -> list[tuple[str, str]]:
@@ -236,6 +224,31 @@ def test_a_phone_shows_the_whole_story(phone: Tab, granted: tuple[str, str]) -> 
         page.get_by_role("img", name="Map of 4 centres").evaluate("e => e.getBoundingClientRect().right")
         <= 375
     )
+
+
+def test_a_dataset_is_found_among_many(tab: Tab, service: Service) -> None:
+    facts = {"dimension": 2, "bounds": {"box": {"low": 0, "high": 1}}, "size": 9}
+    for number in range(30):
+        body = {"name": f"zz-{number}", "description": "Grain." if number == 29 else "", **facts}
+        service.call("POST", "/v1/datasets", json={**body, "budget": {"epsilon": "1"}})
+    page = tab.sign_in(service.curator_key)
+    page.get_by_label("Find a dataset").fill("ZZ-2")
+    expect(page.get_by_role("article")).to_have_count(11)
+    page.get_by_label("Find a dataset").fill("grain")
+    expect(page.get_by_role("article")).to_have_count(1)
+    page.get_by_label("Find a dataset").fill("no such thing")
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+    page.get_by_label("Find a dataset").fill("")
+    expect(page.get_by_role("article").nth(29)).to_be_visible()
+
+
+def test_a_job_is_found_by_its_algorithm(tab: Tab, service: Service, granted: tuple[str, str]) -> None:
+    for algorithm in ["sulq"] * 8 + ["auto"]:
+        body = {"dataset": granted[0], "k": 2, "epsilon": "1", "algorithm": algorithm, "rehearsal": True}
+        service.call("POST", "/v1/jobs", key=granted[1], json=body)
+    page = tab.sign_in(granted[1], "#/jobs")
+    page.get_by_label("Find a job").fill("sulq")
+    expect(page.get_by_role("row")).to_have_count(9)
 
 
 def test_the_console_works_from_its_own_files_alone(tab: Tab, tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from playwright.sync_api import Page
 
 from core.algorithms import registry
 from core.data import Dense
-from core.mechanisms import GaussianNoise, L2Noise, LaplaceNoise
-from core.plan import Plan, Request, Step
+from core.plan import Plan, Request
 from core.privacy import Budget
 from tests.console.conftest import Tab
 
@@ -58,41 +57,19 @@ def shown(plan: Plan) -> dict[str, Any]:
     return {**plan.to_json(), "domain": plan.domain.to_json()}
 
 
-def receipt_with(mechanism: Any) -> Any:
-    domain = Dense.box([0] * 5, [1] * 5, size=6000)
-    steps = (Step("counts", mechanism, "cluster-counts"), Step("sums", mechanism, "residual-sums"))
-    return shown(Plan("any", "means", 3, domain, Budget.of("100", "0.1"), steps))
-
-
-RELEASED = {"centres": [[0.5] * 5] * 3, "sizes": [2000, 1000, -5], "details": {}}
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "size", "sums"),
-    [
-        (GaussianNoise(0.5), 2.0, 2.0),
-        (LaplaceNoise(0.5), 2 * np.sqrt(2), 2 * np.sqrt(2) * np.sqrt(5)),
-        (L2Noise(0.5), 2 * np.sqrt(2), 2 * np.sqrt(6)),
-    ],
-)
-def test_error_bars_show_the_noise_of_the_mechanism_that_was_paid_for(
-    tab: Tab, mechanism: Any, size: float, sums: float
-) -> None:
-    found = call(tab.go(""), "noise.js", "noise", receipt_with(mechanism), RELEASED)
-    assert found["size"] == pytest.approx(size)
-    # One record moves a sum by at most the radius of the bounds, 32767 units; noisy sizes divide it.
-    assert found["places"] == pytest.approx([sums * 32767 / records for records in (2000, 1000, 1)])
-
-
-def test_error_bars_follow_the_radii_that_clusters_were_clipped_to(tab: Tab) -> None:
-    page = tab.go("")
+def test_error_bars_show_the_noise_that_the_result_states(tab: Tab) -> None:
     domain = Dense.box([0, 0], [1, 10], size=10_000)
-    plan = registry.plan(domain, Request(k=2, budget=Budget.of("1", "0.000001")))
-    released = {"centres": [[0.2, 2], [0.8, 8]], "sizes": None, "details": {"clipping_radii": [1.0, 2.0]}}
-    found = call(page, "noise.js", "noise", shown(plan), released)
-    # The forecast is for a cluster of this size and any radius: both must tell the same noise.
-    expected = np.array([1.0, 2.0]) * plan.forecast["noise_per_radius"]
-    assert np.array(found["places"]) * max(found["lengths"]) == pytest.approx(expected)
+    stated: dict[str, Any] = {"size": 12.5, "centres": [0.2, 0.4], "columns": [0.1, 1.0]}
+    found = call(tab.go(""), "noise.js", "noise", domain.to_json(), {"noise": stated, "details": {}})
+    assert found["size"] == 12.5
+    along = np.outer(found["places"], found["lengths"])
+    assert along == pytest.approx(np.outer(stated["centres"], stated["columns"]))
+
+
+def test_a_result_of_an_earlier_version_states_no_noise(tab: Tab) -> None:
+    domain = Dense.box([0, 0], [1, 10], size=10_000)
+    found = call(tab.go(""), "noise.js", "noise", domain.to_json(), {"details": {}})
+    assert (found["size"], found["places"]) == (None, None)
 
 
 def quoted(plan: Plan, forecast: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -136,11 +113,24 @@ def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: 
         ("1e2", "100"),
         ("1.25e1", "12.5"),
         ("0.000001", "0.000001"),
+        ("0,5", "0.5"),
+        (",5", "0.5"),
+        ("1.", "1"),
+        ("2,5e-3", "0.0025"),
+        ("1e+2", "100"),
         (" 3 ", "3"),
     ],
 )
 def test_amounts_are_sent_as_exact_decimals(tab: Tab, written: str, sent: str) -> None:
-    assert call(tab.go(""), "widgets.js", "decimal", written) == sent
+    assert call(tab.go(""), "forms.js", "decimal", written) == sent
+
+
+def test_centres_are_paired_with_the_closest_that_is_left(tab: Tab) -> None:
+    left = [[0.0, 0.0], [10.0, 0.0], [0.0, 100.0]]
+    right = [[9.0, 0.0], [0.0, 90.0]]
+    lengths = [1.0, 10.0]  # the second column is measured in units ten times as long
+    found = call(tab.go(""), "pages/compare.js", "matched", left, right, lengths)
+    assert found == [[1, 1, 0], [1, 2, 1]]
 
 
 def test_epsilon_is_put_into_words(tab: Tab) -> None:

@@ -47,7 +47,7 @@ SparseSource = _find("SparseSource", "core.data", "core.source")
 Budget = _find("Budget", "core.privacy")
 Request = _find("Request", "core.plan")
 Probe = _find("Probe", "core.probe")
-mechanism_from_json = _find("mechanism_from_json", "core.mechanisms")
+mechanism_from_json = _find("mechanism_from_json", "core.mechanisms.kinds", "core.mechanisms")
 registry = import_module("core.algorithms.registry")
 
 
@@ -75,8 +75,8 @@ def drawing_bytes_from(source: Callable[[int], bytes]) -> Iterator[None]:
     before = [(m, m.random_bytes) for m in modules if hasattr(m, "random_bytes")]
     try:
         for module, _ in before:
-            module.random_bytes = source  # type: ignore[attr-defined]
+            module.random_bytes = source  # type: ignore[attr-defined]  # not exported
         yield
     finally:
         for module, entropy in before:
-            module.random_bytes = entropy  # type: ignore[attr-defined]
+            module.random_bytes = entropy  # type: ignore[attr-defined]  # not exported

@@ -15,6 +15,7 @@ from core.plan import Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
 from tests.support.bits import inject_bytes
+from tests.support.privacy import example_options
 
 PURE = Budget.of(1)
 APPROXIMATE = Budget.of(1, "0.000001")
@@ -54,7 +55,7 @@ def cases() -> list[tuple[str, str, str, Budget]]:
 
 
 def make_request(algorithm: Algorithm, domain: Domain, k: int, objective: str, budget: Budget) -> Request:
-    return Request(k, budget, objective, algorithm.name, algorithm.example_options(domain))
+    return Request(k, budget, objective, algorithm.name, example_options(algorithm, domain))
 
 
 EVERY = pytest.mark.parametrize(
@@ -64,14 +65,17 @@ EVERY = pytest.mark.parametrize(
 )
 
 
+def planned(name: str, objective: str, kind: str, budget: Budget, k: int = 3) -> tuple[Domain, Plan]:
+    """A domain of the kind, and the algorithm's plan for it."""
+    domain = domain_for(kind)
+    return domain, registry.plan(domain, make_request(registry.get(name), domain, k, objective, budget))
+
+
 @EVERY
 def test_a_plan_is_a_pure_function_of_public_numbers(
     name: str, objective: str, kind: str, budget: Budget
 ) -> None:
-    domain, algorithm = domain_for(kind), registry.get(name)
-    first, second = (
-        registry.plan(domain, make_request(algorithm, domain, 3, objective, budget)) for _ in range(2)
-    )
+    (domain, first), (_, second) = (planned(name, objective, kind, budget) for _ in range(2))
     assert first.digest == second.digest
     assert first.composition.within(budget)
     again = Plan.from_json(json.loads(json.dumps(first.to_json(), allow_nan=False)), domain)
@@ -84,8 +88,7 @@ def test_a_plan_is_a_pure_function_of_public_numbers(
 def test_any_data_give_k_centres_inside_the_bounds(
     name: str, objective: str, kind: str, budget: Budget, count: int
 ) -> None:
-    domain, algorithm = domain_for(kind), registry.get(name)
-    plan = registry.plan(domain, make_request(algorithm, domain, 3, objective, budget))
+    domain, plan = planned(name, objective, kind, budget)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for spread in (True, False):
@@ -108,11 +111,10 @@ def test_any_data_give_k_centres_inside_the_bounds(
 def test_no_step_is_measured_more_often_than_planned_whatever_the_data(
     name: str, objective: str, kind: str, budget: Budget
 ) -> None:
-    domain, algorithm = domain_for(kind), registry.get(name)
-    plan = registry.plan(domain, make_request(algorithm, domain, 3, objective, budget))
+    domain, plan = planned(name, objective, kind, budget)
     for count in (0, 300):
         probe = Probe(plan, source_for(domain, count))
-        algorithm.run(plan, probe)
+        registry.get(name).run(plan, probe)
         for step in plan.steps:
             assert sum(release.step == step.name for release in probe.transcript) <= step.repeats
 
@@ -121,8 +123,7 @@ def test_no_step_is_measured_more_often_than_planned_whatever_the_data(
 def test_the_same_bits_give_the_same_release_under_any_chunking(
     name: str, objective: str, kind: str, budget: Budget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain, algorithm = domain_for(kind), registry.get(name)
-    plan = registry.plan(domain, make_request(algorithm, domain, 3, objective, budget))
+    domain, plan = planned(name, objective, kind, budget)
     releases = []
     for chunk_rows in (300, 7):
         inject_bytes(monkeypatch, 5)
@@ -133,8 +134,7 @@ def test_the_same_bits_give_the_same_release_under_any_chunking(
 
 @EVERY
 def test_a_result_states_the_size_of_its_noise(name: str, objective: str, kind: str, budget: Budget) -> None:
-    domain, algorithm = domain_for(kind), registry.get(name)
-    plan = registry.plan(domain, make_request(algorithm, domain, 3, objective, budget))
+    domain, plan = planned(name, objective, kind, budget)
     for count in (0, 300):
         noise = registry.run(plan, source_for(domain, count)).noise
         assert noise.size == plan.forecast.get("size_noise")
@@ -150,8 +150,7 @@ def test_a_result_states_the_size_of_its_noise(name: str, objective: str, kind: 
 def test_one_cluster_is_a_request_like_any_other(
     name: str, objective: str, kind: str, budget: Budget
 ) -> None:
-    domain, algorithm = domain_for(kind), registry.get(name)
-    plan = registry.plan(domain, make_request(algorithm, domain, 1, objective, budget))
+    domain, plan = planned(name, objective, kind, budget, k=1)
     assert registry.run(plan, source_for(domain, 200)).centres.shape == (1, domain.dimension)
 
 

@@ -15,17 +15,18 @@ import pytest
 import scipy.sparse as sp
 
 from core.algorithms import registry
-from core.coverage import CoverageLoop
+from core.coverage.loop import CoverageLoop
 from core.data import UNITS, ArraySource, Chunk, DataSource, Dense, Domain, Ids, Sparse, SparseSource
-from core.mechanisms import CoverageChoice
+from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
-from core.statistics import SecondMoments
+from core.statistics.sums import SecondMoments
 from core.views import Encoded, clear_cache
 from tests.contracts.test_algorithms import EVERY, domain_for, make_request
 from tests.support.bits import inject_bytes
-from tests.support.statistics import SPARSE, STATISTICS, chunk_of
+from tests.support.rows import SPARSE, chunk_of
+from tests.support.statistics import STATISTICS
 from tests.support.work import Event, assert_same_work, recorded_work
 
 COUNT = 40

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from core.algorithms import registry
-from core.data import ArraySource, ChunkLoader, Dense, Domain
+from core.data import ArraySource, ChunkLoader, Dense, Domain, Sparse
 from core.errors import (
     EpsilonTooSmall,
     InvalidBudget,
@@ -75,7 +75,7 @@ def test_scikit_learns_own_checks_pass_but_for_those_that_privacy_forbids(estima
 
 @BOTH
 def test_parameters_are_kept_as_given_until_fit(estimator: Estimator) -> None:
-    bounds = [np.zeros(2), np.ones(2)]
+    bounds: Any = [np.zeros(2), np.ones(2)]
     model = estimator(-3, epsilon="much", bounds=bounds, size_bound=1e9, algorithm=7)  # type: ignore[arg-type]  # wrong on purpose
     assert model.get_params()["n_clusters"] == -3
     assert model.bounds is bounds
@@ -160,7 +160,8 @@ def test_an_executor_changes_nothing_that_is_released(monkeypatch: pytest.Monkey
             inject_bytes(monkeypatch, 4)
             source = ArraySource(domain, blobs(600), chunk_rows=100)
             released.append(PrivateKMeans(3, executor=chosen).fit(source).cluster_centers_)
-    assert np.array_equal(*released)
+    alone, spread = released
+    assert np.array_equal(alone, spread)
 
 
 def test_integers_and_booleans_are_numbers() -> None:
@@ -175,7 +176,7 @@ def test_integers_and_booleans_are_numbers() -> None:
 def test_sparse_rows_are_fitted_and_predicted_without_a_dense_copy(limits: Any, kind: Any) -> None:
     rows = kind(np.eye(4)[np.arange(200) % 4])
     model = PrivateKMeans(2, size_bound=200, **limits).fit(rows)
-    assert model.plan_.domain.kind == "sparse"
+    assert isinstance(model.plan_.domain, Sparse)
     assert model.plan_.domain.radius == pytest.approx(4.0)
     assert model.predict(rows).shape == (200,)
 

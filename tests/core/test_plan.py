@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from core.data import Dense
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
-from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise, Mechanism
+from core.mechanisms.base import Mechanism
+from core.mechanisms.choice import Choice
+from core.mechanisms.noise import GaussianNoise, L2Noise, LaplaceNoise
 from core.plan import Plan, Request, Step, Work
-from core.privacy import Budget, Pure, Sensitivity, Shares
-from core.statistics import BOUNDED_BY_ENTRY, NetLosses, SetLosses, SwapLosses
+from core.privacy import Budget
+from core.privacy.losses import Pure
+from core.privacy.sensitivity import Sensitivity
+from core.privacy.shares import Shares
+from core.statistics.base import Statistic
+from core.statistics.scores import BOUNDED_BY_ENTRY, NetLosses, SetLosses, SwapLosses
+from tests.support.privacy import epsilon_at
 from tests.support.statistics import STATISTICS
 
 
@@ -53,14 +60,13 @@ def test_composed_parts_never_exceed_the_whole_and_one_more_is_refused(
 ) -> None:
     budget = Budget.of("0.7") if pure else Budget.of("0.7", "0.000001")
     shares = Shares(budget, rows)
-    kinds = {True: LaplaceNoise, False: GaussianNoise}
     steps = []
     for i, weight in enumerate(weights):
         loss = shares.noise(weight / sum(weights))
-        amount = loss.epsilon if isinstance(loss, Pure) else loss.mu
-        steps.append(Step(f"s{i}", kinds[pure](amount), "count"))
+        noise = LaplaceNoise(loss.epsilon) if isinstance(loss, Pure) else GaussianNoise(loss.mu)
+        steps.append(Step(f"s{i}", noise, "count"))
     plan = make_plan(steps, budget, rows)
-    assert plan.composition.epsilon_at(budget.delta) <= budget.epsilon * (1 + 1e-8)
+    assert epsilon_at(plan.composition, budget.delta) <= budget.epsilon * (1 + 1e-8)
     extra = Step("extra", steps[0].mechanism, "count")
     with pytest.raises(PlanViolation, match="more than its budget"):
         make_plan([*steps, extra], budget, rows)
@@ -108,7 +114,9 @@ def test_two_steps_cannot_share_a_name() -> None:
 
 @pytest.mark.parametrize("mechanism", [GaussianNoise(0.1), LaplaceNoise(0.1), L2Noise(0.1)])
 @pytest.mark.parametrize("scores", [SwapLosses, SetLosses, NetLosses])
-def test_noise_on_scores_of_swaps_sets_and_nets_is_refused(mechanism: Mechanism, scores: type) -> None:
+def test_noise_on_scores_of_swaps_sets_and_nets_is_refused(
+    mechanism: Mechanism, scores: type[Statistic]
+) -> None:
     """One record moves all of them at once, by up to 1e10 each: no norm over entries is bounded."""
     with pytest.raises(PlanViolation, match="no finite"):
         Step("scores", mechanism, scores.kind)

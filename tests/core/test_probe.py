@@ -1,7 +1,7 @@
 """A probe measures what was planned, as often as planned, and checks before it reads."""
 
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
@@ -9,11 +9,13 @@ import pytest
 
 from core.data import ArraySource, Chunk, ChunkLoader, Dense
 from core.errors import PlanViolation
-from core.mechanisms import Choice, GaussianNoise, L2Noise, LaplaceNoise
+from core.mechanisms.choice import Choice
+from core.mechanisms.noise import GaussianNoise, L2Noise, LaplaceNoise
 from core.plan import Plan, Step
 from core.privacy import Budget
 from core.probe import Probe
-from core.statistics import ClusterCounts, Count, ResidualSums, Sums
+from core.statistics.counts import ClusterCounts, Count
+from core.statistics.sums import ResidualSums, Sums
 from core.views import Assigned, Encoded
 from tests.support.bits import inject_bytes
 
@@ -121,7 +123,7 @@ def test_any_executor_measures_the_same_integers(kind: str, monkeypatch: pytest.
         Step("sums", L2Noise(1.0), ResidualSums.kind),
         Step("pick", Choice(1.0), ClusterCounts.kind),
     )
-    pools = {
+    pools: dict[str, Callable[[], Executor]] = {
         "threads": lambda: ThreadPoolExecutor(2),
         "processes": lambda: ProcessPoolExecutor(2, mp_context=get_context("spawn")),
     }

@@ -144,7 +144,8 @@ def spoiled(good: Any, chance: random.Random) -> Any:
         way = chance.choice(places(body))
         if not way:
             if isinstance(body, dict) and chance.random() < 0.8:
-                body[chance.choice(("extra", "options", "delta", "", "sites", "id_column"))] = pick(chance)
+                name = chance.choice(("extra", "options", "delta", "", "sites", "id_column", "quote"))
+                body[name] = pick(chance)
                 continue
             return pick(chance)
         inside = body

@@ -38,6 +38,16 @@ def as_npz(**parts: Any) -> bytes:
     return file.getvalue()
 
 
+def npz_of_zeros(entries: int, rows: int) -> bytes:
+    """A sparse matrix of four columns with so many entries in its arrays, none of them in a row."""
+    return as_npz(
+        data=np.zeros(entries),
+        indices=np.zeros(entries, np.int32),
+        indptr=np.zeros(rows + 1, int),
+        shape=np.array([rows, 4]),
+    )
+
+
 def csr(rows: int = 4) -> bytes:
     """A good sparse matrix of four columns."""
     count = min(rows, 4)
@@ -136,26 +146,8 @@ BOMBS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
         as_arrow({"a": np.zeros(4_000_000), "b": np.zeros(4_000_000)}, compression="zstd"),
         {},
     ),
-    "npz, entries": (
-        NPZ,
-        as_npz(
-            data=np.zeros(2_000_000),
-            indices=np.zeros(2_000_000, np.int32),
-            indptr=np.zeros(5, int),
-            shape=np.array([4, 4]),
-        ),
-        SPARSE,
-    ),
-    "npz, empty rows": (
-        NPZ,
-        as_npz(
-            data=np.zeros(0),
-            indices=np.zeros(0, np.int32),
-            indptr=np.zeros(1_500_001, int),
-            shape=np.array([1_500_000, 4]),
-        ),
-        SPARSE,
-    ),
+    "npz, entries": (NPZ, npz_of_zeros(entries=2_000_000, rows=4), SPARSE),
+    "npz, empty rows": (NPZ, npz_of_zeros(entries=0, rows=1_500_000), SPARSE),
 }
 
 #: Good files to damage.

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from service.operations.states import Role
 from service.operations.tables import ApiKey, Base, DatasetChunk, Principal
 from service.people import keys, principals
 from service.people.authentication import Caller
@@ -68,8 +69,8 @@ class Stage(House):
         now = self.clock.now()
         with self.database.write() as session:
             carla = principals.find(session, "carla")
-            by = Caller(carla.id, "carla", "curator")
-            person = principals.create(session, f"former-{how}", "curator", by=by, at=now)
+            by = Caller(carla.id, "carla", Role.CURATOR)
+            person = principals.create(session, f"former-{how}", Role.CURATOR, by=by, at=now)
             lifetime = timedelta(seconds=60) if how == "expired" else None
             issued = keys.issue(session, person, by="carla", at=now, lifetime=lifetime)
             if how == "revoked":
@@ -113,7 +114,8 @@ class Stage(House):
             "ungranted": self.ben,
             "other": self.dan,
         }
-        self.finished, self.queued = {}, {}
+        self.finished: dict[str, str] = {}
+        self.queued: dict[str, str] = {}
         for name, who in by_dataset.items():
             self.finished[name] = self.submit(who=who, dataset=name).json()["id"]
             assert self.work()

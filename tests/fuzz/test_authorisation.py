@@ -40,7 +40,7 @@ class Rule:
     """Who may make a call, and what happens when they do."""
 
     #: `anybody`, `key` (any valid one), `curator`, `analyst`, `operator`; or, on a thing of the call's own:
-    #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller` (jobs), `manager` (people).
+    #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller`, `ender` (jobs), `manager` (people).
     who: str
     #: The status of a call that is allowed; differently for some things.
     allowed: int = 200
@@ -91,6 +91,7 @@ RULES = {
     "GET /v1/jobs": Rule("key"),
     "GET /v1/jobs/{job_id}": Rule("watcher"),
     "DELETE /v1/jobs/{job_id}": Rule("canceller", 200, {"retired": 409, "withdrawn": 409}),
+    "POST /v1/jobs/{job_id}/end": Rule("ender", 200, {"retired": 409, "withdrawn": 409}),
     "GET /v1/jobs/{job_id}/result": Rule("watcher"),
     "GET /v1/jobs/{job_id}/receipt": Rule("watcher"),
 }
@@ -110,11 +111,12 @@ def expected(rule: Rule, person: str, thing: str) -> int:
             who: SUBMITTED.get(who, OWNED.get(who, set()) - {"draft"}) for who in (*CURATORS, *ANALYSTS)
         },
         "canceller": SUBMITTED,
+        "ender": {who: OWNED[who] - {"draft"} for who in CURATORS},
         "manager": MANAGED,
     }
     if rule.who in ("anybody", "key"):
         return fine
-    if rule.who in ("curator", "operator", "owner", "manager") and not curator:
+    if rule.who in ("curator", "operator", "owner", "manager", "ender") and not curator:
         return 403
     if rule.who in ("analyst", "planner", "canceller") and curator:
         return 403
@@ -127,7 +129,7 @@ def things(rule: Rule) -> tuple[str, ...]:
     """What a call of this kind may be about."""
     if rule.who in ("owner", "reader", "planner"):
         return DATASETS
-    if rule.who in ("watcher", "canceller"):
+    if rule.who in ("watcher", "canceller", "ender"):
         return tuple(name for name in DATASETS if name != "draft")
     return (*PEOPLE, "missing") if rule.who == "manager" else ("-",)
 
@@ -161,13 +163,13 @@ def stage(
     folder = tmp_path_factory.mktemp("stage")
     if request.param == "sqlite":
         shutil.copy(sqlite_template, folder / "cairn.sqlite3")
-        made = Stage(f"sqlite:///{folder / 'cairn.sqlite3'}", folder, plans_per_minute=10_000)
+        made = Stage(f"sqlite:///{folder / 'cairn.sqlite3'}", folder)
         yield made
         made.close()
         return
     server: Server = request.getfixturevalue("postgres")
     name = server.create(template=request.getfixturevalue("postgres_template"))
-    made = Stage(server.url(name), folder, plans_per_minute=10_000)
+    made = Stage(server.url(name), folder)
     yield made
     made.close()
     server.drop(name)
@@ -271,6 +273,17 @@ def test_key_of_somebody_else_is_not_revoked_through_ones_own_people(stage: Stag
         path = f"/v1/principals/{name}/keys/{stage.key_ids[key]}"
         assert stage.carla.delete(path).status_code in (403, 404)
         assert stage.cleo.delete(path).status_code in (403, 404)
+    assert stage.state() == before
+
+
+def test_quote_of_somebody_else_buys_nothing(stage: Stage) -> None:
+    request = {**JOB, "dataset": "own"}
+    quote = stage.ada.post("/v1/plans", request).json()["quote"]
+    before = stage.state()
+    assert stage.ben.post("/v1/jobs", {**request, "quote": quote}).status_code == 404
+    for thing in GRANTED["ben"]:
+        refused = stage.ben.post("/v1/jobs", {**request, "dataset": thing, "quote": quote})
+        assert refused.json()["type"] == "/problems/quote-mismatch"
     assert stage.state() == before
 
 

@@ -9,7 +9,7 @@ import pytest
 from service import console
 from service.app import create_app
 from tests.fuzz.judge import HEADERS
-from tests.support.service import Browser, House
+from tests.support.service import Browser, House, answer_to_a_mistake
 
 REQUESTS = [
     ("GET", "/", 200),
@@ -23,7 +23,7 @@ REQUESTS = [
     ("GET", "/metrics", 401),
     ("GET", "/problems/not-found", 200),
     ("GET", "/v1/datasets", 401),
-    ("PATCH", "/v1/datasets", 405),
+    ("PATCH", "/readyz", 405),
     ("GET", "/nothing", 404),
     ("POST", "/v1/jobs", 401),
 ]
@@ -73,11 +73,7 @@ def test_refusals_and_files_carry_the_headers(shared_house: House) -> None:
 def test_mistake_of_the_service_carries_the_headers(
     shared_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise KeyError("a value from a row")
-
-    monkeypatch.setattr("service.datasets.access.facts", fail)
-    answer = shared_house.ada.get("/v1/datasets/flowers")
+    answer = answer_to_a_mistake(shared_house, monkeypatch)
     assert answer.status_code == 500
     check(answer.headers)
 

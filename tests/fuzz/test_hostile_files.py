@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from core.data import Dense
@@ -15,10 +16,12 @@ from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.columns import match_columns
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import Spool
+from service.operations.settings import Settings
 from tests.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged
 from tests.support.service import House
 
 DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
+LIMITS = Settings(chunk_bytes=MIB, max_upload_bytes=64 * MIB)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +81,7 @@ def test_rows_after_a_bad_one_are_all_there(run: int) -> None:
     # The fast reader, given up at the bad row, goes on reading ahead for a while in a thread of its own.
     spool = Spool(None, 64 * MIB)
     spool.write(b"a,b,c\nx\n" + (b"1,2," + b"c" * 1020 + b"\n") * (4 * 1024))
-    encoded = encode(Upload(spool, CSV, Expected(DOMAIN), True, MIB, 64 * MIB, None))
+    encoded = encode(Upload(spool, CSV, Expected(DOMAIN), LIMITS, True))
     assert (encoded.chunk_file.rows, encoded.bad.count) == (4 * 1024, 1)
     encoded.close()
     spool.close()
@@ -126,8 +129,8 @@ def test_sizes_of_batches_are_read_off_before_they_are_unpacked() -> None:
     million = np.zeros(1_000_000)
     content = as_arrow({"a": million, "b": million}, compression="zstd")
     assert len(content) < 10_000
-    assert sum(unpacked_sizes(content, 0)) >= 16_000_000
-    assert sum(unpacked_sizes(as_arrow({"a": million}), 0)) == 0
+    assert sum(unpacked_sizes(pa.py_buffer(content))) >= 16_000_000
+    assert sum(unpacked_sizes(pa.py_buffer(as_arrow({"a": million})))) == 0
 
 
 def test_many_columns_are_matched_in_one_go() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from core.coverage import CoverageLoop
+from core.coverage.loop import CoverageLoop
 from core.data import ArraySource
-from core.mechanisms import CoverageChoice
+from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Step
 from core.privacy import Budget
 from core.probe import Probe

@@ -8,8 +8,9 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from core.kernels.sparse_counts import LARGEST_FAMILY, SparseCounts
-from core.mechanisms import Threshold, threshold
-from core.privacy import Gaussian, Pure, Sensitivity
+from core.mechanisms.threshold import Threshold, threshold
+from core.privacy.losses import Gaussian, Pure
+from core.privacy.sensitivity import Sensitivity
 from tests.support.bits import inject_bytes
 
 ONE = Sensitivity(monotone=True)

@@ -19,6 +19,7 @@ import psutil
 
 from service.operations.clock import SystemClock
 from service.operations.database import Database
+from service.operations.states import Role
 from service.people import keys, principals
 
 ROOT = Path(__file__).parent.parent.parent
@@ -38,7 +39,8 @@ class Service:
             "CAIRN_PORT": self.address.rsplit(":", 1)[1],
             "CAIRN_LOG_LEVEL": "warning",
             "CAIRN_POLL_MOST_SECONDS": "0.2",
-            "CAIRN_PLANS_PER_MINUTE": "100000",
+            "CAIRN_CALLER_RATE": "1000000",
+            "CAIRN_CALLER_BURST": "1000000",
             "CAIRN_REHEARSALS_PER_MINUTE": "100000",
         }
         self.curator_key = _first_curator(database)
@@ -157,7 +159,7 @@ def _first_curator(path: Path) -> str:
     database = Database(f"sqlite:///{path}")
     now = SystemClock().now()
     with database.write() as session:
-        curator = principals.create(session, "carla", "curator", by=None, at=now)
+        curator = principals.create(session, "carla", Role.CURATOR, by=None, at=now)
         key = keys.issue(session, curator, by="carla", at=now).text
     database.dispose()
     return key

@@ -26,6 +26,7 @@ _LISTENING = "0A"  # the state's number in /proc/net/tcp
 
 def run(*command: str, **options: Any) -> str:
     """The output of a command that must succeed."""
+    done: subprocess.CompletedProcess[str]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout

@@ -45,6 +45,17 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """Yield the address of an empty database of the requested kind, and drop it afterwards."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{folder / 'new.sqlite3'}"
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = server.create()
+    yield server.url(name)
+    server.drop(name)
+
+
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of a fresh migrated database, once of each kind."""

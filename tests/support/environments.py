@@ -17,6 +17,8 @@ from zipfile import ZipFile
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.harness.processes import outside
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -47,11 +49,6 @@ class Environment:
         """The names of everything that is installed here."""
         listed = json.loads(_pip(self.folder, "list", "--format", "json"))
         return {canonicalize_name(each["name"]) for each in listed}
-
-
-def outside() -> dict[str, str]:
-    """The environment variables of this process, without those that would lead Python to the checkout."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
 
 def install(wheel: Path, folder: Path, extras: str = "") -> Environment:

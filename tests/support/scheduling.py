@@ -30,7 +30,7 @@ def home_of(test: str) -> str:
     return next((folder for folder in TOGETHER if test.startswith(folder)), test)
 
 
-class ByHome(LoadScopeScheduling):
+class ByHome(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Hands out whole homes, the largest first, so that the single tests fill the rest of the time."""
 
     def _split_scope(self, nodeid: str) -> str:

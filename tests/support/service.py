@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from service.jobs.worker import Worker
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
+from service.operations.states import Role
 from service.people import keys, principals
 from service.people.authentication import Caller
 
@@ -81,8 +83,13 @@ class House:
 
     def __init__(self, url: str, folder: Path, *, keys: Mapping[str, str] | None = None, **settings: Any):
         """`keys`: of the three, where the database has them already."""
+        plenty = {
+            "caller_rate": 1e6,
+            "caller_burst": 1e6,
+            "caller_requests_at_once": 1000,
+        }  # tests ask faster than people do
         self.settings = Settings(
-            database_url=url, cache_directory=folder / "cache", spool_directory=None, **settings
+            database_url=url, cache_directory=folder / "cache", spool_directory=None, **(plenty | settings)
         )
         configure("text", "error")
         self.database = Database(url)
@@ -98,11 +105,11 @@ class House:
     def _first_people(self) -> dict[str, str]:
         """The keys of the three, just created."""
         with self.database.write() as session:
-            carla = principals.create(session, "carla", "curator", by=None, at=self.clock.now())
-            by = Caller(carla.id, "carla", "curator")
+            carla = principals.create(session, "carla", Role.CURATOR, by=None, at=self.clock.now())
+            by = Caller(carla.id, "carla", Role.CURATOR)
             people = [carla]
             people += [
-                principals.create(session, name, "analyst", by=by, at=self.clock.now())
+                principals.create(session, name, Role.ANALYST, by=by, at=self.clock.now())
                 for name in ("ada", "ben")
             ]
             issued = [keys.issue(session, each, by="carla", at=self.clock.now()) for each in people]
@@ -159,20 +166,28 @@ def table(rows: int) -> bytes:
     return ("a,b\n" + "\n".join(lines) + "\n").encode()
 
 
+def answer_to_a_mistake(house: House, monkeypatch: pytest.MonkeyPatch) -> Response:
+    """The answer to a request on which the service fails with an error that nobody foresaw."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise KeyError("a value from a row")
+
+    monkeypatch.setattr("service.datasets.access.facts", fail)
+    return house.ada.get("/v1/datasets/flowers")
+
+
 @pytest.fixture
 def house(database_url: str, tmp_path: Path) -> Iterator[House]:
     """A service on each kind of database."""
-    made = House(database_url, tmp_path)
-    yield made
-    made.close()
+    with closing(House(database_url, tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture
 def small_house(sqlite_url: str, tmp_path: Path) -> Iterator[House]:
     """A service on SQLite, for what does not depend on the database."""
-    made = House(sqlite_url, tmp_path)
-    yield made
-    made.close()
+    with closing(House(sqlite_url, tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +195,6 @@ def shared_house(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
     """A service on SQLite for tests that change nothing: it has the sealed dataset `flowers`."""
     folder = tmp_path_factory.mktemp("shared")
     shutil.copy(sqlite_template, folder / "cairn.sqlite3")
-    made = House(f"sqlite:///{folder / 'cairn.sqlite3'}", folder)
-    made.ready()
-    yield made
-    made.close()
+    with closing(House(f"sqlite:///{folder / 'cairn.sqlite3'}", folder)) as made:
+        made.ready()
+        yield made

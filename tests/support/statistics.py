@@ -3,29 +3,21 @@
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 
-from core.data import UNITS, Chunk, Dense, Domain, Sparse, read_sites
-from core.statistics import (
+from core.data import UNITS, Domain, read_sites
+from core.statistics import counts, scores, sums
+from core.statistics.base import FamilyCounts, Statistic
+from core.statistics.counts import ClusterCounts, Count, GridCounts, NormHistogram, PrefixCounts, SiteCounts
+from core.statistics.scores import NetLosses, SetLosses, SwapLosses
+from core.statistics.sums import (
     BucketSums,
-    ClusterCounts,
-    Count,
     EntrySums,
-    FamilyCounts,
-    GridCounts,
     GroupResidualSums,
     GroupSums,
-    NetLosses,
-    NormHistogram,
     PickedSums,
-    PrefixCounts,
     ResidualSums,
     SecondMoments,
-    SetLosses,
-    SiteCounts,
-    Statistic,
     Sums,
-    SwapLosses,
 )
 from core.views import (
     Assigned,
@@ -39,9 +31,8 @@ from core.views import (
     SiteDistances,
     TopEntries,
 )
+from tests.support.rows import DENSE, SPARSE
 
-DENSE = Dense.ball(float(UNITS), dimension=3, size=100)  # encoded units are the data's own
-SPARSE = Sparse(dimension=3, radius=float(UNITS), size=100)
 DRAW = np.random.default_rng(11)
 
 
@@ -104,14 +95,14 @@ def sparse_statistics() -> Iterator[Statistic]:
 
 def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
     norms = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.trunc(points * np.minimum(1, radius / norms)).astype(np.int64)
+    clipped: np.ndarray = np.trunc(points * np.minimum(1, radius / norms))
+    return clipped.astype(np.int64)
 
 
 def known_kinds() -> set[str]:
     """The kinds of all statistics in arrays."""
-    module = __import__("core.statistics", fromlist=["__all__"])
-    found = (getattr(module, name) for name in module.__all__)
-    kinds = (s for s in found if isinstance(s, type) and isinstance(getattr(s, "kind", None), str))
+    found = (value for module in (counts, scores, sums) for value in vars(module).values())
+    kinds = (s for s in found if isinstance(s, type) and issubclass(s, Statistic) and hasattr(s, "kind"))
     return {s.kind for s in kinds if not issubclass(s, FamilyCounts)}
 
 
@@ -124,8 +115,3 @@ STATISTICS = [
     *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind),
     *sparse_statistics(),
 ]
-
-
-def chunk_of(rows: np.ndarray, sparse: bool) -> Chunk:
-    encoded = rows.astype(np.int16)
-    return Chunk(sp.csr_array(encoded) if sparse else encoded, 0, object())

@@ -95,7 +95,8 @@ def _size(value: Any) -> str:
         case np.ndarray():
             return f"{value.dtype}{value.shape}"
         case sp.sparray():
-            return f"{value.dtype}{value.shape} with {value.nnz}"
+            matrix: Any = value  # its stub has no attributes
+            return f"{matrix.dtype}{matrix.shape} with {matrix.nnz}"
         case slice():
             return f"{value.start}:{value.stop}"
         case list() | tuple():

@@ -1,27 +1,16 @@
 """Commands for budgets, grants and the ledger."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from typing import Annotated, Any
 
 import typer
 
-from cairn_client.commands.common import (
-    DatasetName,
-    Json,
-    account_rows,
-    amount_option,
-    client,
-    hint,
-    print_json,
-    print_table,
-)
+from cairn_client.client import Client
+from cairn_client.commands.common import DatasetName, Json, amount_option
+from cairn_client.commands.printing import account_rows, hint, print_json, print_table
 from cairn_client.formatting import shorten
 from cairn_client.wire import Amount, to_json
-
-__all__ = ["add_to"]
 
 Analyst = Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")]
 _ACCOUNT = ["", "total", "spent", "reserved", "left"]
@@ -34,12 +23,11 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Show what is left of a dataset's budget and of your cap. Its owner can raise the total."""
-    with client() as signed_in:
+    with Client() as signed_in:
         dataset = signed_in.dataset(name)
         raised = epsilon is not None or delta is not None
         facts = dataset.raise_budget(epsilon, delta) if raised else dataset.facts
-    if as_json:
-        print_json({"budget": facts.budget, "cap": facts.cap})
+    if print_json({"budget": facts.budget, "cap": facts.cap}, as_json):
         return
     rows = account_rows("dataset", facts.budget)
     if facts.cap is not None:
@@ -64,14 +52,12 @@ def grant(
     It cannot be below what they have used. An amount that you leave out keeps its present value. A new grant
     needs --epsilon; its delta is 0 unless you name one.
     """
-    with client() as signed_in:
+    with Client() as signed_in:
         dataset = signed_in.dataset(name)
         made = dataset.grant(analyst, epsilon, delta)
         total = dataset.facts.budget.declared
     cap = made.cap.declared
-    if as_json:
-        print_json(made)
-    else:
+    if not print_json(made, as_json):
         typer.echo(f"{made.analyst} may spend {cap} of {name}; {made.cap.remaining} is left.")
     if cap.epsilon > total.epsilon or cap.delta > total.delta:
         hint(f"Warning: this cap is above the dataset's total of {total}, which limits all jobs together.")
@@ -79,17 +65,16 @@ def grant(
 
 def revoke(name: DatasetName, analyst: Analyst) -> None:
     """Withdraw an analyst's grant. Their queued jobs are cancelled; what they spent stays spent."""
-    with client() as signed_in:
+    with Client() as signed_in:
         signed_in.dataset(name).revoke(analyst)
     typer.echo(f"{analyst} can no longer use {name}.")
 
 
 def grants(name: DatasetName, as_json: Json = False) -> None:
     """List the analysts who may use a dataset, with their caps."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.dataset(name).grants()
-    if as_json:
-        print_json(found)
+    if print_json(found, as_json):
         return
     rows = [[*row, each.revoked_at] for each in found for row in account_rows(each.analyst, each.cap)]
     nothing = f"Nobody has been granted {name} yet: cairn grant {name} ANALYST --epsilon 1"
@@ -105,7 +90,7 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Show the ledger of a dataset. Its owner sees all entries, an analyst their own."""
-    with client() as signed_in:
+    with Client() as signed_in:
         dataset = signed_in.dataset(name)
         report = dataset.verify_ledger() if verify else None
         rows = dataset.ledger()
@@ -121,22 +106,12 @@ def ledger(
         writer.writerows(flat)
     else:
         ids = dict(zip(jobs := [e.job for e in rows if e.job], shorten(jobs), strict=True))
-        table = [
-            [
-                e.sequence,
-                e.kind,
-                e.at,
-                e.analyst,
-                e.job and ids[e.job],
-                *_loss(e.amount),
-                e.amount.delta,
-                e.actor,
-            ]
-            for e in rows
-        ]
-        print_table(
-            ["#", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "by"], table, "No entries yet."
-        )
+        columns = ["#", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "by"]
+        table = []
+        for e in rows:
+            job, (epsilon, rho) = e.job and ids[e.job], _loss(e.amount)
+            table.append([e.sequence, e.kind, e.at, e.analyst, job, epsilon, rho, e.amount.delta, e.actor])
+        print_table(columns, table, "No entries yet.")
     if report is not None and not report.ok:
         hint(f"The ledger of {name} has errors: {'; '.join(report.faults)}.")
         raise typer.Exit(1)

@@ -1,7 +1,5 @@
 """Commands for datasets: list, show, create, upload, sites, retire."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile
@@ -22,30 +20,18 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from cairn_client.client import ball, box, ids, sparse
-from cairn_client.commands.common import (
-    DatasetName,
-    Group,
-    Json,
-    amount_option,
-    client,
-    hint,
-    print_json,
-    print_pairs,
-    print_table,
-)
+from cairn_client.client import Client, ball, box, ids, sparse
+from cairn_client.commands.common import DatasetName, Group, Json, amount_option
+from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
 from cairn_client.uploading import Sent, media_type
 from cairn_client.wire import DatasetFacts, SiteKind
-
-__all__ = ["add_to"]
 
 
 def list_datasets(as_json: Json = False) -> None:
     """List the datasets that you own or may use."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = [each.facts for each in signed_in.datasets()]
-    if as_json:
-        print_json(found)
+    if print_json(found, as_json):
         return
     rows = []
     for each in found:
@@ -62,10 +48,9 @@ def list_datasets(as_json: Json = False) -> None:
 
 def show(name: DatasetName, as_json: Json = False) -> None:
     """Show the public facts of a dataset."""
-    with client() as signed_in:
+    with Client() as signed_in:
         facts = signed_in.dataset(name).facts
-    if as_json:
-        print_json(facts)
+    if print_json(facts, as_json):
         return
     _print_facts(facts)
 
@@ -97,6 +82,10 @@ def _short(numbers: Any) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
+def _bound_option(which: str) -> Any:
+    return typer.Option(help=f"{which} bound of every column, if they have no names.")
+
+
 def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name: lower-case letters, digits, `.`, `_`, `-`.")
@@ -111,12 +100,8 @@ def create(
         typer.Option(help="A column with its bounds, NAME:LOW:HIGH (NAME alone with --ball); repeat it."),
     ] = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, if they have no names.")] = None,
-    low: Annotated[
-        float | None, typer.Option(help="Lower bound of every column, if they have no names.")
-    ] = None,
-    high: Annotated[
-        float | None, typer.Option(help="Upper bound of every column, if they have no names.")
-    ] = None,
+    low: Annotated[float | None, _bound_option("Lower")] = None,
+    high: Annotated[float | None, _bound_option("Upper")] = None,
     ball_radius: Annotated[
         float | None, typer.Option("--ball", help="Bound rows by their distance from the origin instead.")
     ] = None,
@@ -148,7 +133,7 @@ def create(
 ) -> None:
     """Create a dataset from public facts. `cairn upload` then adds its rows."""
     names, bounds = _bounds(column or [], low, high, ball_radius, sparse_radius, site_count)
-    with client() as signed_in:
+    with Client() as signed_in:
         made = signed_in.create_dataset(
             name,
             bounds=bounds,
@@ -164,8 +149,7 @@ def create(
             accountant=accountant,
             release_ticks=release_ticks,
         )
-    if as_json:
-        print_json(made.facts)
+    if print_json(made.facts, as_json):
         return
     _print_facts(made.facts)
     hint(f"Next, upload the rows: cairn upload {name} FILE")
@@ -208,11 +192,9 @@ def retire(
     """Delete a dataset's rows permanently. Its ledger is kept; queued jobs are cancelled without charge."""
     if not yes:
         typer.confirm(f"Delete the rows of {name} permanently?", abort=True, err=True)
-    with client() as signed_in:
+    with Client() as signed_in:
         done = signed_in.dataset(name).retire()
-    if as_json:
-        print_json(done)
-    else:
+    if not print_json(done, as_json):
         typer.echo(f"{name} is retired. Queued jobs cancelled without charge: {done.voided_jobs}.")
 
 
@@ -230,12 +212,11 @@ def upload(
     as_json: Json = False,
 ) -> None:
     """Upload a dataset's rows. This can be done once: the dataset is then sealed and never changes."""
-    with _opened(file) as body, client() as signed_in, _speedometer(name) as progress:
+    with _opened(file) as body, Client() as signed_in, _speedometer(name) as progress:
         report = signed_in.dataset(name).upload(
             body, kind=kind or media_type(file), on_bad_row=on_bad_row, progress=progress
         )
-    if as_json:
-        print_json(report)
+    if print_json(report, as_json):
         return
     print_pairs(
         [
@@ -291,13 +272,11 @@ def _speedometer(name: str) -> Iterator[Sent]:
 
 def list_sites(name: DatasetName, as_json: Json = False) -> None:
     """List the sets of public sites of a dataset."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.dataset(name).sites()
-    if as_json:
-        print_json(found)
-        return
     rows = [[each.name, each.kind, each.count, each.width] for each in found]
-    print_table(["name", "kind", "sites", "width"], rows, f"{name} has no sets of sites.")
+    if not print_json(found, as_json):
+        print_table(["name", "kind", "sites", "width"], rows, f"{name} has no sets of sites.")
 
 
 def put_sites(
@@ -317,11 +296,9 @@ def put_sites(
     as_json: Json = False,
 ) -> None:
     """Store a set of public sites, for algorithms that choose centres among sites."""
-    with client() as signed_in:
+    with Client() as signed_in:
         made = signed_in.dataset(name).put_sites(site_set, file, kind)
-    if as_json:
-        print_json(made)
-    else:
+    if not print_json(made, as_json):
         typer.echo(f"{made.name}: {made.count:,} sites stored as {made.kind}.")
 
 

@@ -1,6 +1,4 @@
-"""Commands for jobs: algorithms, plan, submit, watch, cancel, result, receipt."""
-
-from __future__ import annotations
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, receipt."""
 
 import json
 from collections.abc import Iterator
@@ -12,18 +10,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cairn_client.commands.common import (
-    DatasetName,
-    ExitCode,
-    JobId,
-    Json,
-    amount_option,
-    client,
-    hint,
-    print_json,
-    print_pairs,
-    print_table,
-)
+from cairn_client.client import Client
+from cairn_client.commands.common import DatasetName, ExitCode, JobId, Json, amount_option
+from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.dataset import JobRequest
 from cairn_client.errors import NotFound, Unreachable
 from cairn_client.forecast import expectations, shortfall
 from cairn_client.formatting import about, shorten
@@ -32,8 +22,6 @@ from cairn_client.progress import Show, in_words
 from cairn_client.receipt import is_whole
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
-
-__all__ = ["add_to", "watched"]
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
@@ -65,12 +53,11 @@ def algorithms(
     as_json: Json = False,
 ) -> None:
     """List the algorithms, or show the options of one of them."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = [each for each in signed_in.algorithms() if name in (None, each.name)]
     if name is not None and not found:
         raise NotFound(f"there is no algorithm {name}: see `cairn algorithms`", status=404)
-    if as_json:
-        print_json(found)
+    if print_json(found, as_json):
         return
     rows = [[a.name, a.guarantee, "/".join(a.objectives), "/".join(a.domains), a.summary] for a in found]
     print_table(["name", "guarantee", "objectives", "rows", "summary"], rows, "There are none.")
@@ -97,21 +84,11 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
-    with client() as signed_in:
+    with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        quote = dataset.plan(
-            clusters,
-            epsilon,
-            delta,
-            objective=objective,
-            algorithm=algorithm,
-            options=_read_options(option),
-            sites=sites,
-        )
+        quote = dataset.plan(clusters, epsilon, delta, **_request(objective, algorithm, option, sites))
         too_much = None if quote.fits else shortfall(dataset.facts, quote.cost)
-    if as_json:
-        print_json(quote)
-    else:
+    if not print_json(quote, as_json):
         _print_plan(quote, too_much)
     if too_much is not None:
         raise typer.Exit(ExitCode.BUDGET)
@@ -133,6 +110,7 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
                 quote.verdict or "No forecast: a rehearsal is free and shows what an answer looks like.",
             ),
             *(("warning", each) for each in quote.warnings),
+            ("quote", quote.quote),
         ]
     )
     typer.echo()
@@ -140,10 +118,10 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
     print_table(["step", "times", "what it measures"], steps, "No measurements.")
 
 
-def _read_options(given: list[str] | None) -> dict[str, Any]:
-    """Parse NAME=VALUE pairs; a value is JSON if it can be read as such, else a string."""
+def _request(objective: str, algorithm: str, options: list[str] | None, sites: str | None) -> JobRequest:
+    """Parse NAME=VALUE pairs of options; a value is JSON if it can be read as such, else a string."""
     found: dict[str, Any] = {}
-    for each in given or []:
+    for each in options or []:
         name, equals, text = each.partition("=")
         if not equals:
             raise typer.BadParameter("write an option of the algorithm as NAME=VALUE")
@@ -151,7 +129,7 @@ def _read_options(given: list[str] | None) -> dict[str, Any]:
             found[name] = json.loads(text)
         except ValueError:
             found[name] = text
-    return found
+    return {"objective": objective, "algorithm": algorithm, "options": found, "sites": sites}
 
 
 def submit(
@@ -166,6 +144,10 @@ def submit(
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
+    quote: Annotated[
+        str | None,
+        typer.Option(help="The quote that `cairn plan` printed: refuse to be charged anything else."),
+    ] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
@@ -179,23 +161,15 @@ def submit(
     With --watch or -o, wait for the result. The cost is reserved now and charged when a worker starts the
     job.
     """
-    with client() as signed_in:
-        job = signed_in.dataset(name).submit(
-            clusters,
-            epsilon,
-            delta,
-            objective=objective,
-            algorithm=algorithm,
-            options=_read_options(option),
-            sites=sites,
-            rehearsal=rehearsal,
-            idempotency_key=idempotency_key,
-        )
+    with Client() as signed_in:
+        request = _request(objective, algorithm, option, sites)
+        request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
+        request["quote"] = quote
+        job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)
         if watch or output is not None:
-            _print_result(watched(job), output, as_json)
+            print_result(watched(job), output, as_json)
             return
-    if as_json:
-        print_json(job.facts)
+    if print_json(job.facts, as_json):
         return
     typer.echo(job.id)
     cost = "free of charge" if rehearsal else f"at a cost of {job.facts.cost}"
@@ -208,10 +182,9 @@ def jobs(
     as_json: Json = False,
 ) -> None:
     """List your jobs, newest first. A curator sees all jobs on their datasets."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.jobs(limit) if dataset is None else signed_in.dataset(dataset).jobs(limit)
-    if as_json:
-        print_json([each.facts for each in found])
+    if print_json([each.facts for each in found], as_json):
         return
     ids = shorten(each.id for each in found)
     rows = [
@@ -236,13 +209,12 @@ def job(
     as_json: Json = False,
 ) -> None:
     """Show the state of a job."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.job(id)
         if watch:
-            _print_result(watched(found), None, as_json)
+            print_result(watched(found), None, as_json)
             return
-    if as_json:
-        print_json(found.facts)
+    if print_json(found.facts, as_json):
         return
     facts = found.facts
     print_pairs(
@@ -263,18 +235,24 @@ def job(
 
 def cancel(id: JobId = "latest", as_json: Json = False) -> None:
     """Cancel a queued job and release the budget that it reserved."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.job(id).cancel()
-    if as_json:
-        print_json(found.facts)
-    else:
+    if not print_json(found.facts, as_json):
         typer.echo(f"Job {_short(found)} is cancelled; nothing was charged.")
+
+
+def end(id: JobId, as_json: Json = False) -> None:
+    """End a job on your dataset, as its curator. The charge of a running job stays."""
+    with Client() as signed_in:
+        found = signed_in.job(id).end()
+    if not print_json(found.facts, as_json):
+        typer.echo(f"Job {_short(found)}: {found.facts.message}.")
 
 
 def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
     """Print a job's centres or write them to a file. Waits until the job has ended."""
-    with client() as signed_in:
-        _print_result(watched(signed_in.job(id)), output, as_json)
+    with Client() as signed_in:
+        print_result(watched(signed_in.job(id)), output, as_json)
 
 
 def receipt(
@@ -285,7 +263,7 @@ def receipt(
     as_json: Json = False,
 ) -> None:
     """Show what a job measured and was charged. Also checks the receipt's digest."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.job(id).receipt()
     whole = is_whole(found)
     if output is not None:
@@ -354,12 +332,12 @@ def _bar(first: JobFacts) -> Iterator[Show]:
         yield show
 
 
-def _print_result(found: Result, output: Path | None, as_json: bool) -> None:
+def print_result(found: Result, output: Path | None, as_json: bool) -> None:
+    """Print a result as tables or JSON, or write it to a file."""
     if output is not None:
         found.save(output)
         hint(f"Wrote {len(found.centres)} centres to {output}.")
-    if as_json:
-        print_json(found.facts)
+    if print_json(found.facts, as_json):
         return
     if output is not None:
         return
@@ -375,11 +353,13 @@ def _print_result(found: Result, output: Path | None, as_json: bool) -> None:
         centres = found.centres[:, part].tolist()
         rows = [[number, size, *centres[number - 1]] for number, size in enumerate(sizes, 1)]
         print_table(["cluster", "size", *found.columns[part]], rows, "There are no centres.")
-    if found.size_error is not None:
+    if found.sizes is not None and found.size_error is None:
+        hint("Sizes are noisy; this result does not state by how much.")
+    elif found.size_error is not None:
         hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
 
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, cancel, result, receipt):
+    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, receipt):
         app.command()(command)

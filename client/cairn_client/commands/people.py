@@ -1,7 +1,5 @@
 """Commands for curators: accounts of people and programs, their keys, the audit log."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cairn_client.commands.common import Group, Json, client, hint, print_json, print_table
+from cairn_client.client import Client
+from cairn_client.commands.common import Group, Json
+from cairn_client.commands.printing import hint, print_json, print_table
 from cairn_client.wire import NewKey
-
-__all__ = ["add_to"]
 
 _HASH = 64  # characters of a SHA-256
 
@@ -21,10 +19,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or
 
 def list_principals(as_json: Json = False) -> None:
     """List all people and programs with an account."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.principals()
-    if as_json:
-        print_json(found)
+    if print_json(found, as_json):
         return
     rows = [[p.name, p.role, p.created_by, _day(p.created_at), len(p.keys), p.disabled_at] for p in found]
     print_table(["name", "role", "created by", "created", "keys", "disabled"], rows, "There are no accounts.")
@@ -38,10 +35,9 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Create an account for a person or program and print its first key, which is shown only once."""
-    with client() as signed_in:
+    with Client() as signed_in:
         made = signed_in.add_principal(name, role)
-    if as_json:
-        print_json(made)
+    if print_json(made, as_json):
         return
     hint(f"{made.name} is {'an' if made.role == 'analyst' else 'a'} {made.role}.")
     _show(made.first_key)
@@ -49,7 +45,7 @@ def add(
 
 def disable(name: Name) -> None:
     """Disable an account. Its keys stop working; its history is kept."""
-    with client() as signed_in:
+    with Client() as signed_in:
         signed_in.disable_principal(name)
     typer.echo(f"The account {name} is disabled.")
 
@@ -61,10 +57,9 @@ def list_keys(
     as_json: Json = False,
 ) -> None:
     """List the keys of the accounts that you manage, without their secrets."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = [each for each in signed_in.principals() if name in (None, each.name)]
-    if as_json:
-        print_json([{"principal": each.name, "keys": each.keys} for each in found])
+    if print_json([{"principal": each.name, "keys": each.keys} for each in found], as_json):
         return
     rows = [
         [each.name, key.id, key.label, _day(key.created_at), _day(key.expires_at), key.revoked_at]
@@ -81,17 +76,15 @@ def issue(
     as_json: Json = False,
 ) -> None:
     """Issue another key and print it. It is shown only once."""
-    with client() as signed_in:
+    with Client() as signed_in:
         made = signed_in.issue_key(name, label, days)
-    if as_json:
-        print_json(made)
-    else:
+    if not print_json(made, as_json):
         _show(made)
 
 
 def revoke_key(name: Name, id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key.")]) -> None:
     """Revoke a key. It stops working immediately."""
-    with client() as signed_in:
+    with Client() as signed_in:
         signed_in.revoke_key(name, id)
     typer.echo(f"Key {id} of {name} is revoked.")
 
@@ -102,13 +95,11 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Show who did what to your datasets, newest first."""
-    with client() as signed_in:
+    with Client() as signed_in:
         found = signed_in.audit(dataset, limit)
-    if as_json:
-        print_json(found)
-        return
     rows = [[e.at, e.actor, e.action, e.dataset, _details(e.details)] for e in found]
-    print_table(["at", "by", "action", "dataset", "details"], rows, "There are no entries yet.")
+    if not print_json(found, as_json):
+        print_table(["at", "by", "action", "dataset", "details"], rows, "There are no entries yet.")
 
 
 def _show(key: NewKey) -> None:

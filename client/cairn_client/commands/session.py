@@ -1,7 +1,5 @@
 """Commands to sign in and out, and to show who is signed in."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 
@@ -9,11 +7,10 @@ import typer
 
 from cairn_client.address import full_address, is_open
 from cairn_client.client import Client
-from cairn_client.commands.common import Json, client, hint, print_json
+from cairn_client.commands.common import Json
+from cairn_client.commands.printing import hint, print_json
 from cairn_client.errors import NotSignedIn
 from cairn_client.login import Login, forget_login, store_login
-
-__all__ = ["add_to"]
 
 
 def login(
@@ -45,12 +42,10 @@ def logout() -> None:
 
 def whoami(as_json: Json = False) -> None:
     """Show who is signed in, and to which service."""
-    with client() as signed_in:
+    with Client() as signed_in:
         me = signed_in.whoami()
-        if as_json:
-            print_json({"name": me.name, "role": me.role, "url": signed_in.url})
-        else:
-            typer.echo(f"{me.name} ({me.role}) at {signed_in.url}")
+    if not print_json({"name": me.name, "role": me.role, "url": signed_in.url}, as_json):
+        typer.echo(f"{me.name} ({me.role}) at {signed_in.url}")
 
 
 def add_to(app: typer.Typer) -> None:

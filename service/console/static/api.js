@@ -39,11 +39,12 @@ const NEXT = {
   "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
   "epsilon-too-small": "Move epsilon up.",
   "bad-format": "Correct the file and upload it again; nothing was stored.",
-  "bad-rows": "Correct the lines below, or leave bad rows out and upload again; nothing was stored.",
+  "bad-rows": "The lines are listed below.",
   "digest-mismatch": "Upload again; nothing was stored.",
   "too-large": "Send less, or ask the operator to raise the limit.",
   "work-limit": "Ask for fewer clusters or another algorithm.",
   "too-many-queued": "Wait for a job to end, or cancel one.",
+  "quote-mismatch": "Check the new price, then submit again; nothing was spent.",
   "rate-limited": "Wait a moment; the page tries again.",
   "not-cancellable": "Wait for the job to end.",
   "job-failed": "Submit another job, or ask the curator to look into the worker's log.",
@@ -88,10 +89,14 @@ async function send(verb, path, { body, accept, signal, idempotencyKey } = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem({ type: "/problems/offline", title: "No connection", detail: "The service did not answer" }, 0);
+    throw offline();
   }
   if (!response.ok) throw await problemOf(response);
   return response;
+}
+
+export function offline() {
+  return new Problem({ type: "/problems/offline", title: "No connection", detail: "The service did not answer" }, 0);
 }
 
 async function problemOf(response) {

@@ -54,9 +54,9 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, places:
   const picture = responsive((w) => {
     const margin = { left: 52, right: 16, top: 14, bottom: 46 };
     const height = Math.round(Math.min(460, Math.max(280, w * 0.72)));
-    const biggest = Math.min(40, w / 10);
+    const biggest = centres.length > 12 ? 8 : 15;
     const most = Math.max(...records);
-    const radius = (n) => (sizes ? Math.max(5, biggest * Math.sqrt(Math.max(n, 0) / most)) : 8);
+    const radius = (n) => (sizes ? Math.max(3, biggest * Math.sqrt(Math.max(n, 0) / most)) : 6);
     const x = scale(...places.x, margin.left + biggest, w - margin.right - biggest);
     const y = scale(...places.y, height - margin.bottom - biggest, margin.top + biggest);
     const kx = Math.abs(x(1) - x(0));
@@ -80,10 +80,9 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, places:
         "g",
         { class: hue(i) },
         s("title", {}, title),
-        s("circle", { class: "blob hued", cx: px, cy: py, r: radius(records[i]) }),
         noisy && s("ellipse", { class: "noise hued-line", cx: px, cy: py, rx: Math.max(1, reach[0][i] * kx), ry: Math.max(1, reach[1][i] * ky) }),
-        s("circle", { class: "dot hued", cx: px, cy: py, r: 4 }),
-        s("text", { class: "strong halo", x: px, y: py - 9, "text-anchor": "middle" }, String(i + 1)),
+        s("circle", { class: "dot hued", cx: px, cy: py, r: radius(records[i]) }),
+        s("text", { class: "strong halo", x: px, y: py - radius(records[i]) - 4, "text-anchor": "middle" }, String(i + 1)),
       );
     });
     return s(
@@ -109,7 +108,7 @@ function layout(centres, columns, domain, lengths, width) {
   if (width === 2) {
     return {
       points: centres, x: padded(centres.map((c) => c[0]), 0.08), y: padded(centres.map((c) => c[1]), 0.08),
-      xName: columns[0], yName: columns[1], ticked: true, units: lengths, label: `${columns[0]} across, ${columns[1]} upwards, in the data's own units.`,
+      xName: short(columns[0], 48), yName: short(columns[1], 32), ticked: true, units: lengths, label: `${columns[0]} across, ${columns[1]} upwards, in the data's own units.`,
     };
   }
   const plane = principalPlane(centres.map((c) => c.map((value, j) => value / lengths[j])));
@@ -123,7 +122,7 @@ function layout(centres, columns, domain, lengths, width) {
 
 function axisName(axis, columns) {
   const heavy = axis.direction.map((x, j) => [Math.abs(x), x, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([size]) => size > 0.25);
-  const names = heavy.map(([, x, j], i) => `${x < 0 ? "− " : i ? "+ " : ""}${columns[j]}`);
+  const names = heavy.map(([, x, j], i) => `${x < 0 ? "− " : i ? "+ " : ""}${short(columns[j], 20)}`);
   return names.length ? `mostly ${names.join(" ")}` : "a mixture of many columns";
 }
 
@@ -165,8 +164,7 @@ export function profile(index, { centres, columns, low, high, reach }) {
   const centre = centres[index];
   const middle = columns.map((_, j) => centres.reduce((sum, c) => sum + c[j], 0) / centres.length);
   const words = `Profile of centre ${index + 1}: ${columns.slice(0, 8).map((name, j) => `${name} ${number(centre[j], 3)}`).join(", ")}`;
-  const draw = columns.length <= 14 ? rails : line;
-  return responsive((w) => draw(w, { centre, middle, columns, low, high, index, reach }), words);
+  return responsive((w) => rails(w, { centre, middle, columns, low, high, index, reach }), words);
 }
 
 function rails(w, { centre, middle, columns, low, high, index, reach }) {
@@ -180,7 +178,7 @@ function rails(w, { centre, middle, columns, low, high, index, reach }) {
       const x = scale(low[j], high[j], 6, w - 6);
       const [from, to] = [Math.max(low[j], centre[j] - reach[j]), Math.min(high[j], centre[j] + reach[j])];
       return [
-        s("text", { x: 6, y: y + 12 }, name.length > 24 ? `${name.slice(0, 23)}…` : name),
+        s("text", { x: 6, y: y + 12 }, short(name, 24)),
         s("text", { class: "strong", x: w - 6, y: y + 12, "text-anchor": "end" }, number(centre[j], 3)),
         s("rect", { class: "rail", x: 6, y: y + 19, width: w - 12, height: 5, rx: 2.5 }),
         s("line", { class: "middle", x1: x(middle[j]), x2: x(middle[j]), y1: y + 16, y2: y + 27 }),
@@ -191,18 +189,40 @@ function rails(w, { centre, middle, columns, low, high, index, reach }) {
   );
 }
 
-function line(w, { centre, middle, columns, low, high, index }) {
-  const height = 110;
-  const x = scale(0, columns.length - 1, 4, w - 4);
-  const path = (values) =>
-    values.map((v, j) => `${j ? "L" : "M"}${x(j).toFixed(1)} ${scale(low[j], high[j], height - 20, 6)(v).toFixed(1)}`).join("");
-  return s(
-    "svg",
-    { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true", class: hue(index) },
-    s("line", { class: "axis", x1: 4, x2: w - 4, y1: height - 18, y2: height - 18 }),
-    s("path", { class: "grid", d: path(middle) }),
-    s("path", { class: "hued-line", d: path(centre) }),
-    s("text", { x: 4, y: height - 4 }, columns[0]),
-    s("text", { x: w - 4, y: height - 4, "text-anchor": "end" }, columns[columns.length - 1]),
-  );
+// Every centre a row, every column a column: how far each value is from the middle of all centres.
+export function heatMap({ centres, columns, low, high }) {
+  const middle = columns.map((_, j) => centres.reduce((sum, c) => sum + c[j], 0) / centres.length);
+  const away = centres.map((centre) => centre.map((x, j) => (x - middle[j]) / (high[j] - low[j] || 1)));
+  const most = Math.max(1e-9, ...away.flat().map(Math.abs));
+  const words = `Heat map of ${centres.length} centres and ${columns.length} columns`;
+  const left = 34;
+  const top = 24 + 5 * Math.min(17, Math.max(...columns.map((name) => name.length)));
+  const row = centres.length > 24 ? 16 : 22;
+  const picture = responsive((w) => {
+    const cell = Math.max(16, Math.min(64, (w - left - 50) / columns.length));
+    const size = [left + cell * columns.length + 50, top + row * centres.length + 4];
+    const names = columns.map((name, j) => {
+      const at = [left + (j + 0.5) * cell, top - 6];
+      return s("text", { x: at[0], y: at[1], transform: `rotate(-55 ${at.join(" ")})` }, s("title", {}, name), short(name, 17));
+    });
+    const rows = centres.map((centre, i) => [
+      s("text", { class: "strong", x: left - 8, y: top + (i + 0.5) * row + 4, "text-anchor": "end" }, String(i + 1)),
+      centre.map((x, j) =>
+        s(
+          "rect",
+          { class: away[i][j] < 0 ? "below" : "above", x: left + j * cell, y: top + i * row, width: cell - 1, height: row - 1, rx: 2, "fill-opacity": (Math.abs(away[i][j]) / most).toFixed(3) },
+          s("title", {}, `Centre ${i + 1}, ${columns[j]}: ${number(x, 4)}`),
+        ),
+      ),
+    ]);
+    return s("svg", { class: "own-width", viewBox: `0 0 ${size.join(" ")}`, width: size[0], height: size[1], "aria-hidden": "true" }, names, rows.flat(2));
+  }, words);
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": words }, picture);
+}
+
+// Long names lose their middle, because columns often differ at the end.
+export function short(name, most) {
+  if (name.length <= most) return name;
+  const end = Math.floor((most - 1) / 2);
+  return `${name.slice(0, most - 1 - end)}…${name.slice(-end)}`;
 }

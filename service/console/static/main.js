@@ -1,28 +1,22 @@
 // Starts the console: who is signed in, which page the address names, and the bar above it.
 
-import { get, session, whenUnauthorized } from "./api.js";
+import { get, offline, session, whenUnauthorized } from "./api.js";
 import { announce, h, replace, s } from "./dom.js";
-import { audit } from "./pages/audit.js";
-import { createDataset } from "./pages/create.js";
-import { dataset } from "./pages/dataset.js";
-import { datasets } from "./pages/datasets.js";
-import { job } from "./pages/job.js";
-import { jobs } from "./pages/jobs.js";
-import { newJob } from "./pages/new-job.js";
-import { people } from "./pages/people.js";
 import { signIn } from "./pages/sign-in.js";
 import { explain } from "./widgets.js";
 
-// Each page: address, who may see it, what builds it. The first that matches is shown.
+// Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
+// shown. Pages are loaded when they are needed, so that the first one is there soon.
 const ROUTES = [
-  [/^#\/datasets$/, "both", datasets],
-  [/^#\/datasets\/new$/, "curator", createDataset],
-  [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "analyst", newJob],
-  [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", dataset],
-  [/^#\/jobs$/, "both", jobs],
-  [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", job],
-  [/^#\/people$/, "curator", people],
-  [/^#\/audit$/, "curator", audit],
+  [/^#\/datasets$/, "both", () => "Datasets", () => import("./pages/datasets.js").then((m) => m.datasets)],
+  [/^#\/datasets\/new$/, "curator", () => "New dataset", () => import("./pages/create.js").then((m) => m.createDataset)],
+  [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "analyst", () => "Plan a job", () => import("./pages/new-job.js").then((m) => m.newJob)],
+  [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", (name) => name, () => import("./pages/dataset.js").then((m) => m.dataset)],
+  [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
+  [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", () => "Job", () => import("./pages/job.js").then((m) => m.job)],
+  [/^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/, "both", () => "Two jobs side by side", () => import("./pages/compare.js").then((m) => m.compare)],
+  [/^#\/people$/, "curator", () => "People", () => import("./pages/people.js").then((m) => m.people)],
+  [/^#\/audit$/, "curator", () => "Audit", () => import("./pages/audit.js").then((m) => m.audit)],
 ];
 
 const main = document.getElementById("main");
@@ -39,7 +33,7 @@ function navigation() {
   return h(
     "nav",
     { "aria-label": "Main" },
-    entries.map(([to, words]) => h("a", { href: to, "aria-current": here === to || here.startsWith(`${to}/`) ? "page" : null }, words)),
+    entries.map(([to, words]) => h("a", { href: to, "aria-current": here === to || here.startsWith(`${to}/`) || (to === "#/jobs" && here.startsWith("#/compare/")) ? "page" : null }, words)),
   );
 }
 
@@ -111,11 +105,41 @@ function present(title, content) {
   window.scrollTo(0, 0);
 }
 
+function route() {
+  return ROUTES.map(([pattern, ...rest]) => [pattern.exec(location.hash), ...rest]).find(([found]) => found);
+}
+
+// The heading of a page that is still loading, so that nobody looks at an empty window.
+function foretell() {
+  const match = route();
+  if (main.querySelector("h1") || !match) return;
+  const [found, , heading] = match;
+  replace(main, h("h1", {}, heading(...found.slice(1))), h("p", { class: "muted" }, "Loading…"));
+}
+
+// Loads a page's script; without a connection that is a problem like any other.
+async function loaded(load) {
+  try {
+    return await load();
+  } catch {
+    throw offline();
+  }
+}
+
+let fetchedAhead = false;
+async function fetchAhead() {
+  if (fetchedAhead) return;
+  fetchedAhead = true;
+  for (const [, , , load] of ROUTES) await load().catch(() => {});
+}
+
 async function show() {
   leaving.abort();
   leaving = new AbortController();
   const signal = leaving.signal;
   if (session.key && !me) {
+    foretell();
+    route()?.[3]().catch(() => {}); // its script, while the service is asked who this is
     try {
       me = await get("/v1/whoami");
     } catch (error) {
@@ -133,22 +157,24 @@ async function show() {
     present("Sign in", signIn(signedIn, parting));
     return;
   }
-  const match = ROUTES.map(([pattern, role, page]) => [pattern.exec(location.hash), role, page]).find(([found]) => found);
+  const match = route();
   if (!match) {
     location.replace("#/datasets");
     return;
   }
-  const [found, role, page] = match;
+  const [found, role, , load] = match;
   if (role !== "both" && role !== me.role) {
     location.replace("#/datasets");
     return;
   }
   main.setAttribute("aria-busy", "true");
   try {
+    const page = await loaded(load);
     const { title, content } = await page({ me, signal, reload: show }, ...found.slice(1));
     if (signal.aborted) return;
     present(title, content);
     announce(title);
+    fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
     present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "That did not work"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));

@@ -1,39 +1,8 @@
-// The pieces that pages are made of: fields, tables, dialogs, gauges, notices.
+// The pieces that pages are made of: tables, dialogs, gauges, notices.
 
 import { inWords, nextStep, Problem } from "./api.js";
 import { announce, freshId, h, replace, toast } from "./dom.js";
-import { amount, delta, number, symbol, value } from "./format.js";
-
-export function field(label, control, { hint, id = freshId("field") } = {}) {
-  control.id = id;
-  const wrong = h("span", { class: "wrong", id: `${id}-wrong`, hidden: true });
-  const note = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
-  control.setAttribute("aria-describedby", [note && note.id, wrong.id].filter(Boolean).join(" "));
-  return h("div", { class: "field" }, h("label", { for: id }, label), control, note, wrong);
-}
-
-export function input(name, attributes = {}) {
-  return h("input", { name, autocomplete: "off", spellcheck: "false", ...attributes });
-}
-
-export function select(name, choices, attributes = {}) {
-  const options = choices.map(([key, words]) => h("option", { value: key }, words));
-  return h("select", { name, ...attributes }, options);
-}
-
-export function checkbox(name, label, { hint, checked = false } = {}) {
-  const id = freshId("check");
-  const box = h("input", { type: "checkbox", name, id, props: { checked }, "aria-describedby": hint ? `${id}-hint` : null });
-  const words = h("div", {}, h("label", { for: id }, label), hint && h("span", { class: "hint", id: `${id}-hint` }, hint));
-  return h("div", { class: "choice" }, box, words);
-}
-
-export function radios(name, legend, choices, chosen) {
-  const options = choices.map(([key, words]) =>
-    h("label", {}, h("input", { type: "radio", name, value: key, props: { checked: key === chosen } }), words),
-  );
-  return h("fieldset", { class: "field" }, h("legend", {}, legend), h("div", { class: "row" }, h("div", { class: "switch" }, options)));
-}
+import { amount, value } from "./format.js";
 
 export function notice(kind, ...children) {
   return h("div", { class: `notice ${kind}` }, children);
@@ -43,50 +12,6 @@ export function notice(kind, ...children) {
 export function explain(error, extra) {
   const next = error instanceof Problem ? nextStep(error) : "";
   return h("div", { class: "notice bad", role: "alert" }, h("p", {}, inWords(error)), next && h("p", { class: "next" }, next), extra);
-}
-
-export function markFields(form, problem) {
-  for (const control of form.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
-  for (const place of problem?.body?.errors ?? []) {
-    const control = form.querySelector(`[name="${CSS.escape(String(place.where).split(".")[0])}"]`);
-    control?.setAttribute("aria-invalid", "true");
-  }
-}
-
-// A form that asks the service: shows what went wrong at its end, never sends twice at once.
-export function form(attributes, children, act) {
-  const place = h("div", {});
-  const made = h("form", { class: "stack", novalidate: true, ...attributes }, children, place);
-  made.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const button = made.querySelector("button[type=submit]");
-    if (button.disabled) return;
-    const missing = [...made.elements].find((control) => control.willValidate && !control.checkValidity());
-    replace(place);
-    if (missing) {
-      const label = made.querySelector(`label[for="${missing.id}"]`)?.textContent ?? missing.getAttribute("aria-label") ?? missing.name;
-      missing.setAttribute("aria-invalid", "true");
-      replace(place, notice("bad", h("p", {}, `${label}: ${missing.validationMessage}`)));
-      announce(`${label}: ${missing.validationMessage}`);
-      missing.focus();
-      return;
-    }
-    for (const control of made.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
-    button.disabled = true;
-    try {
-      await act(new FormData(made), made);
-    } catch (error) {
-      if (error instanceof Problem) markFields(made, error);
-      replace(place, explain(error));
-    } finally {
-      button.disabled = false;
-    }
-  });
-  return made;
-}
-
-export function submit(words, kind = "primary") {
-  return h("button", { type: "submit", class: kind }, words);
 }
 
 export function button(words, act, kind = "") {
@@ -137,15 +62,38 @@ export function table(headings, rows, { empty = "Nothing here yet.", label, fold
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label ?? "Table" }, h("table", { class: fold ? "fold" : null }, h("thead", {}, head), h("tbody", {}, body)));
 }
 
-// A table that grows page by page.
-export function growing(list, draw) {
-  const place = h("div", { class: "stack" });
+const FEW_ITEMS = 8;
+
+// A list that grows page by page. `words` gives the text of an item, by which people find it in a long list.
+export function growing(list, draw, { words, find = "Find" } = {}) {
   const items = [];
+  const results = h("div", { class: "stack" });
+  const search = h("input", { type: "search", "aria-label": find, placeholder: find, hidden: true });
+  const show = () => {
+    const wanted = search.value.trim().toLowerCase();
+    const found = wanted ? items.filter((each) => words(each).toLowerCase().includes(wanted)) : items;
+    replace(results, wanted && !found.length ? h("p", { class: "muted" }, "Nothing found.") : draw(found), !list.done && h("div", {}, button("Show more", more)));
+    if (words && (items.length > FEW_ITEMS || !list.done)) search.hidden = false;
+  };
   const more = async () => {
     items.push(...(await list.next()));
-    replace(place, draw(items), !list.done && h("div", {}, button("Show more", more)));
+    show();
   };
-  return { place, more };
+  let rest = null;
+  const loadRest = async () => {
+    while (!list.done) items.push(...(await list.next()));
+  };
+  search.addEventListener("input", async () => {
+    show();
+    try {
+      await (rest ??= loadRest());
+      show();
+    } catch (error) {
+      rest = null;
+      toast(inWords(error), "bad");
+    }
+  });
+  return { place: h("div", { class: "stack" }, search, results), more };
 }
 
 export function gauge(budget, { label, asked = null } = {}) {
@@ -233,47 +181,23 @@ export function dialog(title, build) {
 
 export function showKey(title, key, whose) {
   dialog(title, (close) => [
-    h("p", {}, `This is ${whose}'s key. It is shown this once: copy it now and hand it over on a safe way.`),
+    h("p", {}, `This is ${whose}'s key. It is shown only once: copy it now and send it through a secure channel.`),
     h("code", { class: "key" }, key),
     h("div", { class: "row end" }, copyButton(key, "Copy the key"), h("button", { type: "button", class: "primary", on: { click: close } }, "I have kept it")),
   ]);
 }
 
-export function confirm(title, words, action, act, kind = "danger") {
+export function confirm(title, words, action, act, { dismiss = "Cancel" } = {}) {
   dialog(title, (close) => [
     h("p", {}, words),
     h(
       "div",
       { class: "row end" },
-      h("button", { type: "button", on: { click: close } }, "Not now"),
+      h("button", { type: "button", on: { click: close } }, dismiss),
       button(action, async () => {
         await act();
         close();
-      }, kind),
+      }, "danger"),
     ),
   ]);
 }
-
-export function budgetFields({ epsilon = "", delta: d = "", prefix = "", hintEpsilon, hintDelta } = {}) {
-  const numeric = { inputmode: "decimal", required: true, pattern: "[0-9]*[.]?[0-9]*([eE]-?[0-9]+)?" };
-  return h(
-    "div",
-    { class: "columns" },
-    field("Epsilon (ε)", input(`${prefix}epsilon`, { ...numeric, value: epsilon }), { hint: hintEpsilon }),
-    field("Delta (δ)", input(`${prefix}delta`, { ...numeric, value: d }), { hint: hintDelta }),
-  );
-}
-
-// Exact decimals travel as strings; JavaScript's numbers never touch them, but 1e-6 is written out.
-export function decimal(text) {
-  const trimmed = String(text).trim();
-  const match = /^([0-9]*)(?:[.]([0-9]*))?[eE](-?)([0-9]+)$/.exec(trimmed);
-  if (!match) return trimmed;
-  const [, whole, fraction = "", minus, exponent] = match;
-  const digits = whole + fraction;
-  const point = whole.length + (minus ? -1 : 1) * Number(exponent);
-  if (point <= 0) return `0.${"0".repeat(-point)}${digits}`;
-  return point >= digits.length ? digits + "0".repeat(point - digits.length) : `${digits.slice(0, point)}.${digits.slice(point)}`;
-}
-
-export { amount, delta, number, symbol };

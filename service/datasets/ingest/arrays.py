@@ -1,13 +1,8 @@
 """NPY (dense rows, memory-mapped) and NPZ (a CSR matrix as scipy.sparse.save_npz writes it)."""
 
-from __future__ import annotations
-
-import lzma
-import struct
+import math
 import tempfile
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -15,45 +10,16 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from service.datasets.ingest.batch import BadRowList, Batch, Expected
-from service.datasets.ingest.tables import split_bad
+from service.datasets.ingest.batch import BadRowList, Batch, Expected, reading, split_bad
 from service.errors import BadFormat, TooLarge
-
-__all__ = ["DAMAGED_HEADER", "read_npy", "read_npz"]
+from service.operations.settings import Settings
 
 _VALUES_PER_BATCH = 1 << 20
-# What numpy raises on headers that are damaged or made to do damage.
-DAMAGED_HEADER = (
-    ValueError,
-    TypeError,
-    OSError,
-    EOFError,
-    OverflowError,
-    SyntaxError,
-    RecursionError,
-    MemoryError,
-    tokenize.TokenError,
-)
-# And zipfile, with the libraries it unpacks with.
-_DAMAGED_ARCHIVE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    OverflowError,
-    MemoryError,
-    AttributeError,
-)
 _MEMBERS = ("data.npy", "indices.npy", "indptr.npy", "shape.npy")
 
 
 def read_npy(file: IO[bytes], expected: Expected, bad: BadRowList) -> Iterator[Batch]:
-    """Batches of a two-dimensional array of numbers."""
+    """Return batches of a two-dimensional array of numbers."""
     if expected.id_column:
         raise BadFormat("an NPY file has no id column; upload CSV, Parquet or Arrow for this dataset")
     array = _map(file)
@@ -72,16 +38,15 @@ def _slices(array: Any, width: int, bad: BadRowList) -> Iterator[Batch]:
         yield split_bad(Batch(block), None, start + 1, bad)
 
 
-def read_npz(
-    file: IO[bytes], expected: Expected, bad: BadRowList, *, directory: Path | None, most_bytes: int
-) -> Iterator[Batch]:
-    """Batches of a CSR matrix; its members are unpacked to disk, not to memory."""
+def read_npz(file: IO[bytes], expected: Expected, bad: BadRowList, settings: Settings) -> Iterator[Batch]:
+    """Return batches of a CSR matrix; its members are unpacked to disk, not to memory."""
     if expected.domain.kind != "sparse":
         raise BadFormat("an NPZ file holds a sparse matrix, but the dataset is not sparse; upload NPY or CSV")
     if expected.id_column:
         raise BadFormat("an NPZ file has no id column; this dataset cannot take one")
-    with tempfile.TemporaryDirectory(dir=directory, prefix="cairn-npz-") as folder:
-        parts = {name: _map_path(path) for name, path in _unpack(file, Path(folder), most_bytes).items()}
+    with tempfile.TemporaryDirectory(dir=settings.spool_directory, prefix="cairn-npz-") as folder:
+        paths = _unpack(file, Path(folder), settings.max_upload_bytes)
+        parts = {name: _map_path(path) for name, path in paths.items()}
         yield from _csr_slices(parts, expected, bad)
 
 
@@ -89,24 +54,22 @@ def _unpack(file: IO[bytes], folder: Path, most_bytes: int) -> dict[str, Path]:
     file.seek(0)
     left = most_bytes
     paths = {}
-    try:
-        with zipfile.ZipFile(file) as archive:
-            present = archive.namelist()
-            missing = [name for name in _MEMBERS if name not in present]
-            if missing:
-                raise BadFormat(f"the archive lacks {missing[0]}; write it with scipy.sparse.save_npz")
-            for name in _MEMBERS:
-                paths[name] = folder / name
-                with archive.open(name) as packed, paths[name].open("wb") as unpacked:
-                    while piece := packed.read(1 << 20):
-                        left -= len(piece)
-                        if left < 0:
-                            raise TooLarge(
-                                f"the matrix unpacks to more than {most_bytes} bytes", limit=most_bytes
-                            )
-                        unpacked.write(piece)
-    except _DAMAGED_ARCHIVE as error:
-        raise BadFormat("the file cannot be read as NPZ; write it with scipy.sparse.save_npz") from error
+    damaged = "the file cannot be read as NPZ; write it with scipy.sparse.save_npz"
+    with reading(damaged), zipfile.ZipFile(file) as archive:
+        present = archive.namelist()
+        missing = [name for name in _MEMBERS if name not in present]
+        if missing:
+            raise BadFormat(f"the archive lacks {missing[0]}; write it with scipy.sparse.save_npz")
+        for name in _MEMBERS:
+            paths[name] = folder / name
+            with archive.open(name) as packed, paths[name].open("wb") as unpacked:
+                while piece := packed.read(1 << 20):
+                    left -= len(piece)
+                    if left < 0:
+                        raise TooLarge(
+                            f"the matrix unpacks to more than {most_bytes} bytes", limit=most_bytes
+                        )
+                    unpacked.write(piece)
     return paths
 
 
@@ -136,7 +99,7 @@ def _csr_slices(parts: dict[str, Any], expected: Expected, bad: BadRowList) -> I
 
 
 def _stop(indptr: Any, start: int, rows: int) -> int:
-    """How far a batch goes: so many rows, or so many entries."""
+    """Return where a batch ends: it has a limited number of rows and of entries."""
     stop = min(rows, start + 8192)
     while stop > start + 1 and int(indptr[stop]) - int(indptr[start]) > _VALUES_PER_BATCH:
         stop = start + (stop - start) // 2
@@ -152,9 +115,9 @@ def _drop_bad(block: sp.csr_array, first: int, bad: BadRowList) -> Batch:
 
 
 def _map(file: IO[bytes]) -> Any:
-    """The array in an open file, mapped into memory; its header must be true."""
+    """Map the array of an open file into memory; its header must match the file's size."""
     file.seek(0)
-    try:
+    with reading("the file cannot be read as NPY; write it with numpy.save"):
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0), (3, 0)):
             raise BadFormat(
@@ -168,17 +131,13 @@ def _map(file: IO[bytes]) -> Any:
             raise BadFormat(f"the array holds {kind}, not numbers; convert it to floats first")
         offset = file.tell()
         size = file.seek(0, 2)
-        count = 1
-        for length in shape:
-            count *= int(length)
+        count = math.prod(shape)
         if count * kind.itemsize != size - offset:
             raise BadFormat("the array's header announces another number of values than the file holds")
         if count == 0:
             return np.zeros(shape, dtype=kind)
         order = "F" if fortran else "C"
         return np.memmap(file, dtype=kind, mode="r", offset=offset, shape=shape, order=order)  # type: ignore[call-overload]  # order is one of the two literals
-    except DAMAGED_HEADER as error:
-        raise BadFormat("the file cannot be read as NPY; write it with numpy.save") from error
 
 
 def _map_path(path: Path) -> Any:

@@ -1,32 +1,48 @@
-"""What readers hand on: a batch of rows with the place each came from, and the list of bad ones."""
+"""Types that all readers share: the expected columns, batches of rows, and the list of bad rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from core.data import Domain
-from service.errors import BadRows
-
-__all__ = ["BadRowList", "Batch", "Expected"]
+from core.data import Domain, domain_from_json
+from service.errors import BadFormat, BadRows, ServiceError
+from service.operations.tables import Dataset
 
 _REPORTED = 100
 
 
+@contextmanager
+def reading(problem: str) -> Iterator[None]:
+    """Refuse a file with these words, whatever a library raises on its damaged or hostile bytes."""
+    try:
+        yield
+    except ServiceError:
+        raise
+    except Exception as error:
+        raise BadFormat(problem) from error
+
+
 @dataclass(frozen=True)
 class Expected:
-    """What a dataset takes from a file."""
+    """The columns that a dataset expects in a file."""
 
     domain: Domain
     id_column: str | None = None
 
+    @classmethod
+    def of(cls, dataset: Dataset) -> Expected:
+        """Return what a stored dataset expects."""
+        return cls(domain_from_json(dataset.domain), dataset.id_column)
+
     @property
     def columns(self) -> tuple[str, ...]:
-        """The data's columns in order."""
+        """The dataset's columns in order."""
         return self.domain.columns
 
     @property
@@ -38,7 +54,7 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Good rows (dense values or a sparse matrix) and, where there is an id column, whose they are."""
+    """Good rows (dense values or a sparse matrix), with their people where there is an id column."""
 
     values: Any
     people: Sequence[str] | None = None
@@ -47,7 +63,7 @@ class Batch:
         return int(self.values.shape[0])
 
     def only(self, keep: npt.NDArray[np.bool_]) -> Batch:
-        """The rows that `keep` marks."""
+        """Return the rows that `keep` marks."""
         if keep.all():
             return self
         people = (
@@ -60,7 +76,7 @@ class Batch:
 
 @dataclass
 class BadRowList:
-    """Rows that cannot be used, with their lines; refuses or drops them as the curator chose."""
+    """Unusable rows with their lines, to be refused or dropped as the curator chose."""
 
     drop: bool
     count: int = 0
@@ -84,7 +100,30 @@ class BadRowList:
         if self.count and not self.drop:
             raise BadRows(
                 f"{self.count} rows hold missing, non-numeric or non-finite values, or have the wrong number "
-                "of fields; nothing was stored. Correct them, or upload with on_bad_row=drop",
+                "of fields; nothing was stored. Correct them, or upload again and leave bad rows out",
                 bad_rows=self.count,
                 bad_row_lines=self.first,
             )
+
+
+def split_bad(
+    batch: Batch,
+    names: list[str] | None,
+    first: int,
+    bad: BadRowList,
+    known: npt.NDArray[np.bool_] | None = None,
+) -> Batch:
+    """Note rows with a missing or infinite value as bad and return the others."""
+    finite = np.isfinite(batch.values)
+    wrong = ~finite.all(axis=1)
+    if known is not None:
+        wrong &= ~known
+    rows = np.flatnonzero(wrong)
+
+    def reason(row: int) -> str:
+        place = int(np.argmin(finite[row]))
+        name = names[place] if names else f"column {place}"
+        return f"{name} is missing or not a finite number"
+
+    bad.add_all(rows, first, reason)
+    return batch.only(~wrong if known is None else ~(wrong | known))

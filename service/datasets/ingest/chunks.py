@@ -5,8 +5,6 @@ columns, entries) followed by the row pointer (int64), the columns (int32) and t
 little-endian.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile
@@ -20,8 +18,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.data import Domain
-
-__all__ = ["ChunkFile", "StoredChunk", "decode_payload"]
 
 _INT64, _INT32, _INT16 = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i2")
 

@@ -1,6 +1,4 @@
-"""Which of a file's columns are which of the dataset's."""
-
-from __future__ import annotations
+"""Match a file's columns with those of the dataset."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,15 +7,13 @@ from dataclasses import dataclass
 from service.datasets.ingest.batch import Expected
 from service.errors import BadFormat
 
-__all__ = ["Matched", "match_columns"]
-
 _NAMED = 10
 _MOST_COLUMNS = 100_000
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Positions in the file of the dataset's columns, of the id column, and the names left over."""
+    """Positions in the file of the dataset's columns, of the id column, and the names of other columns."""
 
     positions: tuple[int, ...]
     person: int | None

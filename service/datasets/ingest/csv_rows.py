@@ -20,8 +20,6 @@ from service.datasets.ingest.batch import BadRowList, Batch, Expected
 from service.datasets.ingest.columns import Matched, match_columns
 from service.errors import BadFormat
 
-__all__ = ["Unclean", "read_csv_carefully", "read_csv_fast", "read_header"]
-
 _BLOCK = 1 << 20
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
@@ -135,7 +133,7 @@ def _batch(rows: list[list[float]], header: Header, people: list[str] | None) ->
 
 
 def _take(record: list[str], header: Header, rows: list[list[float]], people: list[str] | None) -> str | None:
-    """Append a good record; else say what is wrong with it."""
+    """Append a good record; return the reason when it is bad."""
     if len(record) != len(header.names):
         return f"{len(record)} fields instead of {len(header.names)}"
     person = None
@@ -161,7 +159,7 @@ def _take(record: list[str], header: Header, rows: list[list[float]], people: li
 
 
 class _Lines:
-    """Lines of a file as text; a line or a record without end is refused before it fills the memory."""
+    """Lines of a file as text; an endless line or record is refused before it fills the memory."""
 
     def __init__(self, file: IO[bytes], block: int = _BLOCK):
         self._file, self._block = file, block
@@ -171,7 +169,7 @@ class _Lines:
         self._record = 0
 
     def begin_record(self) -> None:
-        """The lines so far have become whole records."""
+        """Start counting the bytes of the next record."""
         self._record = 0
 
     def __iter__(self) -> _Lines:
@@ -191,7 +189,7 @@ class _Lines:
         return line.decode("utf-8-sig" if self._number == 1 else "utf-8", "surrogateescape") + "\n"
 
     def _fill(self) -> None:
-        """Read on until there is a whole line, or the last one."""
+        """Read until there is a complete line, or the last one."""
         while not self._whole:
             if self._pending is None:
                 raise StopIteration

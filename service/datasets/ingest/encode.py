@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from core.data import MAX_RECORDS, Dense, Domain, Ids
 from core.errors import InvalidData
-from service.datasets import access
 from service.datasets.ingest.arrays import read_npy, read_npz
 from service.datasets.ingest.batch import BadRowList, Batch, Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
@@ -22,9 +20,6 @@ from service.datasets.ingest.spool import Spool, detect
 from service.datasets.ingest.tables import read_arrow, read_parquet
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
-from service.operations.tables import Dataset
-
-__all__ = ["EncodedUpload", "Upload", "encode"]
 
 _MOST_NAMES = 1000
 _LONGEST_NAME = 128
@@ -37,31 +32,8 @@ class Upload:
     spool: Spool
     content_type: str
     expected: Expected
-    drop_bad_rows: bool
-    chunk_bytes: int
-    most_bytes: int
-    directory: Path | None
-
-    @classmethod
-    def of(
-        cls,
-        dataset: Dataset,
-        spool: Spool,
-        settings: Settings,
-        *,
-        content_type: str,
-        drop_bad_rows: bool = False,
-    ) -> Upload:
-        """Describe an upload to a dataset, with the limits of the settings."""
-        return cls(
-            spool,
-            content_type,
-            Expected(access.domain_of(dataset), dataset.id_column),
-            drop_bad_rows,
-            settings.chunk_bytes,
-            settings.max_upload_bytes,
-            settings.spool_directory,
-        )
+    settings: Settings
+    drop_bad_rows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +101,7 @@ def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[st
     if format_name == "npy":
         return (), read_npy(file, expected, bad)
     if format_name == "npz":
-        return (), read_npz(file, expected, bad, directory=upload.directory, most_bytes=upload.most_bytes)
+        return (), read_npz(file, expected, bad, upload.settings)
     matched, batches = (read_parquet if format_name == "parquet" else read_arrow)(file, expected, bad)
     return matched.ignored, batches
 
@@ -137,8 +109,8 @@ def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[st
 def _collect(
     upload: Upload, format_name: str, batches: Iterator[Batch], bad: BadRowList, ignored: tuple[str, ...]
 ) -> EncodedUpload:
-    domain = upload.expected.domain
-    chunks = ChunkFile(domain, upload.chunk_bytes, upload.directory)
+    domain, most_bytes = upload.expected.domain, upload.settings.max_upload_bytes
+    chunks = ChunkFile(domain, upload.settings.chunk_bytes, upload.settings.spool_directory)
     people = RowsPerPerson(domain.rows_per_person) if upload.expected.id_column else None
     clipped = over = 0
     reading = _limited(batches, bad)
@@ -150,10 +122,8 @@ def _collect(
                 batch = kept
             clipped += count_clipped(domain, batch.values)
             chunks.add(_encode(domain, batch.values))
-            if chunks.bytes > upload.most_bytes:
-                raise TooLarge(
-                    f"the rows unpack to more than {upload.most_bytes} bytes", limit=upload.most_bytes
-                )
+            if chunks.bytes > most_bytes:
+                raise TooLarge(f"the rows unpack to more than {most_bytes} bytes", limit=most_bytes)
         bad.settle()
         chunks.end()
     except BaseException:

@@ -1,6 +1,4 @@
-"""At most so many rows per person: counts kept on disk, so that memory does not grow with the people."""
-
-from __future__ import annotations
+"""Limit the rows per person; counts are kept on disk, so that memory does not grow with the people."""
 
 import hashlib
 import secrets
@@ -10,11 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RowsPerPerson"]
-
 
 class RowsPerPerson:
-    """Keeps the first `most` rows of each person, in the order of the file.
+    """Filter that keeps the first `most` rows of each person, in the order of the file.
 
     Which rows of one person are kept does not depend on anybody else's. Names are kept only as keyed
     hashes, in a temporary file without a name that goes with the process.
@@ -29,7 +25,7 @@ class RowsPerPerson:
         self._counts.execute("BEGIN")
 
     def keep(self, people: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Which of these rows, the next of the file, are within their person's number."""
+        """Mark which of the file's next rows are within their person's limit."""
         kept = np.empty(len(people), dtype=bool)
         statement = (
             "INSERT INTO people VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET rows = rows + 1 RETURNING rows"
@@ -41,5 +37,5 @@ class RowsPerPerson:
         return kept
 
     def close(self) -> None:
-        """Forget everybody."""
+        """Delete the counts."""
         self._counts.close()

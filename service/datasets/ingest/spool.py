@@ -7,12 +7,9 @@ import io
 import os
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import IO, cast
 
 from service.errors import BadFormat, DigestMismatch, TooLarge
-
-__all__ = ["FORMATS", "Spool", "detect"]
 
 FORMATS = {
     "text/csv": "csv",
@@ -77,12 +74,7 @@ class Spool:
     def __enter__(self) -> Spool:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -1,6 +1,4 @@
-"""Chunks on their way into the database, inside the transaction that seals the dataset."""
-
-from __future__ import annotations
+"""Store chunks in the database, inside the transaction that seals the dataset."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,8 +12,6 @@ from service.datasets.ingest.chunks import StoredChunk
 from service.operations import faults
 from service.operations.tables import DatasetChunk
 
-__all__ = ["store", "wait_for_other_uploads"]
-
 #: The first half of the advisory locks of uploads; the second half is the dataset's number.
 _UPLOADS = 0x75706C64
 _NAMES = ("dataset_id", "ordinal", "first_record", "rows", "digest", "payload")
@@ -24,13 +20,16 @@ _TYPES = ("int8", "int4", "int8", "int4", "varchar", "bytea")
 
 
 def wait_for_other_uploads(session: Session, dataset_id: int) -> None:
-    """One upload to a dataset at a time, until this transaction ends; SQLite has one writer anyhow."""
+    """Let one upload to a dataset proceed at a time, until this transaction ends.
+
+    SQLite needs no lock for this: it has one writer.
+    """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(_UPLOADS, dataset_id % 2**31)))
 
 
 def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> None:
-    """Write the chunks as they come: through COPY on PostgreSQL, which takes their bytes as they are.
+    """Write chunks one by one, through COPY on PostgreSQL.
 
     Each chunk has a COPY of its own: the server keeps up to a thousand rows of one in memory, however long
     they are, and stores them at its end.
@@ -46,7 +45,7 @@ def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> N
             with driver.cursor().copy(_COPY) as rows:
                 rows.set_types(_TYPES)
                 rows.write_row(_values(dataset_id, chunk))
-    except psycopg.Error as error:  # as SQLAlchemy would name it, for whoever answers the caller
+    except psycopg.Error as error:  # as SQLAlchemy would raise it, for the error handlers
         raise OperationalError(_COPY, None, error) from error
 
 

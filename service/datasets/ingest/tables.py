@@ -1,10 +1,8 @@
 """Parquet and Arrow: record batches with named columns.
 
-Whatever a file announces about itself is doubted: names that are no text, lengths that do not fit, and
-small files that unpack to more than memory should hold are refused.
+Nothing that a file says about itself is trusted: names that are not text, lengths that do not fit, and small
+files that unpack to more than memory should hold are refused.
 """
-
-from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,11 +13,9 @@ import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
 from service.datasets.ingest.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.batch import BadRowList, Batch, Expected
+from service.datasets.ingest.batch import BadRowList, Batch, Expected, reading, split_bad
 from service.datasets.ingest.columns import Matched, match_columns
 from service.errors import BadFormat
-
-__all__ = ["read_arrow", "read_parquet", "split_bad"]
 
 _VALUES_PER_BATCH = 1 << 20
 _ROWS_WITH_NAMES = 1 << 16
@@ -28,23 +24,19 @@ _LARGEST_UNPACKED = 1 << 30
 #: Longest entry of an id column, in bytes.
 _LONGEST_NAME = 1024
 _ARROW_FILE = b"ARROW1"
-# What the library raises on files that are damaged or made to do damage.
-_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError, MemoryError)
 
 
 def read_parquet(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
-    """The columns of a Parquet file and its batches, some rows of a row group at a time."""
-    try:
+    """Return the matched columns of a Parquet file and its batches, some rows of a row group at a time."""
+    with reading("the file cannot be read as Parquet; is it whole?"):
         opened = parquet.ParquetFile(file, pre_buffer=False)
         schema = opened.schema_arrow
         names, types = schema.names, schema.types
         matched = match_columns(names, expected)
         _require_kinds(names, types, matched)
         if matched.person is not None and _has_lengths(types[matched.person]):
-            # A name that repeats is then held once, not once per row.
+            # As a dictionary, a name that repeats is in memory once, not once per row.
             opened = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=[names[matched.person]])
-    except _DAMAGE as error:
-        raise BadFormat("the file cannot be read as Parquet; is it whole?") from error
     for number in range(opened.num_row_groups):
         if opened.metadata.row_group(number).total_byte_size > _LARGEST_ROW_GROUP:
             raise BadFormat("a row group holds more than 4 GiB; write the file with smaller row groups")
@@ -60,18 +52,16 @@ def _parquet_batches(opened: Any, names: list[str], matched: Matched, bad: BadRo
 
 
 def read_arrow(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
-    """The columns of an Arrow file or stream and its batches; a file is read as the stream it holds."""
-    try:
-        # Mapped, not read: a batch that is not compressed takes no memory, whatever its size.
+    """Return the matched columns of an Arrow file or stream and its batches; a file is read as a stream."""
+    with reading("the file cannot be read as Arrow; is it whole?"):
+        # Mapped, not read: an uncompressed batch takes no memory, whatever its size.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         start = 8 if data[:6] == _ARROW_FILE else 0
-        if any(size > _LARGEST_UNPACKED for size in unpacked_sizes(data, start)):
-            raise BadFormat("a record batch unpacks to more than 1 GiB; write the file with smaller batches")
         buffer = pa.py_buffer(data).slice(start)
+        if any(size > _LARGEST_UNPACKED for size in unpacked_sizes(buffer)):
+            raise BadFormat("a record batch unpacks to more than 1 GiB; write the file with smaller batches")
         schema = ipc.open_stream(buffer).schema
         names, types = schema.names, schema.types
-    except _DAMAGE as error:
-        raise BadFormat("the file cannot be read as Arrow; is it whole?") from error
     matched = match_columns(names, expected)
     _require_kinds(names, types, matched)
     return matched, _arrow_batches(buffer, _chosen(names, matched), matched, bad)
@@ -83,7 +73,8 @@ def _arrow_batches(buffer: Any, names: list[str], matched: Matched, bad: BadRowL
     options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
     first = 1
     for block in _undamaged(lambda: ipc.open_stream(buffer, options=options)):
-        _validate(block)
+        with reading("the file contradicts itself: lengths or offsets do not fit; write it again"):
+            block.validate(full=True)  # else pyarrow would follow them beyond the end of the file
         chosen = block.select(names)
         for start in range(0, block.num_rows, size):
             yield _convert(chosen.slice(start, size), names, matched, first + start, bad)
@@ -91,21 +82,9 @@ def _arrow_batches(buffer: Any, names: list[str], matched: Matched, bad: BadRowL
 
 
 def _undamaged(open_blocks: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """The blocks of a file; BadFormat where it breaks off."""
-    try:
+    """Return the blocks of a file; BadFormat where it is truncated or damaged."""
+    with reading("the file breaks off or is damaged; write it again"):
         yield from open_blocks()
-    except _DAMAGE as error:
-        raise BadFormat("the file breaks off or is damaged; write it again") from error
-
-
-def _validate(block: Any) -> None:
-    """Check every length and offset: the library would follow them out of the file."""
-    try:
-        block.validate(full=True)
-    except _DAMAGE as error:
-        raise BadFormat(
-            "the file contradicts itself: lengths or offsets do not fit; write it again"
-        ) from error
 
 
 def _rows_at_a_time(matched: Matched) -> int:
@@ -134,13 +113,11 @@ def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched)
 def _convert(block: Any, names: list[str], matched: Matched, first: int, bad: BadRowList) -> Batch:
     width = len(matched.positions)
     dense = np.empty((block.num_rows, width), dtype=np.float64)
-    try:
+    with reading("a column holds values that cannot be read; write the file again"):
         for place in range(width):
             column = block.column(place).cast(pa.float64(), safe=False)
             dense[:, place] = column.to_numpy(zero_copy_only=False)
         people = None if matched.person is None else _people(block.column(width), names[width])
-    except _DAMAGE as error:
-        raise BadFormat("a column holds values that cannot be read; write the file again") from error
     missing = np.zeros(block.num_rows, dtype=bool)
     if people is not None:
         missing = np.array([not name for name in people], dtype=bool)
@@ -150,9 +127,9 @@ def _convert(block: Any, names: list[str], matched: Matched, first: int, bad: Ba
 
 def _people(column: Any, name: str) -> list[str]:
     kind = column.type
-    held = column.dictionary if pa.types.is_dictionary(kind) else column
-    if _has_lengths(held.type):
-        longest = compute.max(compute.binary_length(held)).as_py() or 0
+    values = column.dictionary if pa.types.is_dictionary(kind) else column
+    if _has_lengths(values.type):
+        longest = compute.max(compute.binary_length(values)).as_py() or 0
         if longest > _LONGEST_NAME:
             raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; use shorter ids")
     return ["" if each is None else str(each).strip() for each in column.to_pylist()]
@@ -161,26 +138,3 @@ def _people(column: Any, name: str) -> list[str]:
 def _has_lengths(kind: Any) -> bool:
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(test(kind) for test in tests)
-
-
-def split_bad(
-    batch: Batch,
-    names: list[str] | None,
-    first: int,
-    bad: BadRowList,
-    known: np.ndarray[Any, Any] | None = None,
-) -> Batch:
-    """Note rows with a missing or infinite value as bad and return the others."""
-    finite = np.isfinite(batch.values)
-    wrong = ~finite.all(axis=1)
-    if known is not None:
-        wrong &= ~known
-    rows = np.flatnonzero(wrong)
-
-    def reason(row: int) -> str:
-        place = int(np.argmin(finite[row]))
-        name = names[place] if names else f"column {place}"
-        return f"{name} is missing or not a finite number"
-
-    bad.add_all(rows, first, reason)
-    return batch.only(~wrong if known is None else ~(wrong | known))

@@ -4,6 +4,7 @@ others.
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from benchmarks.harness import postgres as module
 from benchmarks.harness.postgres import Server, binaries
 
 ROOT = Path(__file__).parents[3]
@@ -32,7 +32,7 @@ def test_binaries_of_the_path_are_taken_where_the_package_is_missing(
 ) -> None:
     (tmp_path / "initdb").write_text("#!/bin/sh\n")
     (tmp_path / "initdb").chmod(0o755)
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert binaries() == tmp_path
 

@@ -9,9 +9,12 @@ import pytest
 from scipy.stats import chi2
 
 from core.data import UNITS, Chunk, Dense
-from core.mechanisms import Choice, Threshold, TopChoice, sampler
-from core.privacy import Sensitivity
-from core.statistics import CubeCounts, NetLosses, SetLosses, SwapLosses
+from core.mechanisms import sampler
+from core.mechanisms.choice import Choice, TopChoice
+from core.mechanisms.threshold import Threshold
+from core.privacy.sensitivity import Sensitivity
+from core.statistics.counts import CubeCounts
+from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.views import Assigned, CandidateDistances, Cubes, Encoded
 from tests.support.bits import inject_bytes
 
@@ -74,7 +77,8 @@ def test_a_partition_tree_spends_what_it_declares_and_needs_it() -> None:
 
 def log_choice(scores: np.ndarray, eta: float) -> np.ndarray:
     weights = eta * (scores - scores.max()).reshape(-1).astype(np.float64)
-    return weights - math.log(np.exp(weights).sum())
+    logs: np.ndarray = weights - math.log(np.exp(weights).sum())
+    return logs
 
 
 def swap_law(
@@ -83,7 +87,7 @@ def swap_law(
     """Every sequence of choices, swaps and then the pick among all sets, with its log-probability."""
     eta = epsilon / source.reach
     law: dict[tuple[int, ...], float] = {}
-    paths = [((), [start], 0.0)]
+    paths: list[tuple[tuple[int, ...], list[list[int]], float]] = [((), [start], 0.0)]
     for _ in range(swaps):
         longer = []
         for choices, visited, chance in paths:
@@ -121,11 +125,11 @@ def test_the_choice_that_is_enumerated_is_the_one_that_is_built(monkeypatch: pyt
     statistic = SwapLosses(source, np.array([0, 1]))
     seen: list[float] = []
 
-    def watch(scores: np.ndarray, eta: float) -> int:
+    def watch(scores: np.ndarray, eta: float) -> np.ndarray:
         seen.append(eta)
-        return 0
+        return np.zeros(1, dtype=np.int64)
 
-    monkeypatch.setattr("core.mechanisms.sampler.choice", watch)
+    monkeypatch.setattr("core.mechanisms.sampler.choices", watch)
     Choice(0.5).release(statistic.of(chunk_of([5, 6])), statistic.sensitivity)
     assert seen == [pytest.approx(0.5 / (4 * UNITS**2), rel=1e-12)]
 

@@ -7,13 +7,16 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.summit import Summit
+from core.coverage.loop import CoverageLoop
 from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
 from core.errors import EpsilonTooSmall, UnknownAlgorithm
 from core.plan import Plan, Request
 from core.postprocessing.subspace import principal_axes
 from core.privacy import Budget
 from core.probe import Probe
-from core.statistics import ClusterCounts, NormHistogram, ResidualSums, SecondMoments, Statistic
+from core.statistics.base import Statistic
+from core.statistics.counts import ClusterCounts, NormHistogram
+from core.statistics.sums import ResidualSums, SecondMoments
 
 APPROXIMATE = Budget.of(1, "0.000001")
 PURE = Budget.of(1)
@@ -38,7 +41,8 @@ class WatchedProbe(Probe):
         super().__init__(plan, source)
         self.seen: list[tuple[str, Statistic]] = []
 
-    def measure(self, step_name: str, statistic: Statistic) -> npt.NDArray[np.int64]:
+    def measure(self, step_name: str, statistic: Statistic | CoverageLoop) -> npt.NDArray[np.int64]:
+        assert isinstance(statistic, Statistic)
         self.seen.append((step_name, statistic))
         return super().measure(step_name, statistic)
 

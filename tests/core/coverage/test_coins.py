@@ -5,45 +5,15 @@ import hashlib
 import pickle
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from core.coverage import Balls, Coins, CoverageLoop, LoopRound, SiteBalls
-from core.data import UNITS, ArraySource, Dense, Ids, read_sites
-from core.mechanisms import CoverageChoice, sampler
-from core.plan import Plan, Step
-from core.privacy import Budget
+from core.coverage.coins import Coins
+from core.coverage.loop import CoverageLoop, LoopRound
+from core.mechanisms import sampler
+from core.mechanisms.coverage_choice import CoverageChoice
 from core.probe import Probe
-from core.views import Encoded, SiteDistances
-
-DOMAIN = Dense.box([-1, -1], [1, 1], size=500)
-
-IDS = Ids(count=9, size=500)
-
-
-def rows(count: int = 400) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(3).uniform(-1, 1, size=(count, 2))
-
-
-def source(chunk_rows: int | None = None) -> ArraySource:
-    return ArraySource(DOMAIN, rows(), chunk_rows=chunk_rows)
-
-
-def balls() -> Balls:
-    points = np.random.default_rng(4).integers(-23000, 23000, size=(30, 2))
-    return Balls(Encoded.of(DOMAIN), points, (3000, 6000, 12000))
-
-
-def matrix() -> SiteBalls:
-    between = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}))
-    return SiteBalls(sites, (0, UNITS // 8, 3 * UNITS // 8))
-
-
-def plan_for(domain: Dense | Ids, rounds: int, mechanism: CoverageChoice | None = None) -> Plan:
-    step = Step("cover", mechanism or CoverageChoice(1.0), CoverageLoop.kind, rounds)
-    return Plan("x", "medians", 2, domain, Budget.of(1, "0.01"), (step,))
+from tests.support.coverage import DOMAIN, balls, matrix, plan_for, source
 
 
 def test_a_record_has_the_same_coin_in_every_chunking() -> None:
@@ -62,7 +32,7 @@ def test_coins_are_words_of_shake_256_and_keep_the_declared_share() -> None:
     assert coins.kept(word, 1)[0] == (int.from_bytes(block[40:48], "little") < keep)
     kept = int(coins.kept(0, 200_000).sum())
     # False alarm: none, the key is fixed; it would be below 1e-6 for a random one.
-    low, high = binom.ppf([5e-7, 1 - 5e-7], 200_000, keep / 2**64)
+    low, high = binom.ppf(np.array([5e-7, 1 - 5e-7]), 200_000, keep / 2**64)
     assert low <= kept <= high
 
 

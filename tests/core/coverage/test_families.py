@@ -1,41 +1,11 @@
 """Balls hold the records within their radius, and refuse what would not be exact."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from core.coverage import Balls, SiteBalls
-from core.data import UNITS, ArraySource, Dense, Ids, read_sites
-from core.views import Encoded, SiteDistances
-
-DOMAIN = Dense.box([-1, -1], [1, 1], size=500)
-
-IDS = Ids(count=9, size=500)
-
-
-def rows(count: int = 400) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(3).uniform(-1, 1, size=(count, 2))
-
-
-def source(chunk_rows: int | None = None) -> ArraySource:
-    return ArraySource(DOMAIN, rows(), chunk_rows=chunk_rows)
-
-
-def matrix() -> SiteBalls:
-    between = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}))
-    return SiteBalls(sites, (0, UNITS // 8, 3 * UNITS // 8))
-
-
-def on_the_map(metric: str) -> SiteBalls:
-    points = np.random.default_rng(9).uniform(-0.9, 0.9, size=(30, 2))
-    given = {"kind": "coordinates", "metric": metric, "points": points.tolist()}
-    sites = SiteDistances.of(DOMAIN, read_sites(DOMAIN, given))
-    return SiteBalls(sites, (60, 120, 400) if metric == "great-circle" else (2000, 4000, 50000))
-
-
-def ids_source(chunk_rows: int | None = None) -> ArraySource:
-    return ArraySource(IDS, np.random.default_rng(5).integers(0, 9, 300), chunk_rows=chunk_rows)
+from core.coverage.families import Balls, SiteBalls
+from core.views import Encoded
+from tests.support.coverage import DOMAIN, ids_source, matrix, on_the_map, source
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,15 @@
 """Balls about the points of a grid: the same indices for all data."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.stats import chisquare
 
-from core.coverage import GridBalls
-from core.data import ArraySource, Dense
-from core.mechanisms import CoverageChoice
+from core.coverage.grid_balls import GridBalls
+from core.data import ArraySource
+from core.mechanisms.coverage_choice import CoverageChoice
 from core.views import Encoded
 from tests.support.bits import inject_bytes
-
-DOMAIN = Dense.box([-1, -1], [1, 1], size=500)
-
-
-def rows(count: int = 400) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(3).uniform(-1, 1, size=(count, 2))
-
-
-def grid() -> GridBalls:
-    return GridBalls(Encoded.of(DOMAIN), (3000, 6000, 12000), 2)
+from tests.support.coverage import DOMAIN, grid, rows
 
 
 def test_grid_picks_have_the_law_of_the_whole_grid_listed(monkeypatch: pytest.MonkeyPatch) -> None:

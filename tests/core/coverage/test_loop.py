@@ -4,58 +4,29 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from core.coverage import Balls, Coins, CoverageLoop, Family, GridBalls, LoopRound, SiteBalls
-from core.data import UNITS, ArraySource, Chunk, Dense, Ids, read_sites
+from core.coverage.coins import Coins
+from core.coverage.families import Family
+from core.coverage.loop import CoverageLoop, LoopRound
+from core.data import ArraySource, Chunk
 from core.errors import PlanViolation
-from core.mechanisms import Choice, CoverageChoice
-from core.plan import Plan, Step
-from core.privacy import Budget
+from core.mechanisms.choice import Choice
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.plan import Step
 from core.probe import Probe
-from core.statistics import Count
-from core.views import Encoded, SiteDistances
+from core.statistics.counts import Count
 from tests.support.bits import inject_bytes
-
-DOMAIN = Dense.box([-1, -1], [1, 1], size=500)
-
-IDS = Ids(count=9, size=500)
-
-
-def rows(count: int = 400) -> npt.NDArray[np.float64]:
-    return np.random.default_rng(3).uniform(-1, 1, size=(count, 2))
-
-
-def source(chunk_rows: int | None = None) -> ArraySource:
-    return ArraySource(DOMAIN, rows(), chunk_rows=chunk_rows)
-
-
-def balls() -> Balls:
-    points = np.random.default_rng(4).integers(-23000, 23000, size=(30, 2))
-    return Balls(Encoded.of(DOMAIN), points, (3000, 6000, 12000))
-
-
-def grid() -> GridBalls:
-    return GridBalls(Encoded.of(DOMAIN), (3000, 6000, 12000), 2)
-
-
-def matrix() -> SiteBalls:
-    between = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
-    sites = SiteDistances.of(IDS, read_sites(IDS, {"kind": "distances", "matrix": between.tolist()}))
-    return SiteBalls(sites, (0, UNITS // 8, 3 * UNITS // 8))
-
-
-def on_the_map(metric: str) -> SiteBalls:
-    points = np.random.default_rng(9).uniform(-0.9, 0.9, size=(30, 2))
-    given = {"kind": "coordinates", "metric": metric, "points": points.tolist()}
-    sites = SiteDistances.of(DOMAIN, read_sites(DOMAIN, given))
-    return SiteBalls(sites, (60, 120, 400) if metric == "great-circle" else (2000, 4000, 50000))
-
-
-def ids_source(chunk_rows: int | None = None) -> ArraySource:
-    return ArraySource(IDS, np.random.default_rng(5).integers(0, 9, 300), chunk_rows=chunk_rows)
-
+from tests.support.coverage import (
+    DOMAIN,
+    balls,
+    grid,
+    ids_source,
+    matrix,
+    on_the_map,
+    plan_for,
+    source,
+)
 
 FAMILIES = {
     "balls": (balls(), source),
@@ -68,13 +39,8 @@ FAMILIES = {
 EACH = pytest.mark.parametrize(("family", "rows_of"), FAMILIES.values(), ids=FAMILIES)
 
 
-def plan_for(domain: Dense | Ids, rounds: int, mechanism: CoverageChoice | None = None) -> Plan:
-    step = Step("cover", mechanism or CoverageChoice(1.0), CoverageLoop.kind, rounds)
-    return Plan("x", "medians", 2, domain, Budget.of(1, "0.01"), (step,))
-
-
 def test_all_rounds_of_a_coverage_step_cost_once() -> None:
-    assert plan_for(DOMAIN, 500).composition.pure_epsilon == 1
+    assert plan_for(DOMAIN, 500).composition.pure == 1
 
 
 def test_a_coverage_step_is_opened_once() -> None:
@@ -165,6 +131,8 @@ def test_a_repeated_task_gives_the_same_answer_with_and_without_its_cached_state
     first, second = step.of(chunk), step.of(chunk)
     LoopRound(cover, coins, (4, 1)).of(chunk)  # leaves another state behind
     elsewhere = pickle.loads(pickle.dumps(step)).of(source().loaders()[0]())
+    assert isinstance(first, np.ndarray)
+    assert isinstance(second, np.ndarray)
     assert np.array_equal(first, second)
     assert np.array_equal(first, elsewhere)
 

@@ -3,17 +3,17 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, partial
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.coverage import CoverageLoop, LoopRound, SetCounts
-from core.coverage.families import ListedCounts
+from core.coverage.families import Family
+from core.coverage.loop import CoverageLoop, LoopRound
 from core.data import ArraySource, Chunk, Ids
-from core.mechanisms import CoverageChoice
+from core.mechanisms.coverage_choice import CoverageChoice
 
 RECORDS = 4
 ROUNDS = 3
@@ -65,16 +65,24 @@ def systems() -> tuple[System, ...]:
 # --- the built loop ---------------------------------------------------------------------------------------
 
 
-class Table:
+@dataclass(frozen=True, eq=False)
+class Table(Family):
     """A family of explicit sets of record numbers."""
 
-    domain = DOMAIN.fingerprint
+    system: System
+    domain: str = DOMAIN.fingerprint
 
-    def __init__(self, system: System) -> None:
-        self.sets = system.sets
-        self.levels = len(system.sets)
-        self.digest = repr(system)
-        self.members = [np.array([[r in s for r in range(RECORDS)] for s in level]) for level in system.sets]
+    @property
+    def sets(self) -> tuple[tuple[Records, ...], ...]:
+        return self.system.sets
+
+    @property
+    def levels(self) -> int:
+        return len(self.sets)
+
+    @cached_property
+    def members(self) -> list[np.ndarray]:
+        return [np.array([[r in s for r in range(RECORDS)] for s in level]) for level in self.sets]
 
     def size(self, level: int) -> int:
         return len(self.sets[level])
@@ -88,9 +96,6 @@ class Table:
     def parts(self, chunk: Chunk, level: int, among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         counts: npt.NDArray[np.int64] = self.members[level][:, np.asarray(chunk.rows)[among]].sum(axis=1)
         return counts
-
-    def set_counts(self, level: int) -> SetCounts:
-        return ListedCounts(self.size(level))
 
 
 class Tossed:
@@ -118,8 +123,8 @@ def built_law(system: System, kept: Records, eta: float) -> Law:
             yield picks, probability
             return
         step = LoopRound(cover, Tossed(kept), picks)  # type: ignore[arg-type]  # coins of a test
-        change = sum(step.of(chunk) for chunk in CHUNKS)
-        counts = change if step.opens_level else before - change
+        change = np.sum([np.asarray(step.of(chunk)) for chunk in CHUNKS], axis=0)
+        counts = change if before is None or step.opens_level else before - change
         weights = np.exp(eta * (counts - counts.max()))
         for index, weight in enumerate(weights / weights.sum()):
             yield from follow((*picks, index), counts, probability * float(weight))
@@ -251,9 +256,7 @@ def test_pure_coverage_costs_no_more_than_its_epsilon(mechanism: CoverageChoice)
 
 @pytest.mark.parametrize("mechanism", APPROXIMATE, ids=str)
 def test_approximate_coverage_costs_no_more_than_its_epsilon_and_delta(mechanism: CoverageChoice) -> None:
-    worst = max(
-        worst_delta(lambda d, s=s: plain_law(s, d, mechanism.eta), mechanism.epsilon) for s in systems()
-    )  # type: ignore[misc]  # a lambda's default
+    worst = max(worst_delta(partial(plain_law, s, eta=mechanism.eta), mechanism.epsilon) for s in systems())
     assert worst <= mechanism.delta
 
 

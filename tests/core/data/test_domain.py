@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from core.data import UNITS, Dense, Domain, Ids, Sparse, domain_from_json
+from core.data import UNITS, Dense, Domain, Ids, Sparse, clip_encoded, domain_from_json
 from core.errors import InvalidData, InvalidDomain
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -19,7 +19,8 @@ BALL = Dense.ball(2.5, [1.0, 2.0, 3.0], size=1000)
 
 
 def norms(encoded: np.ndarray) -> np.ndarray:
-    return (encoded.astype(np.int64) ** 2).sum(axis=1)
+    squares: np.ndarray = (encoded.astype(np.int64) ** 2).sum(axis=1)
+    return squares
 
 
 @given(matrices, st.sampled_from([BOX, PLAIN, BALL]))
@@ -93,7 +94,7 @@ def test_sparse_rows_are_encoded_inside_the_ball(rows: list[list[float]]) -> Non
 
 def test_sparse_rows_inside_the_ball_keep_their_values() -> None:
     domain = Sparse(dimension=3, radius=2.0, size=10)
-    rows = sp.csr_array([[0.5, 0, -1.25], [0, 0, 0]])
+    rows = sp.csr_array(np.array([[0.5, 0, -1.25], [0, 0, 0]]))
     assert np.abs(domain.decode(domain.encode(rows).toarray()) - rows.toarray()).max() <= 2.0 / UNITS
 
 
@@ -148,3 +149,18 @@ def test_a_domain_survives_json(domain: Domain) -> None:
 
 def test_domains_that_differ_have_different_fingerprints() -> None:
     assert len({d.fingerprint for d in (BOX, PLAIN, BALL)}) == 3
+
+
+@given(hnp.arrays(np.int16, st.tuples(st.integers(0, 6), st.integers(1, 5))), st.booleans())
+def test_stored_rows_of_any_length_are_clipped_to_the_ball(rows: np.ndarray, sparse: bool) -> None:
+    stored = sp.csr_array(rows) if sparse else rows
+    clipped = clip_encoded(stored)
+    dense = clipped.toarray() if sparse else clipped
+    inside = norms(rows) <= UNITS**2
+    assert (norms(dense) <= UNITS**2).all()
+    assert np.array_equal(dense[inside], rows[inside])
+    assert (clipped is stored) == inside.all()
+
+
+def test_stored_site_numbers_are_clipped_to_the_sites() -> None:
+    assert clip_encoded(np.array([-7, 0, 2, 3, 99], dtype=np.int32), 3).tolist() == [0, 0, 2, 2, 2]

@@ -13,7 +13,7 @@ DRAW = np.random.default_rng(9)
 @pytest.mark.parametrize("bins", [1, 4, counting._FEW_BINS + 20])
 def test_bins_are_counted_like_one_by_one(kind: type, bins: int) -> None:
     limits = [*np.unique(DRAW.integers(0, 1 << 34, size=bins - 1)).tolist(), 1 << 36]
-    values = DRAW.integers(0, 1 << 32, size=2000).astype(kind)
+    values: np.ndarray = DRAW.integers(0, 1 << 32, size=2000).astype(kind)
     values[: bins - 1] = np.minimum(limits[:-1], (1 << 32) - 1)  # on the limits themselves
     labels = DRAW.integers(3, size=2000).astype(np.int16)
     expected = np.zeros((3, len(limits)), dtype=np.int64)

@@ -79,7 +79,7 @@ def test_kernels_give_the_same_integers_on_any_number_of_threads(width: int) -> 
                 labels, squared = nearest(encoded, centres, 32767)
                 results.append(
                     [
-                        encoded if encoded is dense else encoded.toarray(),
+                        encoded.toarray() if isinstance(encoded, sp.csr_array) else encoded,
                         labels,
                         squared,
                         project(encoded, matrix, centres[0], 9000),

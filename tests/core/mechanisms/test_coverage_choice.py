@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.data import Dense
-from core.mechanisms import CoverageChoice, mechanism_from_json, mechanism_to_json, sampler
-from core.privacy import Approximate, Pure
-from core.statistics import Count
-
-DOMAIN = Dense.box([-1, -1], [1, 1], size=500)
+from core.mechanisms import sampler
+from core.mechanisms.coverage_choice import CoverageChoice
+from core.mechanisms.kinds import mechanism_from_json, mechanism_to_json
+from core.privacy.losses import Approximate, Pure
+from core.statistics.counts import Count
+from tests.support.coverage import DOMAIN
 
 
 def test_the_mechanism_releases_nothing_outside_the_loop() -> None:

@@ -5,14 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InvalidBudget
-from core.privacy import (
-    DELTA_UNIT,
-    EPSILON_UNIT,
-    Budget,
-    default_delta,
-    units_text,
-    units_up,
-)
+from core.privacy import DELTA_UNIT, EPSILON_UNIT, Budget, default_delta, units_text
+from core.privacy.budget import units_up
 
 
 @pytest.mark.parametrize("text", ["1", "0.1", "0.000000000001", "999.999999999999"])

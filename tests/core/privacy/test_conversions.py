@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from core.errors import InvalidBudget
-from core.privacy import (
-    DELTA_UNIT,
-    EPSILON_UNIT,
-    ZCDP,
-    Budget,
-    Gaussian,
-    compose,
-    gaussian_delta,
-    gaussian_mu,
-    rho_to_delta,
-    rho_to_epsilon,
-    zcdp_rho,
-)
+from core.privacy import DELTA_UNIT, EPSILON_UNIT, Budget, rho_to_epsilon, zcdp_rho
+from core.privacy.composition import compose, gaussian_delta, gaussian_mu, rho_to_delta
+from core.privacy.losses import ZCDP, Gaussian
 
 GRID = [(e, d) for e in ("0.1", "0.5", "1", "2", "8") for d in ("1e-9", "1e-6", "1e-3")]
 

@@ -4,12 +4,7 @@ import math
 
 import pytest
 
-from core.privacy import (
-    ZCDP,
-    Approximate,
-    Gaussian,
-    Pure,
-)
+from core.privacy.losses import ZCDP, Approximate, Gaussian, Pure
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])

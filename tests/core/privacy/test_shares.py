@@ -4,15 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy import (
-    ZCDP,
-    Approximate,
-    Budget,
-    Gaussian,
-    Pure,
-    Shares,
-    compose,
-)
+from core.privacy import Budget
+from core.privacy.composition import compose
+from core.privacy.losses import ZCDP, Approximate, Gaussian, Loss, Pure
+from core.privacy.shares import Shares
 
 GRID = [(e, d) for e in ("0.1", "0.5", "1", "2", "8") for d in ("1e-9", "1e-6", "1e-3")]
 
@@ -47,7 +42,7 @@ def test_pure_approximate_and_gaussian_parts_fit_the_budget_that_they_share(rows
     budget = Budget.of(2, "0.00001")
     shares = Shares(budget, rows)
     rest = shares.portion(0.7, 0.5)
-    losses = [shares.pure(0.1), shares.approximate(0.2, 0.5), rest.noise(0.5), rest.noise(0.5)]
+    losses: list[Loss] = [shares.pure(0.1), shares.approximate(0.2, 0.5), rest.noise(0.5), rest.noise(0.5)]
     assert compose([(loss.for_group(rows), 1) for loss in losses]).within(budget)
 
 

@@ -16,11 +16,8 @@ from threadpoolctl import threadpool_limits
 from core.data import UNITS, ArraySource, SparseSource
 from core.kernels.geometry import integer_sqrt
 from core.probe import evaluate
-from core.statistics import (
-    NormHistogram,
-    ResidualSums,
-    SecondMoments,
-)
+from core.statistics.counts import NormHistogram
+from core.statistics.sums import ResidualSums, SecondMoments
 from core.views import (
     Assigned,
     Encoded,
@@ -28,7 +25,8 @@ from core.views import (
     Projected,
     clear_cache,
 )
-from tests.support.statistics import DENSE, SPARSE, STATISTICS, chunk_of, known_kinds
+from tests.support.rows import DENSE, SPARSE, chunk_of
+from tests.support.statistics import STATISTICS, known_kinds
 
 
 def test_every_statistic_is_among_those_that_are_tested() -> None:
@@ -42,8 +40,8 @@ coordinate = st.one_of(edge, st.integers(-UNITS, UNITS))
 
 
 def inside(row: list[int]) -> np.ndarray:
-    domain_row = DENSE.encode(np.array([row], dtype=np.float64))
-    return domain_row[0]
+    domain_row: np.ndarray = DENSE.encode(np.array([row], dtype=np.float64))[0]
+    return domain_row
 
 
 records = st.lists(coordinate, min_size=3, max_size=3).map(inside)
@@ -61,6 +59,8 @@ def test_one_record_changes_a_statistic_by_at_most_what_it_declares(
         sparse = statistic.domain == SPARSE.fingerprint
         before = statistic.of(chunk_of(without, sparse))
         after = statistic.of(chunk_of(with_it, sparse))
+        assert isinstance(before, np.ndarray)
+        assert isinstance(after, np.ndarray)
         assert before.shape == after.shape == statistic.shape
         assert after.dtype == np.int64
         declared = statistic.sensitivity
@@ -95,7 +95,10 @@ def totals(chunk_rows: int, order: np.ndarray | None = None) -> list[np.ndarray]
     clear_cache()
     by_domain = sources(chunk_rows, order)
     return [
-        sum((evaluate(s, loader) for loader in by_domain[s.domain].loaders()), np.zeros(s.shape, np.int64))
+        sum(
+            (np.asarray(evaluate(s, loader)) for loader in by_domain[s.domain].loaders()),
+            np.zeros(s.shape, np.int64),
+        )
         for s in STATISTICS
     ]
 

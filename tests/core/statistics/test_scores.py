@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.data import UNITS, Chunk, Dense, Ids, read_sites
-from core.statistics import NetLosses, SetLosses, SwapLosses
+from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.views import Assigned, CandidateDistances, Distances, Encoded, SiteDistances
 
 PLANE = Dense.ball(1.0, dimension=2, size=100)

@@ -6,7 +6,8 @@ import pytest
 
 from core.data import UNITS, ArraySource, Chunk, Dense
 from core.kernels.clipping import WEIGHT_ONE
-from core.statistics import BucketCounts, BucketSums, bucket_means
+from core.statistics.counts import BucketCounts
+from core.statistics.sums import BucketSums, bucket_means
 from core.views import Buckets, Encoded, Projected, RowView
 
 DOMAIN = Dense.ball(1.0, dimension=3, size=500)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from core.data import UNITS, Chunk, Dense
-from core.statistics import CubeCounts, GridCounts
-from core.views import Cubes, Encoded, GridCells
+from core.statistics.counts import CubeCounts, GridCounts, PrefixCounts
+from core.views import Cubes, Encoded, GridCells, PathCodes
+from tests.support.rows import DENSE, chunk_of
 
 SPACE = Dense.ball(1.0, dimension=3, size=100)
 ROWS = Encoded.of(SPACE)
@@ -54,3 +55,30 @@ def test_a_grid_counts_every_record_once_and_keeps_empty_cells() -> None:
     assert (counts == 0).any()
     corner = GridCounts(view).of(Chunk(np.array([[UNITS, -UNITS, -UNITS]], dtype=np.int16), 0, "corner"))
     assert corner.argmax() == 3
+
+
+def test_paths_name_the_cells_of_a_halving_tree() -> None:
+    codes = PathCodes(Encoded.of(DENSE), np.array([-8, -8, -8]), np.array([16, 16, 16]), (0, 1, 0))
+    chunk = chunk_of(np.array([[-8, -8, 0], [7, 7, 0], [0, -1, 0], [999, -999, 0], [3, 0, 0]]))
+    assert codes.codes(chunk).tolist() == [0b000, 0b111, 0b100, 0b101, 0b110]
+    assert PrefixCounts(codes, 1, np.array([0b00, 0b10, 0b11])).of(chunk).tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("halvings", [9, 33])
+def test_a_path_goes_through_the_halves_that_hold_the_row(halvings: int) -> None:
+    axes = tuple(place % 3 for place in range(halvings))
+    low, widths = np.array([-20_000, -5, 0]), np.array([3 << 14, 1 << 14, 1 << 14])
+    rows = np.random.default_rng(9).integers(-32_767, 32_768, size=(200, 4)).astype(np.int16)
+    expected = []
+    for row in rows.astype(np.int64):
+        box = [[int(low[a]), int(low[a] + widths[a])] for a in range(3)]
+        code = 0
+        for axis in axes:
+            middle = sum(box[axis]) // 2
+            upper = min(max(int(row[axis]), int(low[axis])), int(low[axis] + widths[axis]) - 1) >= middle
+            box[axis][0 if upper else 1] = middle
+            code = 2 * code + upper
+        expected.append(code)
+    chunk = Chunk(rows, 0, ("paths", halvings))
+    wide = Encoded.of(Dense.ball(1.0, dimension=4, size=1000))
+    assert PathCodes(wide, low, widths, axes).codes(chunk).tolist() == expected

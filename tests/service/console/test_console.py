@@ -46,6 +46,28 @@ def test_every_file_is_served_as_what_it_is(path: Path) -> None:
     assert answer.headers["content-type"].startswith(kinds[path.suffix])
 
 
+@pytest.mark.parametrize(("accepted", "zipped"), [("gzip, br", True), ("identity", False)])
+def test_files_are_zipped_for_browsers_that_can_read_them(accepted: str, zipped: bool) -> None:
+    answer = get("/console/main.js", **{"Accept-Encoding": accepted})
+    assert (answer.headers.get("content-encoding") == "gzip") is zipped
+    assert answer.content == (STATIC / "main.js").read_bytes()
+    assert answer.headers["vary"] == "Accept-Encoding"
+
+
+def test_the_scripts_of_the_first_page_are_fetched_at_once() -> None:
+    """The page names every module that its first script needs, directly or not."""
+    needed, waiting = set(), [STATIC / "main.js"]
+    while waiting:
+        path = waiting.pop()
+        for name in re.findall(r'(?m)^import [^;]* from "(\S+)";', path.read_text()):
+            found = (path.parent / name).resolve()
+            if found not in needed:
+                needed.add(found)
+                waiting.append(found)
+    named = re.findall(r'rel="modulepreload" href="/console/(\S+)"', (STATIC / "index.html").read_text())
+    assert sorted(named) == sorted(path.relative_to(STATIC).as_posix() for path in needed)
+
+
 def test_a_file_the_browser_has_already_is_not_sent_again() -> None:
     tag = get("/console/main.js").headers["etag"]
     again = get("/console/main.js", **{"If-None-Match": tag})

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from service.datasets import budget_routes
+from service.ledger import entries
 from service.operations.tables import DatasetChunk
 from tests.support.service import House, Person, table
 
@@ -101,7 +103,7 @@ def test_json_outside_the_strict_rules_is_refused(shared_house: House, body: byt
 
 
 def test_bounds_of_every_kind_come_back_as_given(small_house: House) -> None:
-    kinds = [
+    kinds: list[dict[str, Any]] = [
         {"columns": ["a", "b"], "bounds": {"box": {"low": 0, "high": 1}}},
         {"columns": ["a", "b"], "bounds": {"ball": {"radius": 3, "centre": [1, 1]}}},
         {"columns": None, "dimension": 5, "bounds": {"sparse": {"radius": 2}}},
@@ -109,7 +111,7 @@ def test_bounds_of_every_kind_come_back_as_given(small_house: House) -> None:
     ]
     for number, kind in enumerate(kinds):
         facts = small_house.create(f"d{number}", **kind).json()
-        assert list(facts["bounds"]) == list(kind["bounds"])  # type: ignore[call-overload]  # JSON
+        assert list(facts["bounds"]) == list(kind["bounds"])
     names = [each["name"] for each in small_house.carla.get("/v1/datasets").json()["items"]]
     assert names == ["d0", "d1", "d2", "d3"]
 
@@ -205,6 +207,26 @@ def test_ledger_shows_all_to_the_owner_and_their_own_to_analysts(house: House) -
     table_text = house.carla.get("/v1/datasets/flowers/ledger", headers={"Accept": "text/csv"}).text
     assert table_text.splitlines()[0].startswith("sequence,kind,at,analyst,job,epsilon")
     assert len(table_text.splitlines()) == 6
+    assert table_text.splitlines()[1].startswith("1,open,2030-01-01T09:00:00.000Z,")
+
+
+def test_ledger_is_written_as_a_table_a_page_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget_routes, "_CSV_PAGE", 2)
+    monkeypatch.setattr(budget_routes, "_CSV_PIECE", 10)
+    asked: list[Any] = []
+    page = entries.page
+
+    def noting(*arguments: Any, limit: int, **options: Any) -> Any:
+        asked.append(limit)
+        return page(*arguments, limit=limit, **options)
+
+    monkeypatch.setattr(entries, "page", noting)
+    house.ready()
+    for _ in range(5):
+        house.submit("0.01", delta="0")
+    text = house.carla.get("/v1/datasets/flowers/ledger", headers={"Accept": "text/csv"}).text
+    assert [line.split(",")[0] for line in text.splitlines()] == ["sequence", *map(str, range(1, 8))]
+    assert asked == [2] * 5
 
 
 def test_sites_are_stored_once_under_a_name(house: House) -> None:

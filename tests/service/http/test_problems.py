@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
+from core.algorithms import registry
 from core.errors import EpsilonTooSmall
 from service.errors import PROBLEMS
-from service.jobs import plans
 from service.operations.logs import redact
-from tests.support.service import House
+from tests.support.service import House, answer_to_a_mistake
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,7 +45,7 @@ def test_unknown_address_and_method_are_problems_too(shared_house: House) -> Non
         ("PATCH", "/v1/datasets", 405),
         ("GET", "/problems/x", 404),
     ]:
-        answer = shared_house.client.request(verb, path)
+        answer = shared_house.ada.call(verb, path)
         assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
 
 
@@ -53,7 +53,7 @@ def test_epsilon_too_small_is_its_own_problem(shared_house: House, monkeypatch: 
     def refuse(*_: Any) -> Any:
         raise EpsilonTooSmall("epsilon is too small for this algorithm", parameter="epsilon")
 
-    monkeypatch.setattr(plans.registry, "plan", refuse)
+    monkeypatch.setattr(registry, "plan", refuse)
     answer = shared_house.submit("0.0123457")  # that nobody asked for before: plans are remembered
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/epsilon-too-small")
     assert answer.json()["errors"][0]["where"] == "epsilon"
@@ -81,11 +81,7 @@ def test_database_that_is_away_is_a_problem_with_a_time_to_retry(
 def test_mistake_in_the_service_shows_no_traceback(
     shared_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise KeyError("a value from a row")
-
-    monkeypatch.setattr("service.datasets.access.facts", fail)
-    answer = shared_house.ada.get("/v1/datasets/flowers")
+    answer = answer_to_a_mistake(shared_house, monkeypatch)
     assert (answer.status_code, answer.json()["type"]) == (500, "/problems/unavailable")
     for word in ("Traceback", "KeyError", "a value from a row", "service/"):
         assert word not in answer.text

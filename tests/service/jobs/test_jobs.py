@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,18 @@ def test_job_runs_from_submission_to_result(house: House) -> None:
     budget = house.ada.get("/v1/datasets/flowers").json()["budget"]
     assert (budget["spent"]["epsilon"], budget["reserved"]["epsilon"]) == ("0.5", "0")
     assert not house.work()
+
+
+def test_result_states_the_size_of_its_noise_as_the_plan_forecast_it(small_house: House) -> None:
+    small_house.ready(release_ticks=False)
+    request = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
+    plan = small_house.ada.post("/v1/plans", request).json()
+    small_house.submit()
+    assert small_house.work()
+    noise = small_house.ada.get("/v1/jobs/latest/result").json()["noise"]
+    assert noise["size"] == plan["forecast"]["size_noise"]
+    assert len(noise["centres"]) == 2
+    assert noise["columns"] == pytest.approx([1.0, 0.4])  # columns of widths 10 and 4
 
 
 def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
@@ -157,6 +170,49 @@ def test_cap_is_refused_with_its_own_numbers(house: House) -> None:
     assert house.ada.get("/v1/datasets/flowers").json()["budget"]["reserved"]["epsilon"] == "0.2"
 
 
+def test_refusal_names_the_largest_job_that_fits_both_limits(house: House) -> None:
+    house.ready(budget={"epsilon": "3", "delta": "0.000001"})
+    house.grant("ada", epsilon="2", delta="0.000001")
+    problem = house.submit("3.5", delta="0").json()  # more than either has
+    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/budget-exhausted", "3")
+    assert problem["largest"] == {"epsilon": "2", "delta": "0.000001"}
+    assert "The largest job that you can submit now costs epsilon 2" in problem["detail"]
+    house.grant("ben", epsilon="3", delta="0.000001")
+    assert house.submit("2", who=house.ben, delta="0").status_code == 202
+    problem = house.submit("2.5", delta="0").json()  # the cap has 2 left, the dataset 1
+    assert (problem["type"], problem["largest"]["epsilon"]) == ("/problems/budget-exhausted", "1")
+    assert house.submit(problem["largest"]["epsilon"], delta="0").status_code == 202
+
+
+def test_refusal_for_delta_names_the_most_that_both_accounts_have(small_house: House) -> None:
+    small_house.ready(budget={"epsilon": "3", "delta": "0.00001"})
+    small_house.grant("ada", epsilon="3", delta="0.000001")
+    problem = small_house.submit("0.1", delta="0.0001").json()
+    assert (problem["type"], problem["largest"]["delta"]) == ("/problems/budget-exhausted", "0.000001")
+
+
+def test_automatic_delta_asks_for_what_is_left_down_to_a_tenth_of_the_default(house: House) -> None:
+    house.ready(budget={"epsilon": "1", "delta": "0.00001"})
+    house.grant("ada", epsilon="1", delta="0.0000012")
+    request = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
+    deltas = []
+    for _ in range(3):
+        quote = house.ada.post("/v1/plans", request).json()
+        deltas.append((quote["cost"]["delta"], quote["fits"]))
+        house.ada.post("/v1/jobs", {**request, "quote": quote["quote"]})
+    assert deltas == [("0.000001", True), ("0.0000002", True), ("0.0000001", False)]
+    refused = house.submit().json()
+    assert (refused["type"], refused["remaining"]["delta"]) == ("/problems/cap-exhausted", "0")
+    assert house.submit(delta="0").status_code == 202
+
+
+def test_automatic_delta_of_a_repeated_request_is_that_of_its_job(house: House) -> None:
+    house.ready()
+    first = house.submit(key="once")  # takes all of the delta
+    again = house.submit(key="once")
+    assert (again.status_code, again.json()["id"]) == (202, first.json()["id"])
+
+
 def test_delta_is_refused_where_none_is_offered(small_house: House) -> None:
     small_house.ready(budget={"epsilon": "1", "delta": "0"})
     assert small_house.submit(delta="0.0000001").json()["type"] == "/problems/delta-not-offered"
@@ -257,7 +313,7 @@ def test_rehearsal_touches_neither_rows_nor_budget(house: House) -> None:
     ],
 )
 def test_rehearsal_works_on_every_kind_of_rows(
-    small_house: House, kind: dict[str, object], tmp_path: Path
+    small_house: House, kind: dict[str, Any], tmp_path: Path
 ) -> None:
     from tests.service.datasets.ingest.test_uploads import as_npz
     from tests.support.service import table
@@ -339,7 +395,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("change", "slug"), WRONG, ids=str)
 def test_wrong_request_is_refused_with_its_problem(
-    shared_house: House, change: dict[str, object], slug: str
+    shared_house: House, change: dict[str, Any], slug: str
 ) -> None:
     answer = (
         shared_house.submit(**change)
@@ -360,7 +416,7 @@ def test_work_beyond_the_limit_is_refused_from_public_numbers(sqlite_url: str, t
 
 
 def test_too_many_unfinished_jobs_are_refused(sqlite_url: str, tmp_path: Path) -> None:
-    house = House(sqlite_url, tmp_path, max_queued_jobs=2, rehearsals_per_minute=1, plans_per_minute=3)
+    house = House(sqlite_url, tmp_path, max_queued_jobs=2, rehearsals_per_minute=1)
     house.ready()
     house.submit("0.01", delta="0")
     house.submit("0.01", delta="0")
@@ -373,10 +429,6 @@ def test_too_many_unfinished_jobs_are_refused(sqlite_url: str, tmp_path: Path) -
     assert (limited.status_code, limited.json()["type"]) == (429, "/problems/rate-limited")
     house.clock.move(61)
     assert house.submit(rehearsal=True).status_code == 202
-    body = {"dataset": "flowers", "k": 2, "epsilon": "0.01", "algorithm": "sulq"}
-    assert [house.ada.post("/v1/plans", body).status_code for _ in range(4)] == [200, 200, 200, 429]
-    house.clock.move(61)
-    assert house.ada.post("/v1/plans", body).status_code == 200
     house.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier, Thread
@@ -215,3 +216,153 @@ def test_worker_loop_works_until_it_is_told_to_stop(busy: House) -> None:
     worker.run(alive=lambda: next(asked, None) is not None)
     assert the_job(busy).state == "succeeded"
     assert os.getpid() > 0
+
+
+# --- whose turn it is ---------------------------------------------------------------------------------------
+
+
+def claimed(house: House) -> str:
+    """The analyst and the request's k of the job that a free worker takes."""
+    held = house.worker.claim()
+    assert held is not None
+    with house.database.read() as session:
+        job = session.scalars(select(Job).where(Job.id == held.job_id)).one()
+        name = {1: "carla", 2: "ada", 3: "ben"}[job.principal_id]
+    return f"{name} {'rehearsal ' if held.rehearsal else ''}{job.request['k']}"
+
+
+@pytest.fixture
+def crowded(house: House) -> House:
+    """A service whose queue ada has filled, after which ben submits two jobs."""
+    house.ready(release_ticks=False)
+    house.grant("ben")
+    for k in range(2, 7):
+        assert house.submit("0.01", k=k, delta="0").status_code == 202
+    for k in (2, 3):
+        assert house.submit("0.01", k=k, delta="0", who=house.ben).status_code == 202
+    return house
+
+
+def test_free_worker_takes_the_job_of_the_analyst_with_least_recent_work(crowded: House) -> None:
+    assert [claimed(crowded) for _ in range(4)] == ["ada 2", "ben 2", "ada 3", "ben 3"]
+
+
+def test_recent_work_is_forgotten(crowded: House) -> None:
+    assert claimed(crowded) == "ada 2"
+    crowded.clock.move(11 * 60)  # the lease has run out too, so the job of number 1 comes first again
+    assert claimed(crowded) == "ada 2"
+
+
+def test_order_does_not_depend_on_how_long_jobs_took(crowded: House) -> None:
+    """Work that was planned counts, whether the job has ended or is still at it."""
+    assert crowded.work()
+    assert [claimed(crowded) for _ in range(3)] == ["ben 2", "ada 3", "ben 3"]
+
+
+def test_rehearsals_come_last(house: House) -> None:
+    house.ready(release_ticks=False)
+    house.grant("ben")
+    house.submit(k=2, rehearsal=True, who=house.ben)
+    for k in (2, 3):
+        house.submit("0.01", k=k, delta="0")
+    assert [claimed(house) for _ in range(3)] == ["ada 2", "ada 3", "ben rehearsal 2"]
+
+
+def test_rehearsal_of_too_much_work_is_refused(sqlite_url: str, tmp_path: Path) -> None:
+    house = House(sqlite_url, tmp_path, rehearsal_operations=1000.0)
+    house.ready()
+    answer = house.submit(rehearsal=True)
+    assert answer.json()["type"] == "/problems/work-limit"
+    assert house.submit().status_code == 202
+    house.close()
+
+
+def test_queued_jobs_of_a_disabled_analyst_end_void(busy: House) -> None:
+    assert busy.carla.delete("/v1/principals/ada").status_code == 204
+    assert busy.worker.claim() is None
+    assert (the_job(busy).state, the_job(busy).reason, charges(busy)) == ("cancelled", "withdrawn", 0)
+
+
+# --- ended by the curator -----------------------------------------------------------------------------------
+
+
+def ended(house: House) -> Any:
+    return house.carla.post("/v1/jobs/latest/end")
+
+
+def test_curator_ends_a_running_job_whose_charge_stays(busy: House) -> None:
+    held = busy.worker.claim()
+    assert held is not None
+    assert (ended(busy).status_code, ended(busy).status_code) == (200, 409)
+    seen = busy.ada.get("/v1/jobs/latest").json()
+    assert (seen["state"], seen["message"]) == ("failed", "ended by the dataset's curator; its charge stands")
+    assert not busy.worker.carry_out(held)
+    assert (charges(busy), results(busy)) == (1, 0)
+    (event,) = (e for e in busy.carla.get("/v1/audit").json()["items"] if e["action"] == "end-job")
+    assert event["details"]["job"] == held.job_id
+
+
+def test_curator_ends_a_queued_job_without_a_charge(busy: House) -> None:
+    assert ended(busy).status_code == 200
+    seen = busy.ada.get("/v1/jobs/latest").json()
+    assert (seen["state"], seen["message"]) == (
+        "cancelled",
+        "ended by the dataset's curator; nothing was charged",
+    )
+    assert busy.worker.claim() is None
+    assert busy.ada.get("/v1/datasets/flowers").json()["budget"]["remaining"]["epsilon"] == "1"
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_ended_job_looks_the_same_whether_its_run_was_over(house: House, finished: bool) -> None:
+    """A result that waits for its time never appears, else the outcome would tell the run time."""
+    house.ready()
+    house.submit("0.5")
+    held = house.worker.claim()
+    assert held is not None
+    house.clock.move(0.25)
+    if finished:
+        assert house.worker.carry_out(held)
+    house.clock.move(0.25)
+    assert ended(house).status_code == 200
+    for _ in range(2):
+        seen = house.ada.get("/v1/jobs/latest").json()
+        assert (seen["state"], seen["finished_at"]) == ("failed", "2030-01-01T09:00:00.500Z")
+        assert (seen["phase"], seen["progress"]) == (None, None)
+        assert house.ada.get("/v1/jobs/latest/result").json()["type"] == "/problems/job-failed"
+        house.clock.move(100)
+    assert results(house) == 0
+
+
+def test_job_that_was_seen_to_end_cannot_be_ended(busy: House) -> None:
+    assert busy.work()
+    assert ended(busy).json()["type"] == "/problems/not-cancellable"
+    assert results(busy) == 1
+
+
+def test_stopping_worker_leaves_a_job_that_was_ended_at_once(busy: House) -> None:
+    held = busy.worker.claim()
+    assert held is not None
+    assert ended(busy).status_code == 200
+    busy.worker.stop.set()
+    assert left_by(lambda leave: Heartbeat(busy.worker, held, Progress(), leave)) == [0]
+    busy.worker.stop.clear()
+
+
+def test_worker_stops_when_its_job_was_ended(busy: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = busy.worker.claim()
+    assert held is not None
+    assert ended(busy).status_code == 200
+    measured: list[int] = []
+
+    def execute(_held: Any, _database: Any, _settings: Any, listen: Callable[[str, int, int], None]) -> Any:
+        for number in range(1000):
+            measured.append(number)
+            listen("sums", number, 1000)
+            time.sleep(0.01)
+        return {}, {}
+
+    monkeypatch.setattr(execution, "execute", execute)
+    busy.worker.settings = busy.settings.model_copy(update={"lease_seconds": 0.3})
+    assert not busy.worker.carry_out(held)
+    assert len(measured) < 500

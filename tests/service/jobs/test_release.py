@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -36,7 +37,7 @@ def run_for(house: House, seconds: list[float], monkeypatch: pytest.MonkeyPatch)
     held = house.worker.claim()
     assert held is not None
     start = house.clock.moment
-    real = execution.execute
+    real: Callable[..., Any] = execution.execute
 
     def slowly(*arguments: Any) -> Any:
         *rest, listener = arguments
@@ -134,5 +135,5 @@ def test_worker_waits_for_the_tick_before_it_takes_the_next_job(
     assert held is not None
     small_house.clock.move(2.5)
     monkeypatch.setattr(small_house.worker.stop, "wait", waited.append)
-    small_house.worker._hold(held)
+    small_house.worker._wait_for_tick(held)
     assert waited == [1.5]

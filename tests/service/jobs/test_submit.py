@@ -132,8 +132,8 @@ def test_submission_notices_a_dataset_that_was_retired_after_it_was_planned(
     house.ready()
     make_plan = plans.make_plan
 
-    def retired_meanwhile(*arguments: Any) -> Any:
-        plan = make_plan(*arguments)
+    def retired_meanwhile(*arguments: Any, **named: Any) -> Any:
+        plan = make_plan(*arguments, **named)
         with house.database.write() as session:
             dataset = session.scalars(select(Dataset)).one()
             lifecycle.retire(session, dataset, actor="carla", at=house.clock.now())

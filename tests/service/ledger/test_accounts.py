@@ -8,7 +8,8 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import text
 
-from core.privacy import DELTA_UNIT, EPSILON_UNIT, to_units
+from core.privacy import DELTA_UNIT, EPSILON_UNIT
+from core.privacy.budget import to_units
 from service import ledger
 from service.ledger import entries, verification
 from service.ledger.units import Cost

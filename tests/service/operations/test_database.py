@@ -16,6 +16,9 @@ from service.operations.database import Database
 from service.operations.tables import Dataset
 from tests.chaos.scene import Scene
 
+#: Takes a lock until its transaction ends, and changes nothing.
+CHANGE = text("UPDATE alembic_version SET version_num = version_num")
+
 
 @pytest.fixture
 def postgres_url(postgres: Server, postgres_template: str) -> str:
@@ -77,13 +80,12 @@ def test_writer_gives_up_on_a_lock_that_is_never_released(
 ) -> None:
     monkeypatch.setattr(database, "LOCK_SECONDS", 0.2)
     holder, other = Database(database_url), Database(database_url)
-    change = text("UPDATE alembic_version SET version_num = version_num")
     with holder.write() as first:
-        first.execute(change)
+        first.execute(CHANGE)
         with pytest.raises(OperationalError), other.write() as second:
-            second.execute(change)
+            second.execute(CHANGE)
     with other.write() as second:
-        second.execute(change)
+        second.execute(CHANGE)
     holder.dispose()
     other.dispose()
 
@@ -93,13 +95,12 @@ def test_silent_holder_of_a_lock_is_ended_by_the_server(
 ) -> None:
     monkeypatch.setattr(database, "SILENT_SECONDS", 0.2)
     silent, other = Database(postgres_url), Database(postgres_url)
-    change = text("UPDATE alembic_version SET version_num = version_num")
 
     def fall_silent() -> None:
         with silent.write() as first:
-            first.execute(change)
+            first.execute(CHANGE)
             with other.write() as second:
-                second.execute(change)  # waits until the server has ended the first
+                second.execute(CHANGE)  # waits until the server has ended the first
 
     with pytest.raises(DBAPIError, match="terminat"):
         fall_silent()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -21,6 +25,16 @@ def test_downgrade_leaves_nothing_behind_and_upgrade_works_again(database: Datab
     migrations.downgrade(database.engine, "base")
     assert set(inspect(database.engine).get_table_names()) <= {"alembic_version"}
     migrations.upgrade(database.engine)
+    with database.engine.connect() as connection:
+        assert migrations.is_current(connection)
+
+
+def test_migrations_at_the_same_time_wait_for_each_other(database: Database) -> None:
+    migrations.downgrade(database.engine, "0001")
+    command = [sys.executable, "-m", "service.cli", "migrate"]
+    environment = {**os.environ, "CAIRN_DATABASE_URL": database.url}
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [process.wait(120) for process in started] == [0, 0, 0]
     with database.engine.connect() as connection:
         assert migrations.is_current(connection)
 

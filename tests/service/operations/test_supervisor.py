@@ -122,6 +122,15 @@ def test_health_checks_leave_no_lines_in_the_log(sqlite_url: str, tmp_path: Path
     assert "/readyz" not in written
 
 
+def test_workers_end_with_a_supervisor_that_was_killed(settings: dict[str, str]) -> None:
+    started = command("worker", "--processes", "1", **settings)
+    within(60, psutil.Process(started.pid).children)
+    (worker,) = psutil.Process(started.pid).children()
+    started.kill()
+    started.wait()
+    within(30, lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)
+
+
 # --- orders to stop -----------------------------------------------------------------------------------------
 
 

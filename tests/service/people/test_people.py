@@ -65,6 +65,13 @@ def test_disabled_principal_is_locked_out(small_house: House) -> None:
     assert small_house.ada.get("/v1/whoami").status_code == 401
 
 
+def test_last_curator_cannot_be_disabled(small_house: House) -> None:
+    answer = small_house.carla.delete("/v1/principals/carla")
+    assert (answer.status_code, "the last curator" in answer.json()["detail"]) == (409, True)
+    small_house.carla.post("/v1/principals", {"name": "cleo", "role": "curator"})
+    assert small_house.carla.delete("/v1/principals/carla").status_code == 204
+
+
 def test_curator_cannot_take_over_another_curators_people(small_house: House) -> None:
     made = small_house.carla.post("/v1/principals", {"name": "cleo", "role": "curator"}).json()
     cleo = Person(small_house.client, "cleo", made["first_key"]["key"])

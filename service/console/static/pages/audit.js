@@ -2,8 +2,9 @@
 
 import { all, pages } from "../api.js";
 import { h, replace } from "../dom.js";
+import { field, select } from "../forms.js";
 import { moment } from "../format.js";
-import { field, growing, select, table } from "../widgets.js";
+import { growing, table } from "../widgets.js";
 
 const SENTENCES = {
   "create-dataset": (d) => `created the dataset with ε ${d.epsilon} and δ ${d.delta}`,

@@ -2,9 +2,10 @@
 
 import { post } from "../api.js";
 import { h, replace, toast } from "../dom.js";
-import { budgetFields, button, checkbox, decimal, field, form, input, notice, radios, select, submit } from "../widgets.js";
+import { budgetFields, checkbox, decimal, field, form, guard, input, isAbove, isName, isNumber, isWhole, numberOf, radios, select, submit } from "../forms.js";
+import { button, notice } from "../widgets.js";
 
-const NUMERIC = { inputmode: "decimal", required: true };
+const WHOLE = { inputmode: "numeric" };
 
 export async function createDataset() {
   const columns = columnEditor();
@@ -18,10 +19,11 @@ export async function createDataset() {
   const draw = () => replace(bounds, boundsFields(kind.value, columns));
   kind.addEventListener("change", draw);
   draw();
+  const perPerson = input("rows_per_person", { ...WHOLE, value: "1" });
 
   const made = form({ class: "stack loose" }, [
     section("What it is", [
-      field("Name", input("name", { required: true, pattern: "[a-z0-9][a-z0-9._\\-]{0,63}", title: "lower-case letters, digits, dots, dashes", placeholder: "visits-2026" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it." }),
+      field("Name", input("name", { placeholder: "visits-2026" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it.", check: isName("Enter a name for the dataset.") }),
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
     ]),
     section("Columns and bounds", [
@@ -33,9 +35,12 @@ export async function createDataset() {
       h(
         "div",
         { class: "columns" },
-        field("Size", input("size", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+", placeholder: "10000" }), { hint: "Public order of magnitude of the number of records." }),
-        field("Rows per person", input("rows_per_person", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+", value: "1" }), { hint: "The most one person may have." }),
-        field("Id column", input("id_column", { maxlength: "128" }), { hint: "Tells people apart; needed above one row per person. It is not stored." }),
+        field("Size", input("size", { ...WHOLE, placeholder: "10000" }), { hint: "Public order of magnitude of the number of records.", check: isWhole("Enter about how many records there are, for example 10000.") }),
+        field("Rows per person", perPerson, { hint: "The most one person may have.", check: isWhole("Enter the largest number of rows of one person (1 or more).") }),
+        field("Id column", input("id_column", { maxlength: "128" }), {
+          hint: "Tells people apart; needed above one row per person. It is not stored.",
+          check: (text) => (!text && Number(perPerson.value) > 1 ? "Enter the name of the column that tells people apart." : ""),
+        }),
       ),
     ]),
     section("Budget", [
@@ -44,9 +49,9 @@ export async function createDataset() {
       h("p", { class: "small muted" }, "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs share a budget better."),
       checkbox("release_ticks", "Show results at 1, 2, 4, 8, … seconds", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),
     ]),
-    h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Not now")),
+    h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Cancel")),
   ], async (data) => {
-    const body = compose(data, columns);
+    const body = compose(data);
     const found = await post("/v1/datasets", body);
     toast(`${found.name} is there. Upload its rows next.`);
     location.hash = `#/datasets/${found.name}`;
@@ -65,15 +70,15 @@ function section(title, children) {
 }
 
 function boundsFields(kind, columns) {
-  const radius = () => field("Radius", input("radius", NUMERIC), { hint: "The largest length of a row that makes sense." });
-  const dimension = () => field("Number of columns", input("dimension", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+" }));
+  const radius = () => field("Radius", input("radius", { inputmode: "decimal" }), { hint: "The largest length of a row that makes sense.", check: isAbove(0, "Enter the largest length of a row that makes sense.") });
+  const dimension = () => field("Number of columns", input("dimension", WHOLE), { check: isWhole("Enter the number of columns (1 or more).") });
   if (kind === "box") {
     const scaling = select("scaling", [["unit", "Every column counts the same"], ["none", "As it is: all columns in the same unit"]]);
     return [columns.element, field("Scaling", scaling, { hint: "How far apart two rows are, when columns have different ranges." })];
   }
   if (kind === "ball") return [h("div", { class: "columns" }, dimension(), radius())];
   if (kind === "sparse") return [h("div", { class: "columns" }, dimension(), radius())];
-  return [field("Number of sites", input("count", { ...NUMERIC, inputmode: "numeric", pattern: "[0-9]+" }), { hint: "Rows hold ids from 0 to one less than this." })];
+  return [field("Number of sites", input("count", WHOLE), { hint: "Rows hold ids from 0 to one less than this.", check: isWhole("Enter the number of sites (1 or more).") })];
 }
 
 // A row of inputs per column; names can be taken from the first line of a CSV file, bounds cannot.
@@ -82,11 +87,16 @@ function columnEditor() {
   let serial = 0;
   const add = (name = "") => {
     serial += 1;
-    const cell = (label, key, attributes) => h("td", { "data-label": label }, input(key, { required: true, "aria-label": `${label} of column ${serial}`, ...attributes }));
+    const cell = (label, key, attributes, check) => {
+      const control = input(key, { "aria-label": `${label} of column ${serial}`, ...attributes });
+      return h("td", { "data-label": label }, control, guard(control, check));
+    };
+    const low = cell("Low", "low", { inputmode: "decimal" }, isBound("Enter the lowest value that makes sense."));
+    const isHigh = (text) => isBound("Enter the highest value that makes sense.")(text) || (numberOf(text) > numberOf(low.firstChild.value) || low.firstChild.check() ? "" : "High must be above low.");
     const row = h("tr", {},
-      cell("Column", "column", { value: name, maxlength: "128" }),
-      cell("Low", "low", { inputmode: "decimal" }),
-      cell("High", "high", { inputmode: "decimal" }),
+      cell("Column", "column", { value: name, maxlength: "128" }, (text) => (!text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : "")),
+      low,
+      cell("High", "high", { inputmode: "decimal" }, isHigh),
       h("td", {}, h("button", { type: "button", class: "icon", "aria-label": `Remove column ${serial}`, on: { click: () => body.children.length > 1 && row.remove() } }, "×")),
     );
     body.append(row);
@@ -114,15 +124,18 @@ function columnEditor() {
   return { element };
 }
 
-function numbers(list) {
-  return list.map((text) => {
-    const x = Number(text);
-    if (text === "" || !Number.isFinite(x)) throw new Error(`“${text}” is not a number: give every column a low and a high`);
-    return x;
-  });
+function isBound(missing) {
+  return (text) => {
+    const words = isNumber(missing)(text);
+    return words.endsWith("is not a number.") ? `${words} Columns hold numbers: write a yes/no column as 1 and 0, and leave text columns out.` : words;
+  };
 }
 
-function compose(data, columns) {
+function namesakes(body, name) {
+  return [...body.querySelectorAll("[name=column]")].filter((each) => each.value.trim() === name).length;
+}
+
+function compose(data) {
   const body = {
     name: data.get("name").trim(),
     description: data.get("description").trim(),
@@ -136,16 +149,16 @@ function compose(data, columns) {
   switch (data.get("kind")) {
     case "box":
       body.columns = data.getAll("column").map((name) => name.trim());
-      body.bounds = { box: { low: numbers(data.getAll("low")), high: numbers(data.getAll("high")) } };
+      body.bounds = { box: { low: data.getAll("low").map(numberOf), high: data.getAll("high").map(numberOf) } };
       body.scaling = data.get("scaling");
       break;
     case "ball":
       body.dimension = Number(data.get("dimension"));
-      body.bounds = { ball: { radius: Number(data.get("radius")) } };
+      body.bounds = { ball: { radius: numberOf(data.get("radius")) } };
       break;
     case "sparse":
       body.dimension = Number(data.get("dimension"));
-      body.bounds = { sparse: { radius: Number(data.get("radius")) } };
+      body.bounds = { sparse: { radius: numberOf(data.get("radius")) } };
       break;
     default:
       body.bounds = { ids: { count: Number(data.get("count")) } };

@@ -2,11 +2,12 @@
 
 import { download, get, pages, post, put, remove, all } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
+import { budgetFields, decimal, field, form, input, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
-import { budgetFields, button, confirm, decimal, dialog, explain, facts, field, form, gauge, growing, input, notice, select, state, submit, table, tag } from "../widgets.js";
+import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
 import { auditTable } from "./audit.js";
 import { shape } from "./datasets.js";
-import { jobTable } from "./jobs.js";
+import { jobTable, jobWords } from "./jobs.js";
 import { sites } from "./sites.js";
 import { uploadReport, uploader } from "./upload.js";
 
@@ -122,7 +123,7 @@ function raise(found, reload) {
     form({}, [
       h("p", {}, `Now ε ${number(found.budget.declared.epsilon)} and ${delta(found.budget.declared.delta)} in all. A total can only grow: what was promised to the people in the data is weakened by it.`),
       budgetFields({ epsilon: found.budget.declared.epsilon, delta: found.budget.declared.delta, hintEpsilon: "The new total." }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit("Raise the budget")),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Raise the budget")),
     ], async (data) => {
       await post(`/v1/datasets/${found.name}/budget`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
       close();
@@ -134,7 +135,7 @@ function raise(found, reload) {
 
 function retire(found, reload) {
   dialog(`Retire ${found.name}?`, (close) => {
-    const typed = input("typed", { required: true });
+    const typed = input("typed");
     const go = submit("Delete the rows for good", "danger");
     go.disabled = true;
     typed.addEventListener("input", () => (go.disabled = typed.value !== found.name));
@@ -151,16 +152,21 @@ function retire(found, reload) {
   });
 }
 
+// Both parts of an amount, one below the other.
+function both(part) {
+  return [h("div", { class: "nowrap" }, amount(part)), h("div", { class: "nowrap small muted" }, delta(part.delta))];
+}
+
 async function grants({ reload }, found) {
   const [granted, principals] = await Promise.all([all(`/v1/datasets/${found.name}/grants`), all("/v1/principals")]);
   const analysts = principals.filter((each) => each.role === "analyst" && !each.disabled_at);
   const rows = granted.map((grant) => [
     h("strong", {}, grant.analyst),
-    grant.revoked_at ? tag("withdrawn") : amount(grant.cap.total),
-    amount(grant.cap.spent),
-    amount(grant.cap.reserved),
-    grant.revoked_at ? "–" : amount(grant.cap.remaining),
-    grant.revoked_at ? "" : h("span", { class: "row end" }, button("Move the cap", () => setCap(found, analysts, grant, reload), "small"), button("Withdraw", () => withdraw(found, grant, reload), "small quiet")),
+    grant.revoked_at ? tag("withdrawn") : both(grant.cap.total),
+    both(grant.cap.spent),
+    both(grant.cap.reserved),
+    grant.revoked_at ? "–" : both(grant.cap.remaining),
+    grant.revoked_at ? "" : h("span", { class: "row end" }, button("Change cap", () => setCap(found, analysts, grant, reload), "small"), button("Withdraw", () => withdraw(found, grant, reload), "small quiet")),
   ]);
   const headings = [{ name: "Analyst" }, { name: "Cap", right: true }, { name: "Spent", right: true }, { name: "Reserved", right: true }, { name: "Remaining", right: true }, { right: true }];
   return h(
@@ -173,19 +179,21 @@ async function grants({ reload }, found) {
 }
 
 function setCap(found, analysts, grant, reload) {
-  dialog(grant ? `Move the cap of ${grant.analyst}` : `Grant ${found.name}`, (close) => {
+  dialog(grant ? `Change cap of ${grant.analyst}` : `Grant ${found.name}`, (close) => {
     if (!grant && !analysts.length) return [h("p", {}, "There are no analysts yet."), h("div", { class: "row end" }, h("a", { class: "button primary", href: "#/people", on: { click: close } }, "Create one"))];
     const who = grant ? null : field("Analyst", select("analyst", analysts.map((each) => [each.name, each.name])));
     const present = grant ? grant.cap.declared : found.budget.declared;
     return form({}, [
       who,
       budgetFields({ epsilon: present.epsilon, delta: present.delta, hintEpsilon: "The most they may spend.", hintDelta: "0 leaves them pure differential privacy." }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit(grant ? "Move the cap" : "Grant")),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit(grant ? "Change cap" : "Grant")),
     ], async (data) => {
       const name = grant ? grant.analyst : data.get("analyst");
       await put(`/v1/datasets/${found.name}/grants/${name}`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
       close();
-      toast(`${name} may now use ${found.name}.`);
+      const total = found.budget.declared;
+      const above = numberOf(data.get("epsilon")) > Number(total.epsilon) || numberOf(data.get("delta")) > Number(total.delta);
+      toast(`${name} may now use ${found.name}.${above ? ` The cap is above the dataset's total of ε ${number(total.epsilon)} and ${delta(total.delta)}, which still limits it.` : ""}`);
       await reload();
     });
   });
@@ -264,7 +272,7 @@ function ledgerTable(items, curator) {
 }
 
 async function datasetJobs({ me }, found) {
-  const list = growing(pages(`/v1/jobs?dataset=${found.name}`, 50), (items) => jobTable(items, { curator: me.role === "curator", dataset: false }));
+  const list = growing(pages(`/v1/jobs?dataset=${found.name}`, 50), (items) => jobTable(items, { curator: me.role === "curator", dataset: false }), { words: jobWords, find: "Find a job" });
   await list.more();
   return h("section", { class: "card stack" }, h("h2", {}, "Jobs on this dataset"), list.place);
 }

@@ -7,7 +7,7 @@ import { gauge, growing, state } from "../widgets.js";
 
 export async function datasets({ me }) {
   const curator = me.role === "curator";
-  const list = growing(pages("/v1/datasets", 24), (items) => (items.length ? h("ul", { class: "cards plain" }, items.map((each) => h("li", {}, card(each, curator)))) : welcome(curator)));
+  const list = growing(pages("/v1/datasets", 24), (items) => (items.length ? h("ul", { class: "cards plain" }, items.map((each) => h("li", {}, card(each, curator)))) : welcome(curator)), { words: (each) => `${each.name} ${each.description} ${each.owner}`, find: "Find a dataset" });
   await list.more();
   const content = h(
     "div",

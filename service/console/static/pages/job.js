@@ -1,9 +1,10 @@
 // One job: progress while it runs, then the result and its receipt.
 
-import { get, poll, remove } from "../api.js";
+import { get, poll, post, remove } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { amount, delta, moment, number, plural } from "../format.js";
 import { button, confirm, explain, facts, notice, state, tag } from "../widgets.js";
+import { chooseOther } from "./compare.js";
 import { receiptView } from "./receipt.js";
 import { resultView } from "./result.js";
 
@@ -14,7 +15,7 @@ export async function job({ me, signal }, id) {
   const actions = h("div", { class: "row" });
   const show = async (now) => {
     replace(head, h("h1", {}, `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
-    replace(actions, me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"));
+    replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
     if (now.state === "succeeded") await released(place, now);
     else replace(place, waiting(now));
   };
@@ -23,7 +24,13 @@ export async function job({ me, signal }, id) {
       const after = await remove(`/v1/jobs/${now.id}`);
       toast("Cancelled; nothing was charged.");
       await show(after);
-    });
+    }, { dismiss: "Keep the job" });
+  const end = (now) =>
+    confirm("End this job?", now.state === "queued" ? "No worker has taken it yet, so nothing is charged." : "It never gets a result, and its charge stays: it may have read rows.", "End the job", async () => {
+      const after = await post(`/v1/jobs/${now.id}/end`);
+      toast("Ended.");
+      await show(after);
+    }, { dismiss: "Keep the job" });
   await show(first.body);
   follow(first, signal, show);
   const content = h(

@@ -21,9 +21,12 @@ export function jobTable(items, { curator, dataset = true }) {
   return table(headings, rows, { label: "Jobs", empty: curator ? "No jobs yet." : "No jobs yet: open a dataset and plan one." });
 }
 
+// What a job is found by.
+export const jobWords = (job) => [job.id, job.dataset, job.analyst, job.algorithm, job.state, job.rehearsal ? "rehearsal" : "", `${job.request.k} centres`].join(" ");
+
 export async function jobs({ me }) {
   const curator = me.role === "curator";
-  const list = growing(pages("/v1/jobs", 30), (items) => jobTable(items, { curator }));
+  const list = growing(pages("/v1/jobs", 30), (items) => jobTable(items, { curator }), { words: jobWords, find: "Find a job" });
   await list.more();
   const content = h(
     "div",

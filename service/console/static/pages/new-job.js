@@ -3,8 +3,10 @@
 import { get, nextStep, post, Problem } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { expectations } from "../forecast.js";
-import { amount, count, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
-import { checkbox, decimal, explain, facts, field, figures, form, gauge, input, notice, radios, select, submit } from "../widgets.js";
+import { checkbox, decimal, field, findMistake, form, guard, input, isDelta, isEpsilon, isNumber, isWhole, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
+import { amount, count, currency, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
+import { requestAsCurl, requestAsPython } from "../snippets.js";
+import { copyButton, explain, facts, figures, gauge, notice } from "../widgets.js";
 import { KINDS } from "./sites.js";
 
 const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
@@ -26,38 +28,42 @@ export async function newJob(context, name) {
   const quote = h("div", { class: "stack", id: "quote" });
   const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on made-up rows inside the public bounds. Free, and says nothing about the data." });
   const send = submit("Submit");
+  const elsewhere = h("div", { class: "row" }); // the same request for a program
+  // What the button stands for: a request, the plan that the service made of exactly this request, and the key
+  // under which it is submitted. Null while the form says anything else.
+  let offer = null;
+  const showOffer = (made, words = "Submit") => {
+    offer = made;
+    send.disabled = !offer?.plan.fits;
+    send.textContent = offer ? (offer.body.rehearsal ? "Rehearse for free" : `Submit for ${amount(offer.plan.cost)}`) : words;
+  };
 
   const fields = [
     dial.element,
     h(
       "div",
       { class: "columns" },
-      field("Clusters (k)", input("k", { type: "number", min: "1", max: "10000", step: "1", required: true, value: "4" })),
-      field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic", pattern: "[0-9]*[.]?[0-9]*([eE]-?[0-9]+)?" }), { hint: "Empty: a value that suits the size." }),
+      field("Clusters (k)", input("k", { inputmode: "numeric", value: "4" }), { check: isWhole("Enter the number of clusters (1 or more).", { most: 10_000 }) }),
+      field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), { hint: "Empty: a value that suits the size, or what is left.", check: optional(isDelta) }),
     ),
     radios("objective", "Centres are", [["means", "means"], ["medians", "medians"]], "means"),
     field("Algorithm", algorithm),
     options,
     rehearsal,
-    h("div", { class: "row" }, send),
+    h("div", { class: "row apart" }, send, elsewhere),
   ];
-  const made = form({ class: "stack" }, fields, async (_data, element) => {
-    const body = { ...read(element, name, usable), rehearsal: rehearsal.querySelector("input").checked };
+  const made = form({ class: "stack" }, fields, async () => {
+    const { body, plan, key } = offer;
     try {
-      const job = await post("/v1/jobs", body, { idempotencyKey: crypto.randomUUID?.() ?? String(Math.random()).slice(2) });
+      const job = await post("/v1/jobs", { ...body, quote: plan.quote }, { idempotencyKey: key });
       location.hash = `#/jobs/${job.id}`;
     } catch (error) {
-      if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
-      found = await get(`/v1/datasets/${name}`);
-      refuse(refusal, error, least(found), (left) => {
-        dial.set(left.epsilon);
-        const asked = Number(error.body.requested.delta);
-        if (Number(left.delta) < asked) element.querySelector("[name=delta]").value = left.delta;
-        replace(refusal);
-        ask();
-      });
+      if (!["budget-exhausted", "cap-exhausted", "quote-mismatch"].includes(error.slug)) throw error;
+      ask();
+      if (error.slug === "quote-mismatch") throw error;
+      refuse(refusal, error);
     }
-  });
+  }, () => Boolean(offer?.plan.fits));
   const refusal = h("div", { id: "refusal" });
   made.append(refusal);
 
@@ -71,30 +77,54 @@ export async function newJob(context, name) {
 
   let waiting = null;
   let asking = new AbortController();
+  let asked = "";
   const ask = () => {
+    asked = JSON.stringify(read(made, name, usable));
     clearTimeout(waiting);
     asking.abort();
+    if (findMistake(made)) {
+      showOffer(null);
+      quote.classList.remove("busy");
+      replace(quote, correctFirst());
+      return;
+    }
+    replace(elsewhere);
+    showOffer(null, "Working out the price…");
     asking = new AbortController();
     quote.classList.add("busy");
     waiting = setTimeout(() => question(asking.signal), PAUSE);
   };
   const question = async (signal) => {
-    const isRehearsal = rehearsal.querySelector("input").checked;
     try {
-      const answer = await post("/v1/plans", read(made, name, usable), { signal });
-      drawQuote(quote, answer, found, isRehearsal);
-      send.textContent = isRehearsal ? "Rehearse for free" : `Submit for ${amount(answer.cost)}`;
-      announce(isRehearsal ? "A rehearsal is free." : `Cost ${amount(answer.cost)}. ${answer.fits ? `${amount(answer.remaining_after.cap ?? answer.remaining_after.budget)} would remain.` : "This does not fit."}`);
+      const body = read(made, name, usable);
+      const plan = await post("/v1/plans", body, { signal });
+      if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
+      drawQuote(quote, plan, found, body.rehearsal, useWhatRemains);
+      showOffer({ body, plan, key: freshKey() });
+      replace(elsewhere, copyButton(() => requestAsPython(body), "Copy as Python"), copyButton(() => requestAsCurl(body), "Copy as curl"));
+      announce(body.rehearsal ? "A rehearsal is free." : `Cost ${amount(plan.cost)}. ${plan.fits ? `${amount(plan.remaining_after.cap ?? plan.remaining_after.budget)} would remain.` : "This does not fit."}`);
     } catch (error) {
       if (error.name === "AbortError") return;
-      replace(quote, explain(error));
-      send.textContent = "Submit";
+      if (refusedFields(made, error) && error.slug === "invalid-request") replace(quote, correctFirst());
+      else replace(quote, explain(error));
+      showOffer(null);
       if (error.slug === "rate-limited") waiting = setTimeout(ask, 1000 * (error.retryAfter ?? 5));
     }
     quote.classList.remove("busy");
   };
-  made.addEventListener("input", ask);
-  made.addEventListener("change", ask);
+  const changed = () => {
+    // Leaving a field is a `change` too: the price stays, or a click on the button would be lost.
+    if (asked === JSON.stringify(read(made, name, usable))) return;
+    replace(refusal);
+    ask();
+  };
+  const useWhatRemains = (left) => {
+    dial.set(left.epsilon);
+    made.querySelector("[name=delta]").value = left.delta;
+    changed();
+  };
+  made.addEventListener("input", changed);
+  made.addEventListener("change", changed);
   context.signal.addEventListener("abort", () => {
     clearTimeout(waiting);
     asking.abort();
@@ -116,16 +146,26 @@ export async function newJob(context, name) {
   return { title: `Plan a job on ${name}`, content };
 }
 
+function correctFirst() {
+  return h("p", { class: "muted" }, "Correct the marked fields to see the price.");
+}
+
+// Names one submission, so that sending it twice makes one job.
+function freshKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16)); // `randomUUID` is missing without HTTPS
+  return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
+}
+
 // A slider on a logarithmic scale beside the exact number.
 function epsilonDial(most, start) {
   const at = (position) => LEAST * (most / LEAST) ** (position / 1000);
   const place = (epsilon) => Math.round((1000 * Math.log(Math.max(epsilon, LEAST) / LEAST)) / Math.log(most / LEAST));
   const neat = (x) => String(Number(x.toPrecision(2)));
-  const exact = input("epsilon", { inputmode: "decimal", required: true, pattern: "[0-9]*[.]?[0-9]*([eE]-?[0-9]+)?", value: neat(start), "aria-label": "Epsilon, exactly" });
+  const exact = input("epsilon", { inputmode: "decimal", value: neat(start), "aria-label": "Epsilon, exactly" });
   const slider = h("input", { type: "range", min: "0", max: "1000", step: "5", props: { value: String(place(start)) }, "aria-label": "Epsilon" });
   const words = h("span", { class: "hint" });
   const tell = () => {
-    const epsilon = Number(exact.value);
+    const epsilon = numberOf(exact.value);
     words.textContent = epsilon > 0 ? `${strength(epsilon)}: odds change by a factor of at most ${number(Math.exp(epsilon), 3)}` : "";
     slider.setAttribute("aria-valuetext", `epsilon ${exact.value}, ${strength(epsilon)}`);
   };
@@ -134,11 +174,11 @@ function epsilonDial(most, start) {
     tell();
   });
   exact.addEventListener("input", () => {
-    slider.value = String(place(Number(exact.value)));
+    if (numberOf(exact.value) > 0) slider.value = String(place(numberOf(exact.value)));
     tell();
   });
   tell();
-  const element = h("div", { class: "field" }, h("span", { class: "label" }, "Epsilon (ε)"), h("div", { class: "pair" }, slider, exact), words);
+  const element = h("div", { class: "field" }, h("span", { class: "label" }, "Epsilon (ε)"), h("div", { class: "pair" }, slider, exact), guard(exact, isEpsilon), words);
   return {
     element,
     set(epsilon) {
@@ -172,28 +212,36 @@ function optionFields(algorithm) {
     const attributes = { "data-option": key, "data-type": each.type };
     if (each.enum) return field(named, select(`option-${key}`, [["", "automatic"], ...each.enum.map((word) => [word, word])], attributes), { hint: each.description });
     if (each.type === "boolean") return field(named, select(`option-${key}`, [["", "automatic"], ["true", "yes"], ["false", "no"]], attributes), { hint: each.description });
-    const limits = { type: "number", min: each.minimum, max: each.maximum, step: each.type === "integer" ? "1" : "any", placeholder: each.default ?? "automatic" };
-    return field(named, input(`option-${key}`, { ...limits, ...attributes }), { hint: each.description });
+    const placeholder = each.default ?? "automatic";
+    return field(named, input(`option-${key}`, { inputmode: "decimal", placeholder, ...attributes }), { hint: each.description, check: optional(isOption(each)) });
   });
   return h("details", {}, h("summary", {}, `Options of ${algorithm.name}`), h("div", { class: "columns" }, controls));
 }
 
+function isOption({ type, minimum = -Infinity, maximum = Infinity }) {
+  return (text) => {
+    const words = type === "integer" ? isWhole("", { least: -Infinity })(text) : isNumber("")(text);
+    if (words || (numberOf(text) >= minimum && numberOf(text) <= maximum)) return words;
+    return Number.isFinite(maximum) ? `Enter a number from ${number(Math.max(minimum, 0))} to ${number(maximum)}.` : `Enter ${number(minimum)} or more.`;
+  };
+}
+
 function read(element, dataset, usable) {
   const data = new FormData(element);
-  const body = { dataset, k: Number(data.get("k")), epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective") };
+  const body = { dataset, k: numberOf(data.get("k")), epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective"), rehearsal: data.get("rehearsal") !== null };
   if (data.get("delta").trim()) body.delta = decimal(data.get("delta"));
   if (data.get("sites")) body.sites = data.get("sites");
   const options = {};
   for (const control of element.querySelectorAll("[data-option]")) {
     if (control.value === "") continue;
     const type = control.dataset.type;
-    options[control.dataset.option] = type === "boolean" ? control.value === "true" : type === "string" ? control.value : Number(control.value);
+    options[control.dataset.option] = type === "boolean" ? control.value === "true" : type === "string" ? control.value : numberOf(control.value);
   }
   if (Object.keys(options).length && usable.some((each) => each.name === body.algorithm)) body.options = options;
   return body;
 }
 
-function drawQuote(place, quote, found, rehearsal) {
+function drawQuote(place, quote, found, rehearsal, useWhatRemains) {
   const plan = quote.plan;
   const expected = expectations(quote);
   const after = quote.remaining_after;
@@ -202,7 +250,7 @@ function drawQuote(place, quote, found, rehearsal) {
     h("div", { class: "row apart" }, h("h2", {}, "Cost"), rehearsal && h("span", { class: "tag good" }, "rehearsal, free")),
     h("div", { class: "row" }, h("span", { class: "big", id: "cost" }, rehearsal ? "free" : amount(quote.cost)), !rehearsal && h("span", { class: "muted" }, `${delta(quote.cost.delta)}${quote.cost.rho === undefined ? "" : ` · worth ε ${number(plan.privacy.epsilon)}`}`)),
     !rehearsal && h("p", { class: "small muted" }, epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit)),
-    !rehearsal && !quote.fits && notice("bad", h("p", {}, `This does not fit: ${wanting(found, quote.cost)}. A job would be refused.`), h("p", { class: "next" }, "Ask for less, or ask the curator for more.")),
+    !quote.fits && tooMuch(found, quote.cost, useWhatRemains),
     !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
     !rehearsal && account("The dataset's budget", found.budget, quote.cost),
     !rehearsal && after && h("p", { id: "after" }, "Would remain after this job: ", h("strong", {}, amount(after.cap ?? after.budget)), after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : "."),
@@ -224,25 +272,39 @@ function account(name, held, cost) {
   return h("div", { class: "stack tight" }, h("h3", {}, name), gauge(held, { label: name, asked: value(cost) }), h("p", { class: "small muted" }, `This job takes ${share}.`));
 }
 
-// Which amount is too large, for which account.
-function wanting(found, cost) {
-  const short = [];
-  for (const [name, held] of [["your cap", found.cap], ["the dataset's budget", found.budget]]) {
-    if (!held) continue;
-    if (value(cost) > value(held.remaining)) short.push(`${amount(cost)} is more than the ${amount(held.remaining)} that ${name} has left`);
-    if (Number(cost.delta) > Number(held.remaining.delta)) short.push(`${delta(cost.delta)} is more than the ${delta(held.remaining.delta)} that ${name} has left`);
-  }
-  return short[0] ?? "what remains has just changed";
-}
+const smaller = (a, b) => (Number(b) < Number(a) ? b : a);
 
-// What remains for one more job: both accounts must have it.
+// What remains for one more job in the currency of the accounts: both must have it.
 function least(found) {
-  const held = [found.cap, found.budget].filter(Boolean).map((each) => each.remaining);
-  const smaller = (key) => held.map((each) => each[key]).reduce((a, b) => (Number(b) < Number(a) ? b : a));
-  return held[0].rho === undefined ? { epsilon: smaller("epsilon"), delta: smaller("delta") } : null;
+  const left = [found.cap, found.budget].filter(Boolean).map((each) => each.remaining);
+  return Object.fromEntries(Object.keys(left[0]).map((key) => [key, left.map((each) => each[key]).reduce(smaller)]));
 }
 
-function refuse(place, problem, possible, useWhatRemains) {
+// Which amount is too large, for the account that has the least of it.
+function wanting(found, cost) {
+  const left = least(found);
+  const whose = (key) => (found.cap && found.cap.remaining[key] === left[key] ? "your cap" : "the dataset's budget");
+  const key = currency(cost);
+  if (value(cost) > value(left)) return `${amount(cost)} is more than the ${amount(left)} that ${whose(key)} has left`;
+  if (Number(cost.delta) > Number(left.delta)) return `${delta(cost.delta)} is more than the ${delta(left.delta)} that ${whose("delta")} has left`;
+  return "what remains has just changed";
+}
+
+function tooMuch(found, cost, useWhatRemains) {
+  const left = least(found);
+  const less = { epsilon: smaller(left.epsilon, cost.epsilon), delta: smaller(left.delta, cost.delta) };
+  // Under zCDP the epsilon that is worth what remains depends on the plan.
+  const offered = currency(cost) === "epsilon" && Number(less.epsilon) > 0;
+  return h(
+    "div",
+    { class: "notice bad stack", id: "too-much" },
+    h("p", {}, `This does not fit: ${wanting(found, cost)}. A job would be refused.`),
+    h("p", { class: "next" }, "Ask for less, or ask the curator for more."),
+    offered && h("div", {}, h("button", { type: "button", class: "small", on: { click: () => useWhatRemains(less) } }, `Ask for what remains (${amount(less)}, ${delta(less.delta)})`)),
+  );
+}
+
+function refuse(place, problem) {
   const numbers = problem.body;
   const left = numbers.remaining;
   const entry = (label, a) => h("tr", {}, h("td", {}, label), h("td", { class: "right" }, amount(a)), h("td", { class: "right" }, delta(a.delta)));
@@ -251,10 +313,9 @@ function refuse(place, problem, possible, useWhatRemains) {
     h(
       "div",
       { class: "notice bad stack", role: "alert" },
-      h("p", {}, h("strong", {}, "Refused. "), `This asks for ${amount(numbers.requested)} and ${delta(numbers.requested.delta)}; ${problem.slug === "cap-exhausted" ? "your cap" : "the dataset's budget"} has ${amount(left)} and ${delta(left.delta)} left.`),
+      h("p", {}, h("strong", {}, "Refused. "), `This asks for ${amount(numbers.requested)} and ${delta(numbers.requested.delta)}; ${problem.slug === "cap-exhausted" ? "your cap" : "the dataset's budget"} has ${amount(left)} and ${delta(left.delta)} left. The largest job that you can submit now costs ${amount(numbers.largest)} and ${delta(numbers.largest.delta)}.`),
       h("table", {}, h("tbody", {}, entry("Requested", numbers.requested), entry("Total", numbers.total), entry("Spent", numbers.spent), entry("Reserved by unfinished jobs", numbers.reserved), entry("Remaining", left))),
       h("p", { class: "next" }, nextStep(problem), " Nothing was reserved or read."),
-      possible && value(possible) > 0 && h("div", {}, h("button", { type: "button", class: "small", on: { click: () => useWhatRemains(possible) } }, `Ask for what remains (${amount(possible)}, ${delta(possible.delta)})`)),
     ),
   );
   place.scrollIntoView({ block: "nearest" });

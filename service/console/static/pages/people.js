@@ -2,8 +2,9 @@
 
 import { all, post, remove } from "../api.js";
 import { h, toast } from "../dom.js";
+import { field, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
 import { moment } from "../format.js";
-import { button, confirm, dialog, field, form, input, select, showKey, submit, tag } from "../widgets.js";
+import { button, confirm, dialog, showKey, tag } from "../widgets.js";
 
 export async function people({ me, reload }) {
   const found = await all("/v1/principals");
@@ -55,9 +56,9 @@ function card(person, me, reload) {
 function create(reload) {
   dialog("New person", (close) => [
     form({}, [
-      field("Name", input("name", { required: true, pattern: "[a-z0-9][a-z0-9._\\-]{0,63}", title: "lower-case letters, digits, dots, dashes" }), { hint: "Lower-case letters, digits, dots and dashes." }),
+      field("Name", input("name"), { hint: "Lower-case letters, digits, dots and dashes.", check: isName("Enter a name for the person.") }),
       field("Role", select("role", [["analyst", "Analyst: plans and submits jobs"], ["curator", "Curator: owns datasets and budgets"]])),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit("Create")),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Create")),
     ], async (data) => {
       const made = await post("/v1/principals", { name: data.get("name").trim(), role: data.get("role") });
       close();
@@ -71,10 +72,10 @@ function another(person, reload) {
   dialog(`Another key for ${person.name}`, (close) => [
     form({}, [
       field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "To tell keys apart." }),
-      field("Valid for days", input("days", { type: "number", min: "1", max: "3650", placeholder: "for good" }), { hint: "Empty: until it is revoked." }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Not now"), submit("Make the key")),
+      field("Valid for days", input("days", { inputmode: "numeric", placeholder: "no end" }), { hint: "Empty: until it is revoked.", check: optional(isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 })) }),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Make the key")),
     ], async (data) => {
-      const days = data.get("days");
+      const days = data.get("days").trim();
       const made = await post(`/v1/principals/${person.name}/keys`, { label: data.get("label"), expires_in_days: days ? Number(days) : null });
       close();
       await reload();

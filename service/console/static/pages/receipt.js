@@ -66,7 +66,7 @@ export function receiptView(receipt) {
           ["Who is protected", who],
           ["How well", `${strength(epsilon).replace(/^./, (c) => c.toUpperCase())}. ${epsilonInWords(epsilon, d, unit)}`],
           ["Charged", `${amount(receipt.charged)} and ${delta(receipt.charged.delta)}, under the ${receipt.accountant === "zcdp" ? "zCDP accountant" : "plain sum"}`],
-          ["Compared worlds", `${receipt.neighbours.charAt(0).toUpperCase()}${receipt.neighbours.slice(1)}.`],
+          ["Neighbouring datasets", `${receipt.neighbours.charAt(0).toUpperCase()}${receipt.neighbours.slice(1)}.`],
         ]),
     h("h3", {}, "What was measured"),
     table([{ name: "To learn" }, { name: "How often" }, { name: "Protected by" }, { name: "Share of the loss" }], rows, { label: "Steps of the receipt" }),

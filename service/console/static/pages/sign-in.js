@@ -2,18 +2,19 @@
 
 import { h, s } from "../dom.js";
 import { Problem } from "../api.js";
-import { field, form, input, notice, submit } from "../widgets.js";
+import { field, filled, form, input, submit } from "../forms.js";
+import { notice } from "../widgets.js";
 
 function wrongKey() {
   return new Problem({ type: "/problems/sign-in", detail: "This key is unknown, expired or revoked. Check that you copied all of it, or ask a curator for a new one" }, 401);
 }
 
 export function signIn(signedIn, reason) {
-  const key = input("key", { type: "password", required: true, placeholder: "cairn_…", autocomplete: "current-password" });
+  const key = input("key", { type: "password", placeholder: "cairn_…", autocomplete: "current-password" });
   const card = form({ class: "stack" }, [
     h("h2", {}, "Sign in"),
     reason && notice("warn", h("p", {}, `You were signed out: ${reason}.`)),
-    field("Your key", key, { hint: "Kept in this tab only, and forgotten when you close it." }),
+    field("Your key", key, { hint: "Kept in this tab only, and forgotten when you close it.", check: filled("Enter your key.") }),
     h("div", {}, submit("Sign in")),
   ], async (data) => {
     const given = data.get("key").trim();

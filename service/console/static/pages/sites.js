@@ -2,8 +2,9 @@
 
 import { get, upload } from "../api.js";
 import { h, toast } from "../dom.js";
+import { field, filled, form, input, isName, select, submit } from "../forms.js";
 import { COUNT, moment, plural } from "../format.js";
-import { field, form, input, select, submit, table } from "../widgets.js";
+import { table } from "../widgets.js";
 
 export const KINDS = {
   coordinates: "values of the columns",
@@ -44,11 +45,11 @@ function storeCard(found, reload) {
   const kinds = kindsFor(found);
   if (!kinds.length) return h("section", { class: "card stack" }, h("h2", {}, "Store sites"), h("p", { class: "muted" }, "Sparse rows have no sites to choose among."));
   const kind = select("kind", kinds.map((each) => [each, KINDS[each]]));
-  const file = h("input", { type: "file", name: "file", accept: ".csv,.txt,.npy", required: true });
-  const chosen = field("File", file, { hint: HINTS[kinds[0]](found) });
+  const file = h("input", { type: "file", name: "file", accept: ".csv,.txt,.npy" });
+  const chosen = field("File", file, { hint: HINTS[kinds[0]](found), check: filled("Choose a file.") });
   kind.addEventListener("change", () => (chosen.querySelector(".hint").textContent = HINTS[kind.value](found)));
   const made = form({}, [
-    field("Name", input("name", { required: true, pattern: "[a-z0-9][a-z0-9._\\-]{0,63}", title: "lower-case letters, digits, dots, dashes", placeholder: "stations" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it." }),
+    field("Name", input("name", { placeholder: "stations" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it.", check: isName("Enter a name for the set of sites.") }),
     field("The file holds", kind),
     chosen,
     h("div", { class: "row" }, submit("Store the sites")),

@@ -2,15 +2,18 @@
 
 import { upload } from "../api.js";
 import { announce, freshId, h, replace, toast } from "../dom.js";
+import { checkbox, field } from "../forms.js";
 import { bytes, COUNT, percent, plural } from "../format.js";
-import { button, checkbox, explain, facts, field, notice, table } from "../widgets.js";
+import { button, explain, facts, notice, table } from "../widgets.js";
+
+const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
   const file = h("input", { type: "file", name: "file", accept: ".csv,.parquet,.arrow,.npy,.npz" });
   const drop = checkbox("drop", "Leave bad rows out", { hint: "Otherwise one bad row refuses the whole file, and nothing is stored." });
   const start = button("Upload and seal", async () => {
     if (!file.files.length) {
-      replace(place, notice("bad", h("p", {}, "Choose a file first.")));
+      file.tell("Choose a file.");
       file.focus();
       return;
     }
@@ -61,10 +64,13 @@ async function run(found, file, dropBad, place, reload) {
   }
 }
 
+// Lines with the same reason in one row, so that a hundred missing values do not hide anything else.
 function badRows(lines, total) {
   if (!lines.length) return null;
-  const rows = lines.map((each) => [COUNT.format(each.line), each.reason]);
-  return h("div", { class: "stack tight" }, h("h3", {}, `Bad rows${total > lines.length ? ` (the first ${lines.length} of ${COUNT.format(total)})` : ""}`), table([{ name: "Line" }, { name: "What is wrong" }], rows, { label: "Bad rows" }));
+  const byReason = new Map();
+  for (const { line, reason } of lines) byReason.set(reason, [...(byReason.get(reason) ?? []), COUNT.format(line)]);
+  const rows = [...byReason].map(([reason, found]) => [reason, COUNT.format(found.length), `${found.slice(0, FEW_LINES).join(", ")}${found.length > FEW_LINES ? ", …" : ""}`]);
+  return h("div", { class: "stack tight" }, h("h3", {}, `Bad rows${total > lines.length ? ` (the first ${lines.length} of ${COUNT.format(total)})` : ""}`), table([{ name: "What is wrong" }, { name: "Rows", right: true }, { name: "Lines" }], rows, { label: "Bad rows" }));
 }
 
 export function uploadReport(report) {

@@ -17,10 +17,12 @@ from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import Spool
 from service.datasets.lifecycle import seal
 from service.errors import AlreadySealed, BadRows
+from service.operations.settings import Settings
 from service.operations.tables import Dataset, DatasetChunk
 from tests.support.service import House
 
 DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
+SMALL_CHUNKS = Settings(chunk_bytes=1 << 14)
 
 
 def long_table(rows: int) -> bytes:
@@ -54,7 +56,7 @@ def test_chunk_carries_the_digest_of_its_payload() -> None:
 def test_late_bad_row_is_dropped_and_every_other_row_is_there_once() -> None:
     with Spool(None, 1 << 30) as spool:
         spool.write(long_table(60_000) + b"oops,1\n")
-        upload = Upload(spool, "text/csv", Expected(DOMAIN), True, 1 << 14, 1 << 30, None)
+        upload = Upload(spool, "text/csv", Expected(DOMAIN), SMALL_CHUNKS, True)
         with closing(encode(upload)) as encoded:
             assert sum(chunk.rows for chunk in encoded.chunks()) == 60_000
             report = encoded.report([])
@@ -65,7 +67,7 @@ def test_late_bad_row_is_dropped_and_every_other_row_is_there_once() -> None:
 def test_refused_upload_keeps_no_file_open() -> None:
     with Spool(None, 1 << 20) as spool:
         spool.write(b"a,b\n1,x\n")
-        upload = Upload(spool, "text/csv", Expected(DOMAIN), False, 1 << 14, 1 << 30, None)
+        upload = Upload(spool, "text/csv", Expected(DOMAIN), SMALL_CHUNKS)
         with pytest.raises(BadRows):  # and no ResourceWarning, which would be an error
             encode(upload)
 

@@ -38,7 +38,7 @@ def stored(house: House, name: str = "flowers") -> Any:
             select(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id).order_by(DatasetChunk.ordinal)
         ).all()
     kind, width = dataset.domain["kind"], len(dataset.domain.get("columns", [0]))
-    parts = [decode_payload(kind, each.payload, width) for each in chunks]
+    parts: list[Any] = [decode_payload(kind, each.payload, width) for each in chunks]
     assert all(hashlib.sha256(each.payload).hexdigest() == each.digest for each in chunks)
     return sp.vstack(parts) if kind == "sparse" else np.concatenate(parts)
 
@@ -191,7 +191,7 @@ def test_columns_without_names_take_a_file_without_a_header(small_house: House) 
 
 
 def test_sparse_matrix_is_stored_as_encoded_csr(small_house: House) -> None:
-    matrix = sp.random_array((500, 40), density=0.1, format="csr", rng=np.random.default_rng(1))
+    matrix = sp.csr_array(sp.random_array((500, 40), density=0.1, rng=np.random.default_rng(1)))
     small_house.create(columns=None, dimension=40, bounds={"sparse": {"radius": 10}})
     answer = small_house.upload(as_npz(matrix), kind="application/x-npz")
     assert answer.status_code == 200, answer.text
@@ -202,7 +202,7 @@ def test_sparse_matrix_is_stored_as_encoded_csr(small_house: House) -> None:
 
 def _broken_csr(change: Callable[[dict[str, Any]], None]) -> bytes:
     matrix = sp.csr_array(np.eye(4))
-    parts = {
+    parts: dict[str, Any] = {
         "data": matrix.data,
         "indices": matrix.indices,
         "indptr": matrix.indptr,

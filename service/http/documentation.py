@@ -1,12 +1,8 @@
-"""Links of the description: where an answer leads, for people who read it and programs that follow it."""
-
-from __future__ import annotations
+"""OpenAPI documents: bodies that are files, and links to calls that continue from a response."""
 
 from typing import Any
 
-__all__ = ["links"]
-
-#: Calls that continue from an answer: name of the parameter, and where its value stands.
+#: Parameters of the calls that continue from a response, and where their values come from.
 _DATASET = {"name": "$response.body#/name"}
 _JOB = {"job_id": "$response.body#/id"}
 _PERSON = {"name": "$response.body#/name"}
@@ -35,8 +31,18 @@ _TARGETS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
 }
 
 
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
+def file_body(csv: dict[str, Any], *others: str) -> dict[str, Any]:
+    """Document a request whose body is a file: CSV with its examples, or one of the other types."""
+    text = {"schema": {"type": "string"}, **csv}
+    content = {**dict.fromkeys(others, BINARY), "text/csv": text}
+    return {"requestBody": {"required": True, "content": content}}
+
+
 def links(status: int, thing: str) -> dict[int | str, dict[str, Any]]:
-    """The answer of this status, leading on to what can be done with the thing it describes."""
+    """Return the response of this status with links to what can be done with the thing it describes."""
     found = {
         name: {"operationId": operation, "parameters": dict(parameters)}
         for name, (operation, parameters) in _TARGETS[thing].items()

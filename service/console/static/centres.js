@@ -1,0 +1,131 @@
+// The centres as a table with chosen columns, and as files for other programs.
+
+import { hue, short } from "./charts.js";
+import { h, replace } from "./dom.js";
+import { checkbox, field, input } from "./forms.js";
+import { COUNT, number, plural } from "./format.js";
+import { button } from "./widgets.js";
+
+export const FEW_COLUMNS = 12;
+const MOST_LISTED = 200;
+
+// The columns in which the centres lie furthest apart, beside the width of the bounds.
+export function tellingColumns(centres, low, high, most = FEW_COLUMNS) {
+  const spread = low.map((_, j) => {
+    const values = centres.map((centre) => centre[j]);
+    return (Math.max(...values) - Math.min(...values)) / (high[j] - low[j] || 1);
+  });
+  const best = spread.map((_, j) => j).sort((a, b) => spread[b] - spread[a] || a - b);
+  return best.slice(0, most).sort((a, b) => a - b);
+}
+
+// Lets people find and choose columns; `changed` gets the chosen places in order. Sparse rows may have a hundred
+// thousand columns, so only some of those found are listed.
+export function columnChooser(columns, telling, changed) {
+  let chosen = new Set(telling);
+  const summary = h("summary", {});
+  const list = h("div", { class: "column-list" });
+  const search = input("find-column", { type: "search", placeholder: "part of a name" });
+  const found = () => {
+    const words = search.value.trim().toLowerCase();
+    return [...columns.keys()].filter((j) => columns[j].toLowerCase().includes(words));
+  };
+  const tell = () => {
+    summary.textContent = `Columns: ${COUNT.format(chosen.size)} of ${COUNT.format(columns.length)}`;
+    changed([...chosen].sort((a, b) => a - b));
+  };
+  const draw = () => {
+    const places = found();
+    const boxes = places.slice(0, MOST_LISTED).map((j) => {
+      const box = checkbox(`column-${j}`, columns[j], { checked: chosen.has(j) });
+      box.addEventListener("change", (event) => {
+        if (event.target.checked) chosen.add(j);
+        else chosen.delete(j);
+        tell();
+      });
+      return box;
+    });
+    const more = places.length - boxes.length;
+    replace(list, boxes, more > 0 && h("p", { class: "small muted" }, `and ${plural(more, "more column")}`));
+  };
+  const set = (wanted) => {
+    chosen = new Set(wanted);
+    draw();
+    tell();
+  };
+  search.addEventListener("input", draw);
+  const element = h(
+    "details",
+    { id: "columns" },
+    summary,
+    h(
+      "div",
+      { class: "stack" },
+      h(
+        "div",
+        { class: "row" },
+        columns.length <= MOST_LISTED && button("All", () => set(columns.keys()), "small"),
+        telling.length < columns.length && button(`The ${FEW_COLUMNS} that differ most`, () => set(telling), "small"),
+        button("Only those found", () => set(found().slice(0, MOST_LISTED)), "small"),
+      ),
+      field("Find a column", search),
+      list,
+    ),
+  );
+  draw();
+  tell();
+  return element;
+}
+
+// A table of the chosen columns that is sorted by any of them.
+export function centreTable(columns, { centres, sizes }) {
+  const place = h("div", { class: "stack" });
+  let shown = [];
+  let sorted = { key: "number", ascending: true };
+  const values = (key) => (i) => (key === "number" ? i : key === "size" ? sizes[i] : centres[i][key]);
+  const draw = () => {
+    const order = centres.map((_, i) => i).sort((a, b) => (values(sorted.key)(a) - values(sorted.key)(b)) * (sorted.ascending ? 1 : -1));
+    const heading = (key, words) =>
+      h(
+        "th",
+        { scope: "col", class: key === "number" ? null : "right", "aria-sort": sorted.key === key ? (sorted.ascending ? "ascending" : "descending") : null },
+        h("button", { type: "button", "data-sort": key, title: words, on: { click: () => sort(key) } }, short(words, 28)),
+      );
+    const head = h("tr", {}, heading("number", "Centre"), sizes && heading("size", "Noisy size"), shown.map((j) => heading(j, columns[j])));
+    const body = order.map((i) =>
+      h("tr", { class: hue(i) }, h("td", { class: "nowrap" }, h("span", { class: "swatch" }), String(i + 1)), sizes && h("td", { class: "right" }, COUNT.format(Math.round(sizes[i]))), shown.map((j) => h("td", { class: "right" }, number(centres[i][j], 5)))),
+    );
+    const hidden = columns.length - shown.length;
+    replace(
+      place,
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Centres" }, h("table", { id: "centres" }, h("thead", {}, head), h("tbody", {}, body))),
+      hidden > 0 && h("p", { class: "small muted" }, `${plural(hidden, "column")} not shown: choose them above. Files hold all of them.`),
+    );
+  };
+  const sort = (key) => {
+    sorted = { key, ascending: sorted.key === key ? !sorted.ascending : true };
+    draw();
+    place.querySelector(`[data-sort="${key}"]`)?.focus();
+  };
+  return {
+    element: place,
+    show(places) {
+      shown = places;
+      if (typeof sorted.key === "number" && !shown.includes(sorted.key)) sorted = { key: "number", ascending: true };
+      draw();
+    },
+  };
+}
+
+// All columns, with the number of each cluster, its noisy size and the noise in it, as the client writes them.
+export function centreRows(columns, { centres, sizes }, sizeNoise) {
+  const prefix = columns.includes("size") || columns.includes("size_noise") ? "cluster_" : "";
+  const known = sizes && sizeNoise;
+  const heading = ["cluster", ...columns, ...(sizes ? [`${prefix}size`] : []), ...(known ? [`${prefix}size_noise`] : [])];
+  return [heading, ...centres.map((centre, i) => [i + 1, ...centre, ...(sizes ? [sizes[i]] : []), ...(known ? [sizeNoise] : [])])];
+}
+
+export function asCsv(rows) {
+  const cell = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
+}

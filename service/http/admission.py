@@ -1,0 +1,96 @@
+"""Admission of requests: callers are known before a body is read, and each gets a share of the service.
+
+A caller has an allowance that refills with time. Every request uses some of it: a little for itself, more for
+planning, and some for the bytes that come in and go out, refused or not. Nothing else counts: an allowance
+must not tell how long jobs ran or how busy others are.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.types import Scope
+
+from service.errors import RateLimited
+from service.operations.settings import KIB, Settings
+
+#: What a request uses of an allowance: itself, planning, and each 64 KiB that come in or go out.
+_REQUEST, _PLANNING, _PER_BYTE = 1.0, 20.0, 1 / (64 * KIB)
+_PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
+_UPLOAD = re.compile(r"/v1/datasets/[^/]+/data")
+_SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
+
+
+class Caller(Protocol):
+    """Somebody who is known by number."""
+
+    @property
+    def id(self) -> int: ...
+
+
+def is_upload(scope: Scope) -> bool:
+    """Return True for the route that streams its body to disk, under limits of its own."""
+    return scope["method"] == "PUT" and _UPLOAD.fullmatch(scope["path"]) is not None
+
+
+def body_limit(scope: Scope, settings: Settings) -> int:
+    """Return the most bytes that the body of a request may have."""
+    if is_upload(scope):
+        return settings.max_upload_bytes
+    if _SITES.fullmatch(scope["path"]):
+        return settings.max_sites_bytes
+    if scope["method"] not in ("POST", "PUT"):
+        return KIB  # nothing is expected, but some clients send an empty object
+    return settings.max_body_bytes
+
+
+@dataclass
+class _Allowance:
+    level: float
+    at: float
+    running: int = 0
+
+
+class Allowances:
+    """What each caller may still ask of this process. Used from the event loop alone."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic):
+        self._rate, self._burst = settings.caller_rate, settings.caller_burst
+        self._at_once = settings.caller_requests_at_once
+        self._clock = clock
+        self._callers: dict[int, _Allowance] = {}
+
+    def enter(self, caller: int, scope: Scope) -> None:
+        """Count a request in; RateLimited when the caller has too many at once or nothing left."""
+        allowance = self._refilled(caller)
+        if allowance.running >= self._at_once:
+            raise RateLimited(
+                f"at most {self._at_once} requests at once; wait for one of yours to end",
+                headers={"Retry-After": "1"},
+                limit=self._at_once,
+            )
+        if allowance.level < 0:
+            wait = int(-allowance.level / self._rate) + 1
+            raise RateLimited(
+                f"you have used up your allowance of requests and bytes; wait {wait} seconds",
+                headers={"Retry-After": str(wait)},
+                limit=self._rate,
+            )
+        planning = (scope["method"], scope["path"]) in _PLANS
+        allowance.level -= _PLANNING if planning else _REQUEST
+        allowance.running += 1
+
+    def leave(self, caller: int, size: int) -> None:
+        """Count a request out, with the bytes that it received and sent."""
+        allowance = self._refilled(caller)
+        allowance.level -= size * _PER_BYTE
+        allowance.running -= 1
+
+    def _refilled(self, caller: int) -> _Allowance:
+        now = self._clock()
+        allowance = self._callers.setdefault(caller, _Allowance(self._burst, now))
+        allowance.level = min(self._burst, allowance.level + (now - allowance.at) * self._rate)
+        allowance.at = now
+        return allowance

@@ -1,0 +1,114 @@
+"""What axe says about every page, in both themes and on a phone, and how soon a page has its heading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.console.conftest import Tab
+from tests.console.test_manners import look_at_every_page
+from tests.support.console import Service
+
+CONNECTIONS = 6  # what a browser opens to one host
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
+
+
+def complaints(page: Page) -> list[str]:
+    """What axe finds wrong with a page as it is now."""
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['html'][:150]}" for each in found for node in each["nodes"]]
+
+
+def complaints_in_every_dress(page: Page) -> list[str]:
+    """Light and dark in a wide window, and dark on a phone; folded parts are opened first."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    found = []
+    for name, scheme, size in (("light", "light", WIDE), ("dark", "dark", WIDE), ("phone", "dark", PHONE)):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # a scheme
+        page.set_viewport_size(size)  # type: ignore[arg-type]  # a dict of two sizes
+        found += [f"{name}: {each}" for each in complaints(page)]
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a dict of two sizes
+    return found
+
+
+def test_axe_finds_nothing_on_any_page(tab: Tab, finished: tuple[str, str, str]) -> None:
+    def look(page: Page, _place: str) -> list[str]:
+        return complaints_in_every_dress(page)
+
+    assert look_at_every_page(tab, finished, look) == []
+
+
+def test_axe_finds_nothing_in_dialogs_and_among_mistakes(
+    tab: Tab, service: Service, granted: tuple[str, str]
+) -> None:
+    page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}/grants")
+    page.get_by_role("button", name="Change cap").click()
+    page.get_by_role("dialog").get_by_label("Epsilon").fill("much")
+    page.get_by_role("dialog").get_by_role("button", name="Change cap").click()
+    expect(page.get_by_text("“much” is not a number.").first).to_be_visible()
+    found = complaints_in_every_dress(page)
+    page.keyboard.press("Escape")
+    tab.go("#/datasets/new")
+    page.get_by_role("button", name="Create the dataset").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")
+    assert found + complaints_in_every_dress(page) == []
+
+
+def test_axe_finds_nothing_where_a_job_does_not_fit(tab: Tab, granted: tuple[str, str]) -> None:
+    page = tab.sign_in(granted[1], f"#/datasets/{granted[0]}/job")
+    page.get_by_label("Epsilon, exactly").fill("9")
+    expect(page.locator("#too-much")).to_be_visible()
+    assert complaints_in_every_dress(page) == []
+
+
+def trips_until_the_heading(page: Page, address: str) -> tuple[int, int]:
+    """Round trips and bytes until a heading is seen, where a browser asks for six files at a time."""
+    waiting: list[Route] = []
+    done: list[Request] = []
+
+    def hold(route: Route) -> None:
+        if route.request.is_navigation_request():
+            route.continue_()
+        else:
+            waiting.append(route)
+
+    page.route("**/*", hold)
+    page.on("requestfinished", lambda request: done.append(request))
+    page.goto(address, wait_until="commit")
+    heading, trips = page.locator("h1"), 1
+    for _ in range(10):
+        still = 0
+        while still < 10 and not heading.count():  # until the page does nothing but wait for answers
+            before = len(waiting)
+            page.wait_for_timeout(20)
+            still = still + 1 if len(waiting) == before else 0
+        if heading.count():
+            break
+        for route in waiting[:CONNECTIONS]:
+            route.continue_()
+        del waiting[:CONNECTIONS]
+        trips += 1
+    loaded = sum(request.sizes()["responseBodySize"] for request in list(done))
+    page.unroute("**/*")  # lets through what is still held
+    return trips, loaded
+
+
+def test_the_first_heading_takes_three_round_trips_and_150_kilobytes(tab: Tab) -> None:
+    trips, size = trips_until_the_heading(tab.page, tab.service.address)
+    assert tab.page.locator("h1").inner_text().startswith("Find the groups")
+    assert trips <= 3
+    assert 10_000 < size <= 150_000
+
+
+def test_a_page_of_somebody_signed_in_has_its_heading_as_soon(
+    tab: Tab, finished: tuple[str, str, str]
+) -> None:
+    page = tab.sign_in(finished[1])
+    page.goto("about:blank")
+    trips, size = trips_until_the_heading(page, f"{tab.service.address}/#/datasets/{finished[0]}/job")
+    assert page.locator("h1").inner_text() == "Plan a job"
+    assert trips <= 3
+    assert size <= 150_000
+    expect(page.locator("#cost")).to_be_visible()

@@ -1,0 +1,130 @@
+"""Bodies are read for known callers alone, and every caller gets a share of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.errors import RateLimited
+from service.http.admission import Allowances
+from service.http.json_limits import strict_json
+from service.operations.settings import Settings
+from tests.support.service import House
+
+PLAN = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
+
+
+def body_that_counts(read: list[int]) -> AsyncIterator[bytes]:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            read.append(1)
+            yield b"[" * 16384
+
+    return pieces()
+
+
+@pytest.mark.parametrize("header", [None, "Bearer cairn_00000000_wrong", "Basic YTpi", "Bearer"])
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/plans", "/v1/datasets", "/v1/nothing"])
+def test_no_body_is_read_for_an_unknown_caller(shared_house: House, header: str | None, path: str) -> None:
+    read: list[int] = []
+    headers = {"Authorization": header} if header else {}
+    answer = shared_house.client.request("POST", path, content=body_that_counts(read), headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (401, "/problems/unauthorized")
+    assert read == []
+
+
+def test_no_body_is_read_where_no_route_takes_one(shared_house: House) -> None:
+    read: list[int] = []
+    assert shared_house.client.request("POST", "/nothing", content=body_that_counts(read)).status_code == 404
+    assert read == []
+
+
+def scope(verb: str = "GET", path: str = "/v1/jobs") -> dict[str, Any]:
+    return {"method": verb, "path": path}
+
+
+def allowances(now: Callable[[], float] = lambda: 0.0, **settings: Any) -> Allowances:
+    return Allowances(Settings(**settings), now)
+
+
+def test_allowance_refills_with_time_and_is_one_callers_own() -> None:
+    moment = 0.0
+    shares = allowances(lambda: moment, caller_rate=10, caller_burst=40)
+    for _ in range(3):  # each plan uses 20
+        shares.enter(1, scope("POST", "/v1/plans"))
+        shares.leave(1, 0)
+    with pytest.raises(RateLimited) as refused:
+        shares.enter(1, scope())
+    assert refused.value.headers["Retry-After"] == "3"
+    shares.enter(2, scope("POST", "/v1/plans"))
+    moment = 2.5
+    shares.enter(1, scope())
+
+
+def test_bytes_are_paid_for_after_they_were_sent() -> None:
+    shares = allowances(caller_rate=10, caller_burst=40)
+    shares.enter(1, scope())
+    shares.leave(1, 13 << 20)
+    with pytest.raises(RateLimited) as refused:
+        shares.enter(1, scope())
+    assert int(refused.value.headers["Retry-After"]) == 17  # 208 of 64 KiB each, less 39 that were left
+
+
+def test_caller_with_many_requests_at_once_is_refused_one_more() -> None:
+    shares = allowances(caller_requests_at_once=2)
+    shares.enter(1, scope())
+    shares.enter(1, scope())
+    with pytest.raises(RateLimited, match="at most 2 requests at once"):
+        shares.enter(1, scope())
+    shares.enter(2, scope())
+    shares.leave(1, 0)
+    shares.enter(1, scope())
+
+
+def test_refused_plans_use_the_allowance_too(sqlite_url: str, tmp_path: Path) -> None:
+    house = House(sqlite_url, tmp_path, caller_rate=0.001, caller_burst=50)
+    house.ready()
+    bad = {**PLAN, "epsilon": "-1"}
+    assert [house.ada.post("/v1/plans", bad).status_code for _ in range(4)] == [422, 422, 422, 429]
+    assert house.ben.get("/v1/datasets").status_code == 200
+    house.close()
+
+
+def test_downloads_use_the_allowance_and_uploads_do_not(sqlite_url: str, tmp_path: Path) -> None:
+    house = House(sqlite_url, tmp_path, caller_rate=0.001, caller_burst=20)
+    house.ready(rows=20_000)
+    assert house.carla.get("/v1/datasets").status_code == 200
+    house.close()
+
+
+@pytest.mark.parametrize("text", ["[" + "0," * 100_000 + "0]", "[" * 100_001, "[[]" + ",[]" * 50_000 + "]"])
+def test_json_of_too_many_values_is_refused_unparsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("parsed"))
+    with pytest.raises(Exception, match="at most 32 levels and 100000 values"):
+        strict_json(text.encode())
+
+
+def test_slow_reader_is_dropped(shared_house: House) -> None:
+    """A caller who asks and then does not read keeps a connection no longer than the pace allows."""
+    from service.http.limits import RequestLimits
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * 1000})
+
+    async def stuck(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    settings = Settings(body_idle_seconds=0.05, body_bytes_per_second=1e6)
+    limits = RequestLimits(app, settings, lambda _: pytest.fail("no key is needed"))
+    request = {"type": "http", "method": "GET", "path": "/healthz", "headers": [], "query_string": b""}
+    asyncio.run(asyncio.wait_for(limits(request, receive, stuck), 10))

@@ -1,0 +1,105 @@
+"""Rows from the database and the chunk cache are the stored ones, or none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select, update
+
+from service.jobs import rows
+from service.jobs.rows import ChunkCache, DatabaseSource
+from service.operations.tables import Dataset, DatasetChunk
+from tests.support.service import House
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start each test as a new process would: nothing is checked yet."""
+    monkeypatch.setattr(rows, "_checked_files", {})
+    monkeypatch.setattr(rows, "_clean_chunks", set())
+
+
+@pytest.fixture
+def sealed(small_house: House) -> House:
+    small_house.ready()
+    return small_house
+
+
+def source(house: House) -> DatabaseSource:
+    with house.database.read() as session:
+        number = session.scalars(select(Dataset.id)).one()
+    return DatabaseSource(house.database, number, ChunkCache(house.settings.cache_directory, 1 << 30))
+
+
+def stored(house: House) -> list[bytes]:
+    return [np.ascontiguousarray(loader().rows).tobytes() for loader in source(house).loaders()]
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut in half", "zeroed", "one bit flipped"])
+def test_damaged_file_of_the_cache_is_deleted_and_read_again(
+    sealed: House, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = stored(sealed)
+    (path,) = sealed.settings.cache_directory.iterdir()
+    good = path.read_bytes()
+    bad = {
+        "emptied": b"",
+        "cut in half": good[: len(good) // 2],
+        "zeroed": bytes(len(good)),
+        "one bit flipped": bytes([good[0] ^ 1]) + good[1:],
+    }[damage]
+    path.write_bytes(bad)
+    monkeypatch.setattr(rows, "_checked_files", {})  # another worker process
+    assert stored(sealed) == expected
+    assert path.read_bytes() == good
+
+
+def test_file_of_the_cache_is_hashed_once_by_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = ChunkCache(tmp_path / "cache", 1 << 20)
+    digest = hashlib.sha256(b"rows").hexdigest()
+    cache.put(1, digest, b"rows")
+    assert bytes(cache.get(1, digest) or b"") == b"rows"
+    monkeypatch.setattr("service.jobs.rows.hashlib.sha256", lambda _: pytest.fail("hashed again"))
+    assert bytes(cache.get(1, digest) or b"") == b"rows"
+
+
+def test_file_reaches_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def noted(name: str, call: Any) -> Any:
+        def noting(*arguments: Any) -> Any:
+            calls.append(name)
+            return call(*arguments)
+
+        return noting
+
+    monkeypatch.setattr("service.jobs.rows.os.fsync", noted("fsync", os.fsync))
+    monkeypatch.setattr("service.jobs.rows.os.replace", noted("replace", os.replace))
+    ChunkCache(tmp_path, 1 << 20).put(1, "0" * 64, b"rows")
+    assert calls == ["fsync", "replace"]
+
+
+def test_stored_rows_longer_than_the_radius_are_clipped(sealed: House) -> None:
+    """Whoever can write to the database can store such rows; noise calibrated to the radius must still do."""
+    (honest,) = stored(sealed)
+    width = source(sealed).domain.dimension
+    long = np.frombuffer(honest, dtype="<i2").reshape(-1, width).copy()
+    long[0] = 32767
+    payload = long.tobytes()
+    with sealed.database.write() as session:
+        changed = {"payload": payload, "digest": hashlib.sha256(payload).hexdigest()}
+        session.execute(update(DatasetChunk).values(**changed))
+    (loader,) = source(sealed).loaders()
+    for _ in range(2):
+        read = np.asarray(loader().rows).astype(np.int64)
+        assert (read[0] @ read[0]) <= 32767**2
+        assert np.array_equal(read[1:], long[1:])
