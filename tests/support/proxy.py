@@ -40,7 +40,7 @@ class Proxy:
 
     def close(self) -> bool:
         """End the proxy; True when it has cut a connection."""
-        os.kill(self._process, signal.SIGKILL)  # a handler could run just before `select` and leave it waiting
+        os.kill(self._process, signal.SIGKILL)  # a handled signal can be missed by `select`
         os.waitpid(self._process, 0)
         cut = os.read(self._told, 1) == b"x"
         os.close(self._told)
