@@ -6,7 +6,8 @@
     +-- NotCairn               the address is not that of a Cairn service
     +-- WaitTimeout            the job did not end within the time allowed
     +-- JobCancelled           the job was cancelled, so there is no result
-    +-- MissingLibrary         pandas or matplotlib is needed and not installed
+    +-- MissingLibrary         pandas, matplotlib or cryptography is needed and not installed
+    +-- InvalidReceipt         the receipt was changed, or no known key signed it
     +-- Problem                the service refused; one class per problem `type`
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
@@ -58,6 +59,10 @@ class JobCancelled(CairnError):
 
 class MissingLibrary(CairnError, ImportError):
     """An optional library is needed and not installed."""
+
+
+class InvalidReceipt(CairnError, ValueError):
+    """The receipt was changed, is not signed, or lacks what is asked of it."""
 
 
 class Problem(CairnError):

@@ -20,6 +20,7 @@ from service.jobs.rows import ChunkCache, DatabaseSource
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.tables import Dataset, Job, Principal
 
 Listener = Callable[[str, int, int], None]
@@ -40,12 +41,13 @@ def execute(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run a job's plan; return what it released, and the receipt."""
     plan = _plan(claim, database)
+    # Before the run: a fact that the curator changes meanwhile would tell in the receipt how long it took.
+    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
+    receipt = make_receipt(job, dataset, plan, analyst, open_keys(settings))
     faults.reach("execute.begun")
     with make_executor(settings) as executor:
         clustering = registry.run(plan, _source(claim, plan, database, settings), executor, listener)
     faults.reach("execute.released")
-    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
-    receipt = make_receipt(job, dataset, plan, analyst)
     return _body(job, dataset, clustering, receipt), receipt
 
 

@@ -30,6 +30,7 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.supervisor import end_with_parent
 
 log = structlog.get_logger()
@@ -237,6 +238,7 @@ def main(parent: int) -> None:
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
+    open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     worker = Worker(settings, database, SystemClock())
     for order in (signal.SIGTERM, signal.SIGINT):

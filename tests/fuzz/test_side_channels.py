@@ -101,6 +101,9 @@ class Watcher:
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
         # Those of a receipt and of a quote name the job or the dataset.
         text = re.sub(r'"(digest|quote)": ?"[0-9a-f]{64}"', r'"\1": "-"', text)
+        text = re.sub(r'"value": ?"[A-Za-z0-9+/]{86}=="', '"value": "-"', text)  # the signature of a digest
+        text = re.sub(r'"url_slug": ?"DATASET-[0-9a-f]{8}"', '"url_slug": "-"', text)
+        text = re.sub(r"20\d\d-\d\d-\d\d(?!T)", "DAY", text)  # of the submission
         return re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", self._since, text)
 
     def _since(self, match: re.Match[str]) -> str:
