@@ -15,7 +15,7 @@ from tests.markdown import fences
 from tests.support.service import House
 
 KEYS = "/.well-known/cairn-keys.json"
-PERSON = {"rows_per_person": 3, "id_column": "who"}
+PERSON: dict[str, Any] = {"rows_per_person": 3, "id_column": "who"}
 
 
 def receipt_of(house: House, **body: Any) -> dict[str, Any]:
