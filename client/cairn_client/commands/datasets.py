@@ -126,7 +126,7 @@ def create(
     release_ticks: Annotated[
         bool,
         typer.Option(
-            help="Publish progress and results only 1, 2, 4, 8, ... seconds after the start of a job."
+            help="Publish results at planned times, which tell nothing of how long a job took."
         ),
     ] = True,
     as_json: Json = False,
