@@ -125,9 +125,7 @@ def create(
     accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
     release_ticks: Annotated[
         bool,
-        typer.Option(
-            help="Publish results at planned times, which tell nothing of how long a job took."
-        ),
+        typer.Option(help="Publish results at planned times, which tell nothing of how long a job took."),
     ] = True,
     as_json: Json = False,
 ) -> None:
