@@ -93,11 +93,10 @@ def jobs() -> list[tuple[str, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def finished(
-    lasting_house: House,
-) -> dict[tuple[str, ...], tuple[dict[str, Any], dict[str, Any], bytes]]:
+def finished(lasting_house: House) -> dict[Any, Any]:
     """A job of each kind; afterwards all rows are deleted."""
-    house, found = lasting_house, {}
+    house = lasting_house
+    found: dict[Any, Any] = {}
     for kind in ("dense", "sparse", "ids"):
         prepare(house, kind, kind)
     for algorithm, objective, kind in jobs():
