@@ -6,6 +6,7 @@
     +-- NotCairn               the address is not that of a Cairn service
     +-- WaitTimeout            the job did not end within the time allowed
     +-- JobCancelled           the job was cancelled, so there is no result
+    +-- DamagedTranscript      a transcript is not the one that its receipt names
     +-- MissingLibrary         pandas, matplotlib or cryptography is needed and not installed
     +-- InvalidReceipt         the receipt was changed, or no known key signed it
     +-- Problem                the service refused; one class per problem `type`
@@ -55,6 +56,10 @@ class WaitTimeout(CairnError, TimeoutError):
 
 class JobCancelled(CairnError):
     """The job was cancelled before it started; nothing was charged."""
+
+
+class DamagedTranscript(CairnError):
+    """The transcript does not have the digest that the receipt names."""
 
 
 class MissingLibrary(CairnError, ImportError):

@@ -20,8 +20,15 @@ FORMAT = 2
 _UNHASHED = ("digest", "signature")
 
 
-def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str, keys: SigningKeys) -> dict[str, Any]:
-    """Make the receipt of a job and sign it; every field is a function of the request and of public facts."""
+def make_receipt(
+    job: Job,
+    dataset: Dataset,
+    plan: Plan,
+    analyst: str,
+    transcript: dict[str, Any] | None,
+    keys: SigningKeys,
+) -> dict[str, Any]:
+    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release."""
     cost = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
     charged = accountants.amount(dataset.accountant, cost, dataset.delta_units)
     planned = plan.to_json()
@@ -50,6 +57,7 @@ def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str, keys: Sig
         "parameters": planned["parameters"],
         "forecast": planned["forecast"],
         "plan_digest": plan.digest,
+        "transcript": transcript,
         "versions": {
             "cairn": version("cairn-dp"),
             "numpy": version("numpy"),
