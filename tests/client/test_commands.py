@@ -55,7 +55,7 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
     (place / "bad.csv").write_text("a,b\n1,2\n3,many\n")
     owned = live.dataset(rows=None)
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
-    assert "line 3: b is not a finite number" in said
+    assert "line 3: b: “many” is not a finite number" in said
     assert "--on-bad-row drop" in said
 
 
