@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     """Bearer token a Prometheus scraper may use for /metrics; empty: curators only."""
     metrics_token_file: Path | None = None
     """File that holds the scrape token."""
+    signing_key_file: Path | None = None
+    """File of the signing key; default: `signing-key.pem` beside an SQLite database, else in `var`."""
     spool_directory: Path | None = None
     """Where uploads are spooled (nameless files); default: the system's temporary directory."""
     cache_directory: Path = Path("var/cache")
@@ -93,6 +95,8 @@ class Settings(BaseSettings):
     """Most arithmetic operations a plan may need; more is refused as `work-limit`."""
     max_memory_bytes: int = Field(default=4 * GIB, gt=0)
     """Most memory a plan may need and a worker may hold before its job is ended, in bytes."""
+    transcript_bytes: int = Field(default=64 << 20, ge=0)
+    """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
     job_seconds: float = Field(default=3600.0, gt=0)
     """Longest a job may run before it is ended as failed."""
     lease_seconds: float = Field(default=30.0, gt=0)
@@ -138,6 +142,18 @@ class Settings(BaseSettings):
     def address(self) -> str:
         """The address to print for people."""
         return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def uses_sqlite(self) -> bool:
+        """True when the database is a file of this machine."""
+        return self.database_url.startswith("sqlite")
+
+    def signing_key_path(self) -> Path:
+        """The file that holds the signing key."""
+        if self.signing_key_file:
+            return self.signing_key_file
+        folder = Path(self.database_url.partition("///")[2]).parent if self.uses_sqlite else Path("var")
+        return folder / "signing-key.pem"
 
     def health_file(self, process: int) -> Path | None:
         """The file that a worker process touches to show that it is not stuck."""
