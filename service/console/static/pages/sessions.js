@@ -5,7 +5,7 @@ import { h, toast } from "../dom.js";
 import { moment } from "../format.js";
 import { button, tag } from "../widgets.js";
 
-// Sessions as lines of a list, each with a button that ends it.
+// Sessions as lines of a list. The others get a button that ends them; this one has its button in the bar.
 export function sessionLines(sessions, reload) {
   return sessions.map((each) =>
     h(
@@ -18,9 +18,9 @@ export function sessionLines(sessions, reload) {
         each.current && tag("this browser", "good"),
         h("span", { class: "small muted" }, ` · with key ${each.key} · until ${moment(each.expires_at)}${each.remembered ? "" : " or until the browser is closed"}`),
       ),
-      button(each.current ? "Sign out" : "End session", async () => {
+      !each.current && button("End session", async () => {
         await remove(`/v1/sessions/${each.id}`);
-        if (!each.current) toast("The session has ended.");
+        toast("The session has ended.");
         await reload();
       }, "small quiet"),
     ),
