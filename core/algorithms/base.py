@@ -14,7 +14,7 @@ from core.blocks.noise import Noise, forecast_of, noise_of
 from core.data import Domain, SiteFacts, Sites, choose_sites
 from core.errors import InvalidRequest, PlanViolation
 from core.plan import Plan, Request, Step, Work
-from core.probe import Probe
+from core.probe import Probe, Release
 
 _TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
 _NOUNS = {int: "a whole number", float: "a number", dict: "an object"}
@@ -117,6 +117,8 @@ class Clustering:
     details: Mapping[str, Any] = field(default_factory=dict)
     #: The size of the noise in sizes and centres.
     noise: Noise = field(default_factory=Noise)
+    #: Every released value, in order.
+    releases: Sequence[Release] = ()
 
 
 class Algorithm(ABC):
@@ -179,7 +181,9 @@ class Algorithm(ABC):
         found = self.cluster(plan, probe)
         noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
         centres = self.decode(plan, found.centres)
-        return Clustering(centres, found.sizes, plan, dict(probe.draws), found.details, noise)
+        return Clustering(
+            centres, found.sizes, plan, dict(probe.draws), found.details, noise, tuple(probe.transcript)
+        )
 
 
 class SiteAlgorithm(Algorithm):

@@ -47,8 +47,6 @@ def make_plan(
     text = json.dumps(request, sort_keys=True)
     plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
     plan.work.require_within(work)
-    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
-        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
     return plan
 
 
@@ -58,7 +56,10 @@ def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget)
     asked = json.loads(request)
     if sites is not None:
         asked["options"]["sites"] = sites
-    return registry.plan(domain, Request(budget=budget, **asked))
+    plan = registry.plan(domain, Request(budget=budget, **asked))
+    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
+        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
+    return plan
 
 
 def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int, delta_left: int) -> Budget:

@@ -10,7 +10,7 @@ wants jobs skips those that are locked, and the claim that holds them looks agai
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,10 +20,10 @@ from sqlalchemy.orm import Session
 
 from service import ledger
 from service.datasets import access
-from service.jobs import release
+from service.jobs import release, transcripts
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Job, Result
+from service.operations.tables import Dataset, Job, Result, TranscriptPart
 
 MOST_ATTEMPTS = 3
 #: Work of jobs that were claimed longer ago does not count against their analyst.
@@ -43,6 +43,15 @@ class Claim:
     plan: dict[str, Any]
     domain: dict[str, Any]
     request: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run, its receipt, and the parts of its transcript."""
+
+    body: dict[str, Any]
+    receipt: dict[str, Any]
+    transcript: Sequence[bytes] = ()
 
 
 def claim(
@@ -151,7 +160,7 @@ def finish(
     claim: Claim,
     *,
     now: datetime,
-    result: tuple[dict[str, Any], dict[str, Any]] | None,
+    result: Outcome | None,
     progress: dict[str, Any] | None = None,
 ) -> bool:
     """End a job, with its result or without; False when it is no longer this worker's: nothing is stored."""
@@ -169,9 +178,8 @@ def finish(
         return False
     faults.reach("finish.updated")
     if result:
-        body, receipt = result
-        session.add(Result(job_id=claim.job_id, body=body, receipt=receipt, created_at=now))
-        session.flush()
+        session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))
+        transcripts.store(session, claim.job_id, result.transcript)
     faults.reach("finish.stored")
     return True
 
@@ -190,7 +198,8 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
         _void(session, locked, actor=actor, now=now)
         locked.end(JobState.CANCELLED, EndReason.ENDED, now)
     else:
-        session.execute(delete(Result).where(Result.job_id == locked.id))
+        for stored in (TranscriptPart, Result):
+            session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
     audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
     return True

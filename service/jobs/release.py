@@ -192,6 +192,9 @@ def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetim
             "claimed_at": job.claimed_at,
             "finished_at": visible.finished_at,
             "message": visible.message,
-            "links": {"self": place, "result": f"{place}/result", "receipt": f"{place}/receipt"},
+            "links": {
+                "self": place,
+                **{part: f"{place}/{part}" for part in ("result", "receipt", "transcript")},
+            },
         }
     )

@@ -1,4 +1,4 @@
-"""Routes of algorithms, plans, jobs, results and receipts."""
+"""Routes of algorithms, plans, jobs, results, receipts and transcripts."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import numpy as np
 import structlog
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
@@ -22,7 +22,7 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
-from service.jobs import plans, queue, release
+from service.jobs import plans, queue, release, transcripts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,
@@ -211,6 +211,27 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     """Get the receipt: what was planned and charged, step by step, with the receipt's own digest."""
     # As it was stored, to the letter, so that its digest can be checked.
     return JSONResponse(_released(job_id, caller, context).receipt)
+
+
+@router.get(
+    "/jobs/{job_id}/transcript",
+    responses={
+        **answers("job-failed"),
+        200: {"content": {transcripts.MEDIA_TYPE: {**BINARY, "example": "cairn transcript 1\n"}}},
+    },
+    response_class=StreamingResponse,
+)
+def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
+    """Get the transcript: every released value in order, from which the result can be computed again."""
+    result = _released(job_id, caller, context)
+    named = result.receipt.get("transcript")
+    if named is None:
+        raise NotFound("this job has no transcript: it ran under an earlier version, or released too much")
+    return StreamingResponse(
+        transcripts.stored_parts(context.database, result.job_id),
+        media_type=transcripts.MEDIA_TYPE,
+        headers={"Content-Length": str(named["bytes"])},
+    )
 
 
 def _released(job_id: str, caller: Caller, context: Context) -> Result:

@@ -128,6 +128,7 @@ _JOB = {
         "self": f"/v1/jobs/{_ID}",
         "result": f"/v1/jobs/{_ID}/result",
         "receipt": f"/v1/jobs/{_ID}/receipt",
+        "transcript": f"/v1/jobs/{_ID}/transcript",
     },
 }
 
@@ -219,14 +220,23 @@ _RECEIPT = {
     "privacy_unit": "row",
     "neighbours": "add or remove one record",
     "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
+    "transcript": {"format": 1, "bytes": 8120, "sha256": "7c" * 32},
     "versions": {"cairn": "0.1.0"},
     "registry": {"privacy_unit": "row", "release_type": "interactive"},
     "digest": "5e" * 32,
 }
 
 
+class TranscriptFacts(Answer):
+    """A transcript by its digest."""
+
+    format: int
+    bytes: int
+    sha256: str
+
+
 class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
-    """Record of what was promised and charged; nothing in it comes from rows."""
+    """Record of what was promised and charged; of what was released it holds a digest alone."""
 
     format: int
     job: str
@@ -237,6 +247,9 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     privacy_unit: str
     neighbours: str
     steps: list[dict[str, Any]]
+    transcript: TranscriptFacts | None = Field(
+        default=None, description="null, or missing in earlier versions: the job has no transcript"
+    )
     versions: dict[str, str]
     registry: dict[str, Any]
     digest: str

@@ -355,6 +355,16 @@ class Result(Base):
     created_at: Mapped[datetime]
 
 
+class TranscriptPart(Base):
+    """A part of what a job released, in order; stored with the result and read by streaming it."""
+
+    __tablename__ = "transcript_parts"
+
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[bytes]
+
+
 class AuditEvent(Base):
     """Every act of a curator, and every refusal that matters."""
 

@@ -83,9 +83,7 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
 
 def _find(context: Context, query: Executable, token: str) -> Caller | None:
     """Return the holder of a key or session, or None when it is malformed, unknown or no longer valid."""
-    with context.database.read() as session:
-        handle = keys.handle_of(token) or ""
-        found = session.connection().execute(query, {"handle": handle}).one_or_none()
+    found = context.database.find_row(query, {"handle": keys.handle_of(token) or ""})
     # Compared even when there is nothing to compare with, so that both cases take the same time.
     matches = hmac.compare_digest(keys.digest_of(token), found.digest if found else _NO_DIGEST)
     if found is None or not matches or found.revoked_at or found.disabled_at:

@@ -332,8 +332,7 @@ class Books(RuleBasedStateMachine):
             elif act == "give back":
                 done = queue.give_back(session, held, now=self.now)
             else:
-                result: tuple[dict[str, Any], dict[str, Any]] | None
-                result = ({"centres": []}, {"digest": ""}) if act == "finish" else None
+                result = queue.Outcome({"centres": []}, {"digest": ""}) if act == "finish" else None
                 done = queue.finish(session, held, now=self.now, result=result)
             assert done == stands
         if crash or not stands:
