@@ -111,7 +111,12 @@ class Library:
 
     def environment(self, cache: str, **settings: object) -> dict[str, str]:
         """What a process needs to know to work for this library."""
-        given = {"database_url": self.url, "cache_directory": self.folder / cache, "log_level": "warning"}
+        given = {
+            "database_url": self.url,
+            "cache_directory": self.folder / cache,
+            "signing_key_file": self.folder / "signing-key.pem",
+            "log_level": "warning",
+        }
         return Settings(**{**given, **settings}).as_environment()  # type: ignore[arg-type]  # environment names
 
     def run(self, name: str, k: int, *, cache: str, **settings: object) -> JobUsage:

@@ -1,4 +1,4 @@
-"""The command `cairn-server`: serve, worker, migrate, bootstrap, health, demo."""
+"""The command `cairn-server`: serve, worker, migrate, bootstrap, new-signing-key, health, demo."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def serve(
     settings = Settings()
     # As the first process of a container, which has no default for it, it would ignore an order to stop.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    _require_signing_key(settings)
     if migrate_first:
         migrate()
     _first_key(settings, announce=True)
@@ -134,6 +135,7 @@ def worker(
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
+    _require_signing_key(settings)
     supervise(settings, max(1, processes or settings.worker_processes), stop_with_parent=stop_with_parent)
 
 
@@ -167,6 +169,30 @@ def _await(database: Database, seconds: float) -> None:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(0.5)
+
+
+@app.command()
+def new_signing_key() -> None:
+    """Make a key that signs receipts and checkpoints from the next start on; earlier ones still verify."""
+    from service.operations import signing
+
+    path = Settings().signing_key_path()
+    if path.exists():
+        signing.rotate(path)
+    else:
+        signing.make(path)
+    typer.echo(f"Key {signing.load(path).current} is in {path}: back it up, and restart API and workers.")
+
+
+def _require_signing_key(settings: Settings) -> None:
+    """Make the signing key at the first start, or end with what to do where it may not be made."""
+    from service.operations import signing
+
+    try:
+        signing.open_keys(settings)
+    except (signing.SigningKeyError, OSError) as error:
+        typer.echo(f"No signing key: {error}.", err=True)
+        raise typer.Exit(1) from error
 
 
 @app.command()

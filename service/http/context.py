@@ -1,6 +1,7 @@
 """The parts of a running API process, wired once and handed to every route."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -9,6 +10,7 @@ from fastapi import Depends, Request
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.signing import SigningKeys, open_keys
 
 #: Each may use a core and a connection to the database.
 _UPLOADS_AT_ONCE = 4
@@ -26,6 +28,11 @@ class Context:
     uploads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_UPLOADS_AT_ONCE))
     #: Threads that submit jobs. A few: the one that has an account's lock must not wait for the interpreter.
     submissions: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SUBMISSIONS_AT_ONCE))
+
+    @cached_property
+    def signing_keys(self) -> SigningKeys:
+        """The keys that sign receipts and checkpoints, read once."""
+        return open_keys(self.settings)
 
 
 async def _services(request: Request) -> Context:

@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     """Bearer token a Prometheus scraper may use for /metrics; empty: curators only."""
     metrics_token_file: Path | None = None
     """File that holds the scrape token."""
+    signing_key_file: Path | None = None
+    """File of the signing key; default: `signing-key.pem` beside an SQLite database, else in `var`."""
     spool_directory: Path | None = None
     """Where uploads are spooled (nameless files); default: the system's temporary directory."""
     cache_directory: Path = Path("var/cache")
@@ -136,6 +138,18 @@ class Settings(BaseSettings):
     def address(self) -> str:
         """The address to print for people."""
         return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def uses_sqlite(self) -> bool:
+        """True when the database is a file of this machine."""
+        return self.database_url.startswith("sqlite")
+
+    def signing_key_path(self) -> Path:
+        """The file that holds the signing key."""
+        if self.signing_key_file:
+            return self.signing_key_file
+        folder = Path(self.database_url.partition("///")[2]).parent if self.uses_sqlite else Path("var")
+        return folder / "signing-key.pem"
 
     def health_file(self, process: int) -> Path | None:
         """The file that a worker process touches to show that it is not stuck."""

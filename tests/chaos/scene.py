@@ -71,7 +71,12 @@ class Scene:
     def __init__(self, url: str, folder: Path, **settings: Any):
         self.url = url
         plenty = {"caller_rate": 1e6, "caller_burst": 1e6, "caller_requests_at_once": 1000}
-        self.settings = Settings(database_url=url, cache_directory=folder / "cache", **(plenty | settings))
+        self.settings = Settings(
+            database_url=url,
+            cache_directory=folder / "cache",
+            signing_key_file=folder / "signing-key.pem",
+            **(plenty | settings),
+        )
         self.database = Database(url)
         now = SystemClock().now()
         with self.database.write() as session:

@@ -57,6 +57,7 @@ RULES = {
     "GET /healthz": Rule("anybody"),
     "GET /readyz": Rule("anybody"),
     "GET /docs": Rule("anybody"),
+    "GET /.well-known/cairn-keys.json": Rule("anybody"),
     "GET /problems/{slug}": Rule("anybody"),
     "GET /metrics": Rule("operator"),
     "GET /v1/whoami": Rule("key"),

@@ -36,6 +36,7 @@ class Service:
             **os.environ,
             "CAIRN_DATABASE_URL": f"sqlite:///{database}",
             "CAIRN_CACHE_DIRECTORY": str(self._folder / "cache"),
+            "CAIRN_SIGNING_KEY_FILE": str(self._folder / "signing-key.pem"),
             "CAIRN_PORT": self.address.rsplit(":", 1)[1],
             "CAIRN_LOG_LEVEL": "warning",
             "CAIRN_POLL_MOST_SECONDS": "0.2",

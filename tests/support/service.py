@@ -89,7 +89,10 @@ class House:
             "caller_requests_at_once": 1000,
         }  # tests ask faster than people do
         self.settings = Settings(
-            database_url=url, cache_directory=folder / "cache", spool_directory=None, **(plenty | settings)
+            database_url=url,
+            cache_directory=folder / "cache",
+            signing_key_file=folder / "signing-key.pem",
+            **(plenty | settings),
         )
         configure("text", "error")
         self.database = Database(url)
