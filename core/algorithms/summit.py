@@ -31,7 +31,7 @@ from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
 from core.postprocessing.subspace import Subspace
-from core.postprocessing.synopsis import Cells
+from core.postprocessing.synopsis import Cells, made_up_rows
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts
@@ -226,6 +226,12 @@ class Summit(Algorithm):
         if schedule.moments:
             operations += size * seen * seen + 10.0 * seen**3
             memory += 40.0 * seen * seen
+        if plan.k_range is not None:
+            values = made_up_rows(plan.domain.dimension) * width
+            flat = min(width, 64.0) / width
+            # Drawing rows and telling their cells; then Lloyd's algorithm twice for each k.
+            operations += values * (60.0 * k + 50.0 * flat * sum(plan.k_range))
+            memory += 60.0 * values
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:

@@ -22,6 +22,8 @@ _MODEL_SHARE, _CUT_SHARE = 0.01, 0.25
 #: The share of the overshoot by which a clipped mean may be off.
 _CLIPPED_SHARE = 0.5
 _NORMAL_95 = 1.96
+#: Cells with fewer records than this many standard deviations count as large as they are believed to be.
+_TOLD = 2.0
 #: Tails are heavy where this share of the outer tenth of records lies twice as far out as it begins, or where
 #: unseen records may change the loss by half.
 _OUTER, _FAR, _HEAVY, _MOST_UNSEEN = 0.1, 2.0, 0.05, 0.5
@@ -115,10 +117,12 @@ def _estimate(
     """Fine clusters kept whole, exactly as measured, less what made-up rows say is gained by cutting them.
 
     About another centre c the mean square of a cell grows by |a - c|^2 + 2 move.(a - c), a being its anchor.
-    Sizes and moves are taken as they were measured: cleaned ones would bias the sum.
+    Moves are taken as they were measured, and so are sizes unless noise alone explains them: cleaned ones
+    would bias the sum, but an empty cell far out would swing it.
     """
     cells, centres = cloud.model.cells, partition.centres
-    shares = cells.sizes / cells.total
+    told = cells.sizes > _TOLD * cells.size_error
+    shares = np.where(told, cells.sizes, cloud.model.sizes) / cells.total
     apart = _squared(cells.anchors, centres)
     cross = (cells.moves * cells.anchors).sum(axis=1)[:, None] - cells.moves @ centres.T
     own = apart.argmin(axis=1)

@@ -13,7 +13,7 @@ from core.postprocessing.synopsis.partitions import Cloud
 #: Blobs that are drawn, and made-up rows in each.
 _BLOBS, _BLOB_ROWS = 2, 3000
 #: The first k whose gap is this close to the largest is suggested.
-_TOLERANCE = 0.02
+_TOLERANCE = 0.03
 #: Where no gap exceeds that of one cluster by this, there is nothing to split.
 _LEAST_GAIN = 0.05
 #: Up to here every number is tried on a blob, then every second one; losses between them are interpolated.

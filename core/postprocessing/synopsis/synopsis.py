@@ -17,7 +17,7 @@ from core.postprocessing.synopsis.suggestion import suggest
 from core.postprocessing.synopsis.uncertainty import bars
 
 #: Made-up rows that are kept, and the most values in them.
-MOST_ROWS, _MOST_VALUES = 10_000, 1 << 23
+_MOST_ROWS, _MOST_VALUES = 10_000, 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +82,15 @@ class Synopsis:
         return self.domain.decode(self.rows[:count])
 
 
+def made_up_rows(width: int) -> int:
+    """Number of made-up rows of this many columns."""
+    return min(_MOST_ROWS, _MOST_VALUES // width)
+
+
 def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Synopsis:
     """Derive everything from released values and from `draw`, whose seed is recorded with the release."""
     ks = list(ks)
-    width = cells.anchors.shape[1]
-    cloud = Cloud.of(CellModel.fit(cells, draw), min(MOST_ROWS, _MOST_VALUES // width), draw)
+    cloud = Cloud.of(CellModel.fit(cells, draw), made_up_rows(cells.anchors.shape[1]), draw)
     found = partitions(cloud, sorted({1, *ks}), draw)
     losses = estimate_losses(cloud, found)
     values = {k: losses.of[k].value for k in ks}
