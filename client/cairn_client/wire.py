@@ -241,6 +241,7 @@ class PlanFacts:
     digest: str
     cost: Amount
     quote: str
+    planned_seconds: float
     fits: bool
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
@@ -264,7 +265,7 @@ class PlanFacts:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """The number of measurements made, of those planned."""
+    """The number of measurements that are due by planned time, of those planned."""
 
     measured: int
     planned: int
@@ -287,6 +288,8 @@ class JobFacts:
     progress: JobProgress | None
     queued_at: datetime
     claimed_at: datetime | None
+    planned_seconds: float
+    due_at: datetime | None
     finished_at: datetime | None
     message: str | None
     links: dict[str, str]

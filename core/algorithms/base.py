@@ -15,7 +15,7 @@ from core.data import Domain, SiteFacts, Sites, choose_sites
 from core.errors import InvalidRequest, PlanViolation
 from core.plan import KRange, Plan, Request, Step, Work
 from core.postprocessing.synopsis import Synopsis, summarise
-from core.probe import Probe
+from core.probe import Probe, Release
 
 _TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
 _NOUNS = {int: "a whole number", float: "a number", dict: "an object"}
@@ -118,6 +118,8 @@ class Clustering:
     details: Mapping[str, Any] = field(default_factory=dict)
     #: The size of the noise in sizes and centres.
     noise: Noise = field(default_factory=Noise)
+    #: Every released value, in order.
+    releases: Sequence[Release] = ()
     #: The answers for every k, where k was left open; centres and sizes are then those of the suggested one.
     synopsis: Synopsis | None = None
 
@@ -192,15 +194,18 @@ class Algorithm(ABC):
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carry a plan out."""
         found = self.cluster(plan, probe)
-        if plan.k_range is not None and found.cells is not None:
+        synopsis = None
+        if plan.k_range is not None:
+            assert found.cells is not None  # what leaves k open releases them
             synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
+        draws, releases = dict(probe.draws), tuple(probe.transcript)
+        if synopsis is not None:
             level = synopsis.at(synopsis.suggested)
-            details = {"fine_clusters": plan.k, **found.details}
-            draws = dict(probe.draws)
-            return Clustering(level.centres, level.sizes, plan, draws, details, synopsis=synopsis)
+            parts = (level.centres, level.sizes, plan, draws, found.details)
+            return Clustering(*parts, releases=releases, synopsis=synopsis)
         noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
         centres = self.decode(plan, found.centres)
-        return Clustering(centres, found.sizes, plan, dict(probe.draws), found.details, noise)
+        return Clustering(centres, found.sizes, plan, draws, found.details, noise, releases)
 
 
 class SiteAlgorithm(Algorithm):

@@ -295,6 +295,8 @@ class Job(Base):
     algorithm: Mapped[str] = mapped_column(String(64), server_default=text("''"))
     #: Operations that the plan expects, from public numbers.
     operations: Mapped[Units] = mapped_column(server_default="0")
+    #: Time after the claim at which the end is shown, from public numbers; 0: at a tick.
+    planned_ms: Mapped[Units] = mapped_column(server_default="0")
     plan: Mapped[dict[str, Any]]
     plan_digest: Mapped[Sha256]
     loss_units: Mapped[Units]
@@ -308,6 +310,8 @@ class Job(Base):
     queued_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    #: When the end of the job is shown to its analyst.
+    released_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any]]
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
@@ -319,12 +323,20 @@ class Job(Base):
         Index("ix_jobs_dataset_number", "dataset_id", "number"),
         Index("ix_jobs_principal_number", "principal_id", "number"),
         Index("ix_jobs_claimed_at", "claimed_at", "principal_id"),
+        Index("ix_jobs_principal_released", "principal_id", "released_at"),
         _where("ix_jobs_unfinished", "principal_id", "state IN ('queued', 'running')", unique=False),
     )
 
-    def end(self, state: JobState, reason: EndReason, at: datetime) -> None:
-        """End the job and its worker's lease."""
-        self.state, self.reason, self.finished_at = state, reason, at
+    @property
+    def planned(self) -> timedelta:
+        """Time after the claim at which the end of the job is shown, unless its run takes longer."""
+        return timedelta(milliseconds=self.planned_ms)
+
+    def end(
+        self, state: JobState, reason: EndReason, at: datetime, released_at: datetime | None = None
+    ) -> None:
+        """End the job and its worker's lease; shown to its analyst at once, or when it is released."""
+        self.state, self.reason, self.finished_at, self.released_at = state, reason, at, released_at or at
         self.lease = self.lease_expires_at = None
 
 
@@ -337,6 +349,16 @@ class Result(Base):
     body: Mapped[dict[str, Any]]
     receipt: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
+
+
+class TranscriptPart(Base):
+    """A part of what a job released, in order; stored with the result and read by streaming it."""
+
+    __tablename__ = "transcript_parts"
+
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[bytes]
 
 
 class AuditEvent(Base):

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import bindparam, select
-from sqlalchemy.orm import Session
 
 from service.errors import Forbidden, Unauthorized
 from service.http.context import Context, Services
+from service.operations.database import Database
 from service.operations.states import Role
 from service.operations.tables import ApiKey, Principal
 from service.people import keys
@@ -47,9 +47,9 @@ class Caller:
         return self.role == Role.CURATOR
 
 
-def authenticate(session: Session, token: str, now: datetime) -> Caller | None:
+def authenticate(database: Database, token: str, now: datetime) -> Caller | None:
     """Return the holder of a key, or None when it is malformed, unknown, expired or revoked."""
-    found = session.connection().execute(_BY_HANDLE, {"handle": keys.handle_of(token) or ""}).one_or_none()
+    found = database.find_row(_BY_HANDLE, {"handle": keys.handle_of(token) or ""})
     # Compared even when there is nothing to compare with, so that both cases take the same time.
     matches = hmac.compare_digest(keys.digest_of(token), found.digest if found else _NO_DIGEST)
     if found is None or not matches or found.revoked_at or found.disabled_at:
@@ -66,8 +66,7 @@ def identify(context: Context, header: str | None) -> Caller:
         raise Unauthorized(
             "send your key as `Authorization: Bearer <key>`", headers={"WWW-Authenticate": "Bearer"}
         )
-    with context.database.read() as session:
-        caller = authenticate(session, token.strip(), context.clock.now())
+    caller = authenticate(context.database, token.strip(), context.clock.now())
     if caller is None:
         raise Unauthorized(
             "this key is unknown, expired or revoked; ask a curator for a new one",

@@ -161,6 +161,8 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
     assert "(correct)" in cairn("receipt", job["id"]).stdout
+    cairn("transcript", job["id"])
+    assert (place / "transcript").read_bytes().startswith(b"cairn transcript 1\n")
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
     assert re.search(rf"charge .* {job['id'][:8]}\s+0\.5\s+1e-6", cairn("ledger", owned.name).stdout)
     assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"

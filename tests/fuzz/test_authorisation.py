@@ -95,6 +95,7 @@ RULES = {
     "POST /v1/jobs/{job_id}/end": Rule("ender", 200, {"retired": 409, "withdrawn": 409}),
     "GET /v1/jobs/{job_id}/result": Rule("watcher"),
     "GET /v1/jobs/{job_id}/receipt": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/transcript": Rule("watcher"),
 }
 #: What the description does not list: pages and files that hold no data, open to anybody.
 HIDDEN = {"/", "/openapi.json", "/docs/style.css", "/console/{path:path}"}

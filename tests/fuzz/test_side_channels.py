@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from core.algorithms import registry
 from service.datasets import access
 from service.jobs import execution
+from service.jobs.transcripts import MEDIA_TYPE
 from service.operations.tables import Dataset
 from tests.support.bits import inject_bytes
 from tests.support.privacy import example_options
@@ -78,7 +79,8 @@ class Watcher:
 
     def ask(self, verb: str, path: str, *, released: bool = False, **options: Any) -> Any:
         answer = self.house.ada.call(verb, path, **options)
-        skipped = _CHANGING | ({"content-length"} if released else set())
+        released = released or answer.headers["content-type"] == MEDIA_TYPE
+        skipped = _CHANGING | ({"content-length"} if released or path.endswith("/receipt") else set())
         headers = {name: value for name, value in answer.headers.items() if name not in skipped}
         text = answer.text
         if released and answer.headers["content-type"] == "application/json":
@@ -88,6 +90,8 @@ class Watcher:
             ):  # that of centres follows from released sizes and radii, the rest from the plan
                 body["noise"]["centres"] = _shape(body["noise"]["centres"])
             text = json.dumps({name: _shape(v) if name in RELEASED else v for name, v in body.items()})
+        elif answer.headers["content-type"] == MEDIA_TYPE:  # released values, after what they were asked for
+            text = _transcribed(answer.content)
         elif released:
             text = re.sub(rb"-?\d+\.\d+(e[+-]\d+)?", b"#", answer.content).decode("latin-1")[:80]
         self.told.append(
@@ -101,6 +105,7 @@ class Watcher:
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
         # Those of a receipt and of a quote name the job or the dataset.
         text = re.sub(r'"(digest|quote)": ?"[0-9a-f]{64}"', r'"\1": "-"', text)
+        text = re.sub(r'"transcript":{"format":1,"bytes":\d+,"sha256":"[0-9a-f]{64}"}', "TRANSCRIPT", text)
         return re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", self._since, text)
 
     def _since(self, match: re.Match[str]) -> str:
@@ -122,6 +127,7 @@ class Watcher:
         self._run(monkeypatch)
         for path in (f"{self.job}/result", f"{self.job}/receipt"):
             self.ask("GET", path, released=path.endswith("result"))
+        self.ask("GET", f"{self.job}/transcript", released=True)
         self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "text/csv"})
         npy = self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "application/x-npy"})
         self.told.append(np.load(io.BytesIO(npy.content)).shape)
@@ -158,8 +164,16 @@ class Watcher:
             clock.moment = start + timedelta(seconds=moment)
             self.ask("GET", self.job)
             self.ask("GET", f"{self.job}/receipt")
+            self.ask("GET", f"{self.job}/transcript")
             moment *= 1.37
         clock.moment = start + timedelta(seconds=3600)
+
+
+def _transcribed(content: bytes) -> str:
+    """A transcript without its released values, their shapes and seeds: the plan, and the steps in turn."""
+    _, line, _ = content.split(b"\n", 2)
+    header = json.loads(line)
+    return json.dumps([header["plan"], list(header["draws"]), [each["step"] for each in header["releases"]]])
 
 
 def _shape(value: Any) -> Any:

@@ -7,7 +7,15 @@ import numpy as np
 from core.data import UNITS, Domain, read_sites
 from core.statistics import counts, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
-from core.statistics.counts import ClusterCounts, Count, GridCounts, NormHistogram, PooledHistogram, PrefixCounts, SiteCounts
+from core.statistics.counts import (
+    ClusterCounts,
+    Count,
+    GridCounts,
+    NormHistogram,
+    PooledHistogram,
+    PrefixCounts,
+    SiteCounts,
+)
 from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
     BucketSums,
