@@ -29,7 +29,7 @@ from core.errors import (
     UnknownAlgorithm,
 )
 from core.estimators import PrivateKMeans, PrivateKMedians
-from core.plan import KRange, Request
+from core.plan import Request
 from core.privacy import default_delta
 from tests.support.bits import inject_bytes
 
@@ -446,15 +446,3 @@ def test_missing_and_infinite_values_are_refused(bad: float, kind: Any) -> None:
     model = PrivateKMeans(2, bounds=(-100, 100)).fit(blobs(30))
     with pytest.raises(ValueError, match=r"NaN|infinity"):
         model.predict(rows)
-
-
-def test_a_range_of_clusters_is_answered_by_one_fit() -> None:
-    model = PrivateKMeans((1, 4), epsilon=2.0, bounds=(-100, 100), size_bound=3000).fit(blobs())
-    assert model.synopsis_ is not None
-    assert model.plan_.k_range == KRange(1, 4)
-    for k in range(1, 5):
-        assert model.synopsis_.at(k).centres.shape == (k, 2)
-    np.testing.assert_array_equal(
-        model.cluster_centers_, model.synopsis_.at(model.synopsis_.suggested).centres
-    )
-    assert model.predict(blobs()).max() < model.synopsis_.suggested

@@ -1,6 +1,6 @@
 """One release for every k: what it plans, refuses, measures and derives."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -9,13 +9,13 @@ import pytest
 
 from core.algorithms import registry
 from core.algorithms.base import Clustering
-from core.coverage.loop import CoverageLoop
 from core.data import ArraySource, ChunkLoader, Dense, Sparse
 from core.errors import InvalidRequest
+from core.estimators import PrivateKMeans
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
-from core.statistics.base import Statistic
+from core.transcript import Transcript
 
 APPROXIMATE, PURE = Budget.of(1, "0.000001"), Budget.of(1)
 BOX = Dense.box(-1, 1, dimension=3, size=6000)
@@ -38,30 +38,6 @@ def released() -> tuple[Clustering, Probe]:
     plan = plan_for()
     probe = Probe(plan, ArraySource(BOX, blobs()))
     return registry.get("summit").run(plan, probe), probe
-
-
-class Forgotten(ArraySource):
-    """A source whose rows are gone."""
-
-    def loaders(self) -> Iterator[ChunkLoader]:
-        raise AssertionError("rows were read")
-
-
-class Replay(Probe):
-    """Answers every measurement with what an earlier probe released, and draws from its seeds."""
-
-    def __init__(self, earlier: Probe) -> None:
-        super().__init__(earlier.plan, Forgotten(BOX, np.zeros((0, 3))))
-        self._earlier = earlier
-        self._next = iter(earlier.transcript)
-
-    def measure(self, step_name: str, statistic: Statistic | CoverageLoop) -> Any:
-        release = next(self._next)
-        assert release.step == step_name
-        return release.values
-
-    def draw(self, name: str) -> np.random.Generator:
-        return np.random.default_rng(int.from_bytes(bytes.fromhex(self._earlier.draws[name]), "big"))
 
 
 def everything(found: Clustering) -> dict[str, Any]:
@@ -143,8 +119,8 @@ def test_the_number_of_fine_clusters_is_that_of_the_plan_whatever_the_rows(rows:
 
 
 def test_every_answer_is_a_function_of_released_values_and_recorded_seeds() -> None:
-    found, probe = released()
-    again = registry.get("summit").run(probe.plan, Replay(probe))
+    found = released()[0]
+    again = Transcript.read(b"".join(Transcript.of(found).parts()), BOX).replay()
     first, second = everything(found), everything(again)
     assert first.keys() == second.keys()
     for name, value in first.items():
@@ -155,7 +131,7 @@ def test_no_row_is_read_after_the_last_measurement() -> None:
     plan, reads = plan_for(), [0]
 
     class Counted(ArraySource):
-        def loaders(self) -> Iterator[ChunkLoader]:
+        def loaders(self) -> Sequence[ChunkLoader]:
             reads[0] += 1
             return super().loaders()
 
@@ -236,3 +212,12 @@ def test_one_column_and_many_are_answered_under_pure_epsilon(width: int) -> None
     synopsis = registry.run(plan_for(KRange(2, 4), PURE, domain), ArraySource(domain, rows)).synopsis
     assert synopsis is not None
     assert [level.k for level in synopsis.levels] == [2, 3, 4]
+
+
+def test_an_estimator_takes_a_range() -> None:
+    model = PrivateKMeans((1, 4), epsilon=2.0, bounds=(-1, 1), size_bound=6000).fit(blobs())
+    assert model.plan_.k_range == KRange(1, 4)
+    assert model.synopsis_ is not None
+    level = model.synopsis_.at(model.synopsis_.suggested)
+    np.testing.assert_array_equal(model.cluster_centers_, level.centres)
+    assert model.predict(blobs()).max() < level.k
