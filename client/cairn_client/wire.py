@@ -189,8 +189,20 @@ class NewKey(KeyFacts):
 
 
 @dataclass(frozen=True)
+class SessionFacts:
+    """A browser that is signed in with a key."""
+
+    id: str
+    key: str
+    created_at: datetime
+    expires_at: datetime
+    remembered: bool
+    current: bool
+
+
+@dataclass(frozen=True)
 class PrincipalFacts:
-    """An account of a person or program; its keys are listed for whoever manages it."""
+    """An account of a person or program; its keys and sessions are listed for whoever manages it."""
 
     name: str
     role: str
@@ -198,6 +210,7 @@ class PrincipalFacts:
     created_at: datetime
     disabled_at: datetime | None
     keys: list[KeyFacts]
+    sessions: list[SessionFacts] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,10 @@ class Settings(BaseSettings):
     """Allowance that a caller can save up."""
     caller_requests_at_once: int = Field(default=16, ge=1)
     """Requests of one caller that an API process handles at once; more are answered 429."""
+    session_hours: float = Field(default=12.0, gt=0)
+    """Hours after which a browser must sign in again, unless the person asked to stay signed in."""
+    remembered_session_days: float = Field(default=30.0, ge=0)
+    """Days for which a browser may stay signed in when the person asks for it; 0 does not allow it."""
     max_connections: int = Field(default=1000, ge=10)
     """Connections one API process holds open; more are answered 503."""
     max_queued_jobs: int = Field(default=20, ge=1)

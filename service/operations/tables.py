@@ -26,7 +26,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
 
@@ -134,6 +134,22 @@ class ApiKey(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+
+
+class BrowserSession(Base):
+    """A browser that is signed in with a key; only the SHA-256 of its cookie is kept."""
+
+    __tablename__ = "sessions"
+
+    id: Mapped[Id]
+    key_id: Mapped[int] = mapped_column(Key, ForeignKey("api_keys.id"), index=True)
+    handle: Mapped[str] = mapped_column(String(16), unique=True)
+    digest: Mapped[Sha256]
+    #: Kept by the browser after it is closed.
+    remembered: Mapped[bool]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    key: Mapped[ApiKey] = relationship(lazy="joined")
 
 
 class Dataset(Base):
