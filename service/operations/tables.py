@@ -26,7 +26,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
 
@@ -134,6 +134,22 @@ class ApiKey(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+
+
+class BrowserSession(Base):
+    """A browser that is signed in with a key; only the SHA-256 of its cookie is kept."""
+
+    __tablename__ = "sessions"
+
+    id: Mapped[Id]
+    key_id: Mapped[int] = mapped_column(Key, ForeignKey("api_keys.id"), index=True)
+    handle: Mapped[str] = mapped_column(String(16), unique=True)
+    digest: Mapped[Sha256]
+    #: Kept by the browser after it is closed.
+    remembered: Mapped[bool]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    key: Mapped[ApiKey] = relationship(lazy="joined")
 
 
 class Dataset(Base):
@@ -298,6 +314,8 @@ class Job(Base):
     algorithm: Mapped[str] = mapped_column(String(64), server_default=text("''"))
     #: Operations that the plan expects, from public numbers.
     operations: Mapped[Units] = mapped_column(server_default="0")
+    #: Time after the claim at which the end is shown, from public numbers; 0: at a tick.
+    planned_ms: Mapped[Units] = mapped_column(server_default="0")
     plan: Mapped[dict[str, Any]]
     plan_digest: Mapped[Sha256]
     loss_units: Mapped[Units]
@@ -311,6 +329,8 @@ class Job(Base):
     queued_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    #: When the end of the job is shown to its analyst.
+    released_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any]]
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
@@ -324,15 +344,23 @@ class Job(Base):
         Index("ix_jobs_owner_number", "owner_id", "number"),
         Index("ix_jobs_grant_number", "grant_id", "number"),
         Index("ix_jobs_claimed_at", "claimed_at", "principal_id"),
+        Index("ix_jobs_principal_released", "principal_id", "released_at"),
         _where(
             "ix_jobs_unfinished", "principal_id", condition="state IN ('queued', 'running')", unique=False
         ),
         _where("ix_jobs_rehearsals", "principal_id", "queued_at", condition="rehearsal", unique=False),
     )
 
-    def end(self, state: JobState, reason: EndReason, at: datetime) -> None:
-        """End the job and its worker's lease."""
-        self.state, self.reason, self.finished_at = state, reason, at
+    @property
+    def planned(self) -> timedelta:
+        """Time after the claim at which the end of the job is shown, unless its run takes longer."""
+        return timedelta(milliseconds=self.planned_ms)
+
+    def end(
+        self, state: JobState, reason: EndReason, at: datetime, released_at: datetime | None = None
+    ) -> None:
+        """End the job and its worker's lease; shown to its analyst at once, or when it is released."""
+        self.state, self.reason, self.finished_at, self.released_at = state, reason, at, released_at or at
         self.lease = self.lease_expires_at = None
 
 

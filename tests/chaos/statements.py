@@ -83,7 +83,7 @@ def _take_over(session: Session, given: Given) -> None:
 
 def _beat(session: Session, given: Given) -> None:
     assert given.held is not None
-    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE, progress={"events": []})
+    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE)
 
 
 def _finish(session: Session, given: Given) -> None:
