@@ -52,6 +52,7 @@ def make_receipt(
         "neighbours": neighbours,
         "statement": _statement(job, plan, unit),
         "domain": plan.domain.to_json(),
+        "revised_after_a_look": access.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),
         "parameters": planned["parameters"],
