@@ -169,6 +169,7 @@ class VerifyReport:
     entries: int
     head: str
     faults: list[str]
+    since: int = 0
 
 
 @dataclass(frozen=True)
