@@ -158,7 +158,7 @@ class Client:
         accountant: str = "sum",
         release_ticks: bool = True,
     ) -> Dataset:
-        """Create a dataset from public facts, which must not depend on the rows; then `upload` the rows.
+        """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
         `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
         is public. `epsilon` and `delta` are the most that all jobs together may spend.

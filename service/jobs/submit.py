@@ -50,7 +50,7 @@ _BY_KEY = select(Job.number, Job.request_digest).where(
 )
 _UNFINISHED = select(func.count()).where(
     Job.principal_id == bindparam("analyst"),
-    text("state IN ('queued', 'running')"),  # literally, so that the partial index serves it
+    text("state IN ('queued', 'running')"),  # literally, as below, so that a partial index serves it
 )
 # A job whose end is not shown yet counts as unfinished, else the quota would tell of it.
 _NOT_RELEASED = select(func.count()).where(
@@ -169,6 +169,7 @@ def reserve_and_enqueue(
         dataset_id=dataset.id,
         principal_id=caller.id,
         grant_id=grant.id,
+        owner_id=dataset.owner_id,
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
@@ -230,7 +231,7 @@ def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limi
     if not body.rehearsal:
         return
     recent = select(func.count()).where(
-        Job.principal_id == caller.id, Job.rehearsal.is_(True), Job.queued_at > now - _MINUTE
+        Job.principal_id == caller.id, text("rehearsal"), Job.queued_at > now - _MINUTE
     )
     if session.execute(recent).scalar_one() >= limits.rehearsals_per_minute:
         raise RateLimited(
