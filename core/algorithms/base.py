@@ -11,9 +11,11 @@ import numpy as np
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
-from core.data import Domain, SiteFacts, Sites, choose_sites
+from core.blocks.scaling import ColumnRanges
+from core.data import Domain, Geometry, SiteFacts, Sites, choose_sites
+from core.data.profiles import describe, ranges_of
 from core.errors import InvalidRequest, PlanViolation
-from core.plan import Plan, Request, Step, Work
+from core.plan import SCALING_SHARE, Plan, Request, Step, Work, clustering_budget
 from core.probe import Probe
 
 _TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
@@ -117,6 +119,8 @@ class Clustering:
     details: Mapping[str, Any] = field(default_factory=dict)
     #: The size of the noise in sizes and centres.
     noise: Noise = field(default_factory=Noise)
+    #: Of a table: each centre column by column, in the curator's words (`core.data.profiles`).
+    profiles: list[list[dict[str, Any]]] | None = None
 
 
 class Algorithm(ABC):
@@ -128,8 +132,8 @@ class Algorithm(ABC):
     objectives: tuple[str, ...] = ("means",)
     #: "pure", "approximate" (needs a delta above zero) or "either".
     guarantee: str = "either"
-    #: Kinds of domain it reads: "dense", "sparse", "ids".
-    domains: tuple[str, ...] = ("dense", "sparse")
+    #: Kinds of domain it reads: "dense", "sparse", "ids", "table".
+    domains: tuple[str, ...] = ("dense", "sparse", "table")
     options: tuple[Option, ...] = ()
 
     @abstractmethod
@@ -161,6 +165,7 @@ class Algorithm(ABC):
         options = read_options(self.options, request.options)
         if "sites" in options:
             options["sites"] = choose_sites(domain, options["sites"], request.k)
+        part = replace(request, budget=clustering_budget(domain, request.budget))
         draft = Plan(
             self.name,
             request.objective,
@@ -168,18 +173,30 @@ class Algorithm(ABC):
             domain,
             request.budget,
             steps=(),
-            parameters=self.parameters(domain, request, options),
+            parameters=self.parameters(domain, part, options),
             sites=options.get("sites"),
         )
         steps = tuple(step for block in self.blocks(draft) for step in block.steps())
-        return replace(draft, steps=steps, forecast=self.forecast(draft, steps), work=self.work(draft))
+        forecast = self.forecast(draft, steps)
+        if isinstance(domain, Geometry) and domain.scaling == "private":
+            steps = (*ColumnRanges.of(draft, steps).steps(), *steps)
+            forecast["scaling_share"] = SCALING_SHARE
+        return replace(draft, steps=steps, forecast=forecast, work=self.work(draft))
 
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carry a plan out."""
-        found = self.cluster(plan, probe)
-        noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
-        centres = self.decode(plan, found.centres)
-        return Clustering(centres, found.sizes, plan, dict(probe.draws), found.details, noise)
+        if isinstance(plan.domain, Geometry) and plan.domain.scaling == "private":
+            probe.rescale(ColumnRanges.of(plan, plan.steps[1:]).run(probe))  # it is the first step
+        scaled = probe.plan
+        found = self.cluster(scaled, probe)
+        noise = noise_of(scaled, found, self.blocks(scaled)[-1].clip)
+        centres = self.decode(scaled, found.centres)
+        if not isinstance(scaled.domain, Geometry):
+            return Clustering(centres, found.sizes, plan, dict(probe.draws), found.details, noise)
+        released = {} if scaled.domain.ranges is None else {"ranges": ranges_of(scaled.domain)}
+        details = {**found.details, **released}
+        profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
+        return Clustering(centres, found.sizes, plan, dict(probe.draws), details, noise, profiles)
 
 
 class SiteAlgorithm(Algorithm):

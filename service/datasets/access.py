@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, false, select
 from sqlalchemy.orm import Session
 
-from core.data import Domain, Ids, Sparse, domain_from_json
+from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
 from service import ledger
 from service.errors import NotFound
 from service.ledger import accountants
@@ -62,7 +62,7 @@ def _visible(caller: Caller) -> Select[Dataset, Grant]:
     return select(Dataset, Grant).join(Grant, Grant.dataset_id == Dataset.id).where(standing)
 
 
-def domain_of(dataset: Dataset) -> Domain:
+def domain_of(dataset: Dataset) -> Stored:
     """Return the public domain of a dataset."""
     return domain_from_json(dataset.domain)
 
@@ -76,7 +76,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "description": dataset.description,
         "state": dataset.state,
         "kind": domain.kind,
-        "columns": described.get("columns"),
+        "columns": list(domain.columns) if domain.kind in ("dense", "table") else None,
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or _other_bounds(domain),
         "scaling": described.get("scaling"),
@@ -109,7 +109,7 @@ def privacy_unit(dataset: Dataset) -> str:
     return "person" if dataset.id_column else "row"
 
 
-def warnings(dataset: Dataset, domain: Domain) -> list[str]:
+def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
     """Return warnings that follow from the public facts alone."""
     found = list(domain.warnings)
     if dataset.id_column is None:
@@ -120,7 +120,9 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
     return found
 
 
-def _other_bounds(domain: Domain) -> dict[str, Any]:
+def _other_bounds(domain: Stored) -> dict[str, Any]:
+    if isinstance(domain, Table):
+        return {"columns": domain.to_json()["columns"]}
     if isinstance(domain, Sparse):
         return {"sparse": {"radius": domain.radius}}
     assert isinstance(domain, Ids)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.data import MAX_RECORDS, Dense, Domain, Ids
+from core.data import MAX_RECORDS, Dense, Ids, Stored, Table
 from core.errors import InvalidData
 from service.datasets.ingest.arrays import read_npy, read_npz
 from service.datasets.ingest.batch import BadRowList, Batch, Expected
@@ -152,15 +152,17 @@ def _printable(name: str) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:_LONGEST_NAME])
 
 
-def _encode(domain: Domain, values: Any) -> Any:
+def _encode(domain: Stored, values: Any) -> Any:
+    assert not isinstance(domain, Table)  # its columns are read one by one
     try:
         return domain.encode(values)
     except InvalidData as error:
         raise BadFormat(str(error)) from error
 
 
-def count_clipped(domain: Domain, values: Any) -> int:
+def count_clipped(domain: Stored, values: Any) -> int:
     """Count the rows outside the public bounds; for the curator alone."""
+    assert not isinstance(domain, Table)  # its columns count their own
     if isinstance(domain, Ids):
         return int(np.count_nonzero((values < 0) | (values >= domain.count)))
     with np.errstate(over="ignore"):
