@@ -16,7 +16,7 @@ from core.errors import PlanViolation
 from core.kernels.sparse_counts import Total
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.mechanisms.sampler import random_bytes
-from core.plan import Plan
+from core.plan import Plan, Step
 from core.statistics.base import Statistic
 
 #: Called after every measurement with the step's name, how many measurements are done, how many were planned.
@@ -83,9 +83,12 @@ class Probe:
         if isinstance(statistic, CoverageLoop):
             raise PlanViolation("a cover is measured by a coverage step only")
         self._left[step_name] -= 1
-        released = step.mechanism.release(self._total(statistic), statistic.sensitivity)
+        released = self._release(step, statistic)
         self._publish(step_name, released)
         return released
+
+    def _release(self, step: Step, statistic: Statistic) -> Integers:
+        return step.mechanism.release(self._total(statistic), statistic.sensitivity)
 
     def _cover(self, step_name: str, mechanism: CoverageChoice, cover: CoverageLoop) -> Integers:
         """All rounds of a coverage step; what the proof needs (`core/coverage/loop.md`) is enforced here."""
@@ -124,9 +127,12 @@ class Probe:
         """
         if name in self.draws:
             raise PlanViolation(f"randomness named {name!r} was drawn already")
-        seed = random_bytes(16)
+        seed = self._seed(name)
         self.draws[name] = seed.hex()
         return np.random.default_rng(int.from_bytes(seed, "big"))
+
+    def _seed(self, name: str) -> bytes:
+        return random_bytes(16)
 
     def _total(self, statistic: Statistic) -> Total:
         total: Any = statistic.zero  # both kinds of total add up

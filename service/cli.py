@@ -1,4 +1,4 @@
-"""The command `cairn-server`: serve, worker, migrate, bootstrap, new-signing-key, health, demo."""
+"""The command `cairn-server`: serve, worker, migrate, bootstrap, new-signing-key, health, replay, demo."""
 
 from __future__ import annotations
 
@@ -236,6 +236,28 @@ def bootstrap(
         typer.echo("There are principals already; nothing was done.", err=True)
     elif given is None:
         typer.echo(made)
+
+
+@app.command()
+def replay(
+    receipt: Annotated[Path, typer.Argument(help="A job's receipt, as JSON.")],
+    transcript: Annotated[Path, typer.Argument(help="The transcript that the receipt names.")],
+) -> None:
+    """Compute a job's result again from what was released, and print it as JSON; needs no rows."""
+    import json
+
+    from core.errors import InvalidTranscript
+    from service.jobs import transcripts
+
+    try:
+        document = json.loads(receipt.read_text())
+        found = transcripts.replay(document, transcript.read_bytes())
+    except (InvalidTranscript, json.JSONDecodeError, OSError) as error:
+        typer.echo(f"Not replayed: {error}.", err=True)
+        raise typer.Exit(1) from None
+    if changed := transcripts.other_versions(document):
+        typer.echo(f"Last digits may differ: this is {', '.join(changed)}.", err=True)
+    typer.echo(json.dumps(found, indent=2))
 
 
 @app.command()

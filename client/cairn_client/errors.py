@@ -6,6 +6,7 @@
     +-- NotCairn               the address is not that of a Cairn service
     +-- WaitTimeout            the job did not end within the time allowed
     +-- JobCancelled           the job was cancelled, so there is no result
+    +-- DamagedTranscript      a transcript is not the one that its receipt names
     +-- MissingLibrary         pandas or matplotlib is needed and not installed
     +-- Problem                the service refused; one class per problem `type`
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
@@ -54,6 +55,10 @@ class WaitTimeout(CairnError, TimeoutError):
 
 class JobCancelled(CairnError):
     """The job was cancelled before it started; nothing was charged."""
+
+
+class DamagedTranscript(CairnError):
+    """The transcript does not have the digest that the receipt names."""
 
 
 class MissingLibrary(CairnError, ImportError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import Any
 
-from cairn_client.errors import JobCancelled, JobFailed, WaitTimeout
+from cairn_client.errors import DamagedTranscript, JobCancelled, JobFailed, WaitTimeout
 from cairn_client.progress import Show, automatic
 from cairn_client.result import Result
 from cairn_client.transport import Transport, retry_after
@@ -92,6 +93,17 @@ class Job:
         answer = self._transport.call("GET", f"/v1/jobs/{self.id}/receipt")
         receipt: dict[str, Any] = answer.json()
         return receipt
+
+    def transcript(self) -> bytes:
+        """Fetch the transcript: every released value, to be replayed by `cairn-server replay`.
+
+        It has the SHA-256 that the receipt names, or DamagedTranscript is raised.
+        """
+        content = self._transport.call("GET", f"/v1/jobs/{self.id}/transcript").content
+        named = self.receipt().get("transcript") or {}
+        if hashlib.sha256(content).hexdigest() != named.get("sha256"):
+            raise DamagedTranscript("this is not the transcript that the receipt names: fetch it again")
+        return content
 
     def cancel(self) -> Job:
         """Cancel the job and release its reservation; raises NotCancellable unless it is queued."""

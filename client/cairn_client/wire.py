@@ -189,8 +189,20 @@ class NewKey(KeyFacts):
 
 
 @dataclass(frozen=True)
+class SessionFacts:
+    """A browser that is signed in with a key."""
+
+    id: str
+    key: str
+    created_at: datetime
+    expires_at: datetime
+    remembered: bool
+    current: bool
+
+
+@dataclass(frozen=True)
 class PrincipalFacts:
-    """An account of a person or program; its keys are listed for whoever manages it."""
+    """An account of a person or program; its keys and sessions are listed for whoever manages it."""
 
     name: str
     role: str
@@ -198,6 +210,7 @@ class PrincipalFacts:
     created_at: datetime
     disabled_at: datetime | None
     keys: list[KeyFacts]
+    sessions: list[SessionFacts] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -241,6 +254,7 @@ class PlanFacts:
     digest: str
     cost: Amount
     quote: str
+    planned_seconds: float
     fits: bool
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
@@ -264,7 +278,7 @@ class PlanFacts:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """The number of measurements made, of those planned."""
+    """The number of measurements that are due by planned time, of those planned."""
 
     measured: int
     planned: int
@@ -287,6 +301,8 @@ class JobFacts:
     progress: JobProgress | None
     queued_at: datetime
     claimed_at: datetime | None
+    planned_seconds: float
+    due_at: datetime | None
     finished_at: datetime | None
     message: str | None
     links: dict[str, str]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Select, bindparam, false, select
+from sqlalchemy import bindparam, false, select
 from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
@@ -13,7 +13,17 @@ from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
 
-# Built once: every submission and every claim needs it.
+# Built once: every submission, and the last every claim, needs them.
+_GRANTED = (
+    select(Dataset, Grant)
+    .join(Grant, Grant.dataset_id == Dataset.id)
+    .where(Grant.principal_id == bindparam("caller"), Grant.revoked_at.is_(None))
+)
+_OWNED = select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == bindparam("caller"))
+_GRANTED_BY_NAME, _OWNED_BY_NAME = (
+    query.where(Dataset.name == bindparam("name")).execution_options(populate_existing=True)
+    for query in (_GRANTED, _OWNED)
+)
 _STATE = (
     select(Dataset.state, Grant.revoked_at, Principal.disabled_at)
     .join(Grant, Grant.dataset_id == Dataset.id)
@@ -24,8 +34,8 @@ _STATE = (
 
 def find(session: Session, name: str, caller: Caller) -> tuple[Dataset, Grant | None]:
     """Return a dataset that the caller may use, with an analyst's grant, or raise NotFound."""
-    query = _visible(caller).where(Dataset.name == name).execution_options(populate_existing=True)
-    found = session.execute(query).one_or_none()
+    query = _OWNED_BY_NAME if caller.is_curator else _GRANTED_BY_NAME
+    found = session.execute(query, {"caller": caller.id, "name": name}).one_or_none()
     if found is None:
         raise NotFound(f"there is no dataset named {name}, or you have no grant for it")
     dataset, grant = found
@@ -50,16 +60,9 @@ def is_open(session: Session, grant_id: int) -> bool:
 
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tuple[Dataset, Grant | None]]:
     """Return datasets that the caller may use, by name."""
-    query = _visible(caller).where(Dataset.name > after).order_by(Dataset.name).limit(limit)
-    return [(dataset, grant) for dataset, grant in session.execute(query)]
-
-
-def _visible(caller: Caller) -> Select[Dataset, Grant]:
-    """Select what a caller may use: a curator their own datasets, an analyst the datasets granted to them."""
-    if caller.is_curator:
-        return select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == caller.id)
-    standing = (Grant.principal_id == caller.id) & Grant.revoked_at.is_(None)
-    return select(Dataset, Grant).join(Grant, Grant.dataset_id == Dataset.id).where(standing)
+    visible = _OWNED if caller.is_curator else _GRANTED
+    query = visible.where(Dataset.name > after).order_by(Dataset.name).limit(limit)
+    return [(dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 
 
 def domain_of(dataset: Dataset) -> Stored:

@@ -47,8 +47,6 @@ def make_plan(
     text = json.dumps(request, sort_keys=True)
     plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
     plan.work.require_within(work)
-    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
-        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
     return plan
 
 
@@ -58,7 +56,10 @@ def _plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget)
     asked = json.loads(request)
     if sites is not None:
         asked["options"]["sites"] = sites
-    return registry.plan(domain, Request(budget=budget, **asked))
+    plan = registry.plan(domain, Request(budget=budget, **asked))
+    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
+        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
+    return plan
 
 
 def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int, delta_left: int) -> Budget:
@@ -88,7 +89,9 @@ def _automatic_delta(size: int, left: int) -> int:
     return max(min(default, left), default // 10)
 
 
-def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> dict[str, Any]:
+def quote(
+    session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan, planned_ms: int
+) -> dict[str, Any]:
     """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
     cost = quotes.cost_of(dataset, body, plan)
     rooms = {
@@ -108,6 +111,7 @@ def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan
         "digest": plan.digest,
         "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
         "quote": quotes.quote_of(dataset, grant, body, plan),
+        "planned_seconds": planned_ms / 1000,
         "fits": fits,
         "remaining_after": after or None,
         "forecast": dict(plan.forecast),

@@ -16,8 +16,10 @@ from service.operations.tables import Dataset, Job
 FORMAT = 1
 
 
-def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[str, Any]:
-    """Make the receipt of a job; every field is a function of the request and of public facts."""
+def make_receipt(
+    job: Job, dataset: Dataset, plan: Plan, analyst: str, transcript: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Make the receipt of a job: the request and public facts, and the digest of what was released."""
     charged = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
     planned = plan.to_json()
     unit = access.privacy_unit(dataset)
@@ -44,6 +46,7 @@ def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[s
         "parameters": planned["parameters"],
         "forecast": planned["forecast"],
         "plan_digest": plan.digest,
+        "transcript": transcript,
         "versions": {
             "cairn": version("cairn-dp"),
             "numpy": version("numpy"),

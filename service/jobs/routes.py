@@ -1,4 +1,4 @@
-"""Routes of algorithms, plans, jobs, results and receipts."""
+"""Routes of algorithms, plans, jobs, results, receipts and transcripts."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import numpy as np
 import structlog
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
@@ -22,7 +22,7 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
-from service.jobs import plans, queue, release
+from service.jobs import plans, queue, release, transcripts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,
@@ -79,10 +79,11 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
         dataset, grant = access.find_granted(session, body.dataset, caller)
         delta_left = ledger.delta_left(session, dataset.id, grant.id)
         options = plans.options_of(session, dataset, body)
-    work = Limits.of(context.settings).work
-    plan = plans.make_plan(dataset, grant, body, options, work, delta_left=delta_left)
+    limits = Limits.of(context.settings)
+    plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
+    planned_ms = limits.planned_ms(plan, rehearsal=body.rehearsal)
     with context.database.read() as session:
-        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan))
+        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
 
 
 @router.post(
@@ -146,7 +147,7 @@ def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response
     now = context.clock.now()
     with context.database.read() as session:
         job, dataset, analyst = release.find(session, job_id, caller)
-    retry = release.visible_state(job, dataset, caller, now).retry_after
+    retry = release.visible_state(job, caller, now).retry_after
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
     return release.facts(job, dataset, analyst, caller, now)
@@ -213,11 +214,32 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     return JSONResponse(_released(job_id, caller, context).receipt)
 
 
+@router.get(
+    "/jobs/{job_id}/transcript",
+    responses={
+        **answers("job-failed"),
+        200: {"content": {transcripts.MEDIA_TYPE: {**BINARY, "example": "cairn transcript 1\n"}}},
+    },
+    response_class=StreamingResponse,
+)
+def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
+    """Get the transcript: every released value in order, from which the result can be computed again."""
+    result = _released(job_id, caller, context)
+    named = result.receipt.get("transcript")
+    if named is None:
+        raise NotFound("this job has no transcript: it ran under an earlier version, or released too much")
+    return StreamingResponse(
+        transcripts.stored_parts(context.database, result.job_id),
+        media_type=transcripts.MEDIA_TYPE,
+        headers={"Content-Length": str(named["bytes"])},
+    )
+
+
 def _released(job_id: str, caller: Caller, context: Context) -> Result:
     """Return the result of a job that the caller may see now."""
     with context.database.read() as session:
-        job, dataset, _ = release.find(session, job_id, caller)
-        visible = release.visible_state(job, dataset, caller, context.clock.now())
+        job, _, _ = release.find(session, job_id, caller)
+        visible = release.visible_state(job, caller, context.clock.now())
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:

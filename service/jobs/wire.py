@@ -85,6 +85,7 @@ _PLANNED = {
     "digest": "5e" * 32,
     "cost": _COST,
     "quote": _QUOTE,
+    "planned_seconds": 0.75,
     "fits": True,
     "remaining_after": {
         "budget": {"epsilon": "2.5", "delta": "0"},
@@ -102,6 +103,7 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     digest: str
     cost: AmountFacts
     quote: str = Field(description="send it with the job to be charged this cost, or nothing")
+    planned_seconds: float = Field(description="time from a worker's claim of the job to its result")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
     forecast: dict[str, Any]
@@ -122,18 +124,21 @@ _JOB = {
     "progress": {"measured": 4, "planned": 10},
     "queued_at": "2030-01-01T09:00:00.000Z",
     "claimed_at": "2030-01-01T09:00:01.000Z",
+    "planned_seconds": 0.75,
+    "due_at": "2030-01-01T09:00:01.750Z",
     "finished_at": None,
     "message": None,
     "links": {
         "self": f"/v1/jobs/{_ID}",
         "result": f"/v1/jobs/{_ID}/result",
         "receipt": f"/v1/jobs/{_ID}/receipt",
+        "transcript": f"/v1/jobs/{_ID}/transcript",
     },
 }
 
 
 class JobProgress(Answer):
-    """Number of measurements made and planned."""
+    """Measurements due by now and planned in all; by planned time, not by what the worker has done."""
 
     measured: int
     planned: int
@@ -155,6 +160,8 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     progress: JobProgress | None
     queued_at: Moment
     claimed_at: Moment | None
+    planned_seconds: float = Field(description="time from the claim to the result, from public numbers")
+    due_at: Moment | None = Field(description="while the job runs: when its end is shown")
     finished_at: Moment | None
     message: str | None
     links: dict[str, str]
@@ -219,14 +226,23 @@ _RECEIPT = {
     "privacy_unit": "row",
     "neighbours": "add or remove one record",
     "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
+    "transcript": {"format": 1, "bytes": 8120, "sha256": "7c" * 32},
     "versions": {"cairn": "0.1.0"},
     "registry": {"privacy_unit": "row", "release_type": "interactive"},
     "digest": "5e" * 32,
 }
 
 
+class TranscriptFacts(Answer):
+    """A transcript by its digest."""
+
+    format: int
+    bytes: int
+    sha256: str
+
+
 class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
-    """Record of what was promised and charged; nothing in it comes from rows."""
+    """Record of what was promised and charged; of what was released it holds a digest alone."""
 
     format: int
     job: str
@@ -237,6 +253,9 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     privacy_unit: str
     neighbours: str
     steps: list[dict[str, Any]]
+    transcript: TranscriptFacts | None = Field(
+        default=None, description="null, or missing in earlier versions: the job has no transcript"
+    )
     versions: dict[str, str]
     registry: dict[str, Any]
     digest: str

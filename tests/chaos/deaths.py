@@ -23,7 +23,6 @@ from typing import Any
 from sqlalchemy import make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.jobs.release import Progress
 from service.jobs.worker import Heartbeat, Worker
 from service.operations import faults
 from service.operations.database import Database
@@ -85,7 +84,7 @@ def _work(settings: Settings, order: str, ahead: float) -> None:
 
 def _beat_once(worker: Worker, held: Any) -> None:
     with suppress(SQLAlchemyError):  # as its thread does
-        Heartbeat(worker, held, Progress()).beat()
+        Heartbeat(worker, held).beat()
 
 
 def _left(database: Database) -> list[str]:

@@ -32,7 +32,7 @@ __all__ = ["ACTS", "kill_at_every_statement"]
 
 LEASE = timedelta(seconds=30)
 MOST_STATEMENTS = 60
-RESULT: tuple[dict[str, Any], dict[str, Any]] = ({"centres": []}, {"digest": ""})
+RESULT = queue.Outcome({"centres": []}, {"digest": ""}, [b"released"])
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _take_over(session: Session, given: Given) -> None:
 
 def _beat(session: Session, given: Given) -> None:
     assert given.held is not None
-    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE, progress={"events": []})
+    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE)
 
 
 def _finish(session: Session, given: Given) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -161,6 +162,8 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
     assert "(correct)" in cairn("receipt", job["id"]).stdout
+    cairn("transcript", job["id"])
+    assert (place / "transcript").read_bytes().startswith(b"cairn transcript 1\n")
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
     assert re.search(rf"charge .* {job['id'][:8]}\s+0\.5\s+1e-6", cairn("ledger", owned.name).stdout)
     assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"
@@ -306,3 +309,19 @@ def test_the_shell_completes_commands_and_names_of_datasets() -> None:
 
     assert completed("cairn rec") == ["receipt"]
     assert completed("cairn budget vis") == ["visits"]
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_browsers_that_are_signed_in_are_listed_and_signed_out(live: Live) -> None:
+    name = f"olga-{os.urandom(3).hex()}"
+    key = cairn("principals", "add", name).stdout.split()[-1]
+    start = {"headers": {"Authorization": f"Bearer {key}"}, "json": {}}
+    sessions = [httpx.post(f"{live.url}/v1/sessions", **start).json()["id"] for _ in range(2)]  # type: ignore[arg-type]  # options
+    assert [each["id"] for each in as_json("sessions", "list", name)] == sessions
+    assert sessions[0] in cairn("sessions", "list", name).stdout
+    assert "has ended" in cairn("sessions", "end", sessions[0]).stdout
+    with Client(live.url, key) as olga:
+        assert [each.id for each in olga.sessions()] == sessions[1:]
+        olga.end_session(sessions[1])
+    assert "No browser is signed in" in cairn("sessions", "list", name).stderr
+    assert "no such session" in sentence(cairn("sessions", "end", sessions[0], code=ExitCode.NOT_FOUND))

@@ -45,10 +45,12 @@ class Browser:
     def __init__(self, app: Any):
         self._loop = asyncio.Runner()
         transport = ASGITransport(app, raise_app_exceptions=False)
-        self._client = AsyncClient(transport=transport, base_url="http://test")
+        self._client = AsyncClient(transport=transport, base_url="http://localhost")
 
     def request(self, verb: str, path: str, **options: Any) -> Response:
-        return self._loop.run(self._client.request(verb, path, **options))
+        answer = self._loop.run(self._client.request(verb, path, **options))
+        self._client.cookies.clear()  # tests send the cookies they mean
+        return answer
 
     def close(self) -> None:
         self._loop.run(self._client.aclose())

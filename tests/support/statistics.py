@@ -13,6 +13,7 @@ from core.statistics.counts import (
     Count,
     GridCounts,
     NormHistogram,
+    PooledHistogram,
     PrefixCounts,
     SiteCounts,
 )
@@ -67,6 +68,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         assigned = Assigned(view, centres)
         yield ClusterCounts(assigned)
         yield NormHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
+        yield PooledHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)

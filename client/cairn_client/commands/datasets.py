@@ -125,9 +125,7 @@ def create(
     accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
     release_ticks: Annotated[
         bool,
-        typer.Option(
-            help="Publish progress and results only 1, 2, 4, 8, ... seconds after the start of a job."
-        ),
+        typer.Option(help="Publish results at planned times, which tell nothing of how long a job took."),
     ] = True,
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, receipt."""
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, receipt, transcript."""
 
 import json
 from collections.abc import Iterator
@@ -103,6 +103,7 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
             ("why", quote.plan.get("reason") or "you chose it"),
             ("cost", quote.cost),
             ("fits", "yes" if too_much is None else refused),
+            ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),
             *((f"left of the {where} after it", amount) for where, amount in after.items()),
             *expectations(quote.forecast, quote.average_size),
             (
@@ -290,6 +291,18 @@ def receipt(
         raise typer.Exit(ExitCode.REFUSED)
 
 
+def transcript(
+    id: JobId = "latest",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the transcript to this file.")] = Path(
+        "transcript"
+    ),
+) -> None:
+    """Save what a job released, for `cairn-server replay`. Also checks it against the receipt."""
+    with Client() as signed_in:
+        output.write_bytes(signed_in.job(id).transcript())
+    typer.echo(f"Wrote {output}.")
+
+
 def _short(job: Job) -> str:
     return shorten([job.id])[0]
 
@@ -361,5 +374,5 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, receipt):
+    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, receipt, transcript):
         app.command()(command)

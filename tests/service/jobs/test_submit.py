@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from httpx import Response
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
 
 from core.privacy import Budget
 from service import ledger
@@ -53,6 +53,17 @@ def test_jobs_of_one_moment_are_all_reserved_in_one_chain(house: House) -> None:
     with house.database.read() as session:
         reserved = select(func.count()).where(LedgerEntry.kind == "reserve")
         assert session.scalar(reserved) == session.scalar(select(func.count()).select_from(Job)) == 8
+
+
+def test_submission_takes_few_statements(house: House) -> None:
+    """Statements are most of what a submission costs the service; the first one finds the caller."""
+    house.ready()
+    house.submit(key="first", delta="0")
+    seen: list[str] = []
+    event.listen(house.database.engine, "before_cursor_execute", lambda *given: seen.append(given[2]))
+    assert house.submit(key="second", delta="0").status_code == 202
+    begun = [each for each in seen if each.startswith("BEGIN")]  # only SQLite's are statements here
+    assert len(seen) - len(begun) == 13
 
 
 def test_jobs_of_one_moment_cannot_overdraw_together(house: House) -> None:

@@ -52,7 +52,7 @@ function describe(found) {
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
-    ["Results show", found.release_ticks ? "at 1, 2, 4, 8, … seconds, so that run times tell nothing" : "as soon as they are there"],
+    ["Results show", found.release_ticks ? "at planned times, so that run times tell nothing" : "as soon as they are there"],
     ["Owner", found.owner],
     ["Since", moment(found.created_at)],
   ]);
