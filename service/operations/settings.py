@@ -63,6 +63,8 @@ class Settings(BaseSettings):
     """Largest JSON body, in bytes; more answers 413."""
     max_upload_bytes: int = Field(default=16 * GIB, ge=1024)
     """Largest upload, in bytes, packed and unpacked; more answers 413."""
+    draft_days: float = Field(default=7.0, gt=0)
+    """Days after which uploaded rows that nobody sealed are deleted."""
     max_sites_bytes: int = Field(default=64 * MIB, ge=1024)
     """Largest site set, in bytes; more answers 413."""
     body_idle_seconds: float = Field(default=30.0, gt=0)

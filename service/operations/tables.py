@@ -153,7 +153,7 @@ class BrowserSession(Base):
 
 
 class Dataset(Base):
-    """Public facts of a dataset, and the upload's report, which its owner alone may see."""
+    """Public facts of a dataset, and the report on its rows, which its owner alone may see."""
 
     __tablename__ = "datasets"
 
@@ -171,7 +171,12 @@ class Dataset(Base):
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
+    #: Report on the rows; a draft that has one has rows.
     upload: Mapped[dict[str, Any] | None]
+    #: When the owner was last told something about rows of the draft.
+    checked_at: Mapped[datetime | None]
+    #: Public facts that were changed after that.
+    revised: Mapped[list[Any] | None]
 
     __table_args__ = (
         _one_of("state", DatasetState),
@@ -180,7 +185,7 @@ class Dataset(Base):
 
 
 class DatasetChunk(Base):
-    """Encoded rows; written once by the upload, read by workers alone."""
+    """Encoded rows; written by uploads until the dataset is sealed, read by workers alone."""
 
     __tablename__ = "dataset_chunks"
 

@@ -20,7 +20,7 @@ from service.operations.states import Role
 from service.operations.tables import ApiKey, Base, BrowserSession, DatasetChunk, Principal
 from service.people import keys, principals
 from service.people.authentication import Caller
-from tests.support.service import House, Person
+from tests.support.service import DOUBTS, House, Person
 
 #: The private number of records, and a value that stands in the rows.
 RECORDS = 10_473
@@ -124,6 +124,7 @@ class Stage(House):
         body["budget"] = {"epsilon": "5", "delta": "0.00001"}
         assert self.carla.post("/v1/datasets", body).status_code == 201
         self.carla.put("/v1/datasets/draft/grants/ada", {"epsilon": "5", "delta": "0.00001"})
+        assert self.check(rows(), "draft").status_code == 200
 
     def _ready(self, curator: Person, analyst: str, name: str) -> None:
         budget = {"epsilon": "50", "delta": "0.0001"}
@@ -134,6 +135,7 @@ class Stage(House):
             "PUT", f"/v1/datasets/{name}/data", content=content, headers={"Content-Type": "text/csv"}
         )
         assert sent.status_code == 200, sent.text
+        assert curator.post(f"/v1/datasets/{name}/seal", {"confirm": list(DOUBTS)}).status_code == 200
         assert curator.put(f"/v1/datasets/{name}/grants/{analyst}", budget).status_code == 200
         assert curator.call("PUT", f"/v1/datasets/{name}/sites/places", content=b"1,1\n").status_code == 200
 

@@ -79,6 +79,10 @@ RULES = {
     "PUT /v1/datasets/{name}/data": Rule(
         "owner", 409, {"draft": 200}, {"content": b"a,b\n1,1\n", "headers": {"Content-Type": "text/csv"}}
     ),
+    "PATCH /v1/datasets/{name}": Rule("owner", 409, {"draft": 200}, body({"size": 20_000})),
+    "DELETE /v1/datasets/{name}": Rule("owner", 409, {"draft": 204}),
+    "DELETE /v1/datasets/{name}/data": Rule("owner", 409, {"draft": 204}),
+    "POST /v1/datasets/{name}/seal": Rule("owner", 409, {"draft": 200}, body({"confirm": ["size"]})),
     "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409}, body(BUDGET)),
     "GET /v1/datasets/{name}/grants": Rule("owner"),
     "PUT /v1/datasets/{name}/grants/{analyst}": Rule(

@@ -51,6 +51,7 @@ const NEXT = {
   "forbidden": "Sign in with a key of the right role.",
   "not-found": "Check the name, or ask the curator for a grant.",
   "not-sealed": "Come back when the curator has uploaded the data.",
+  "cannot-seal": "Tick what you have looked into, or upload other rows.",
   "already-sealed": "Create another dataset for other data.",
   "retired": "Choose another dataset.",
   "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
@@ -132,6 +133,7 @@ export async function call(verb, path, options) {
 export const get = (path, options) => call("GET", path, options);
 export const post = (path, body, options) => call("POST", path, { ...options, body });
 export const put = (path, body, options) => call("PUT", path, { ...options, body });
+export const patch = (path, body, options) => call("PATCH", path, { ...options, body });
 export const remove = (path, options) => call("DELETE", path, options);
 
 // One answer with the seconds after which there may be news.

@@ -8,7 +8,12 @@ import { growing, table } from "../widgets.js";
 
 const SENTENCES = {
   "create-dataset": (d) => `created the dataset with ε ${d.epsilon} and δ ${d.delta}`,
-  "upload": (d) => `uploaded the data (${d.format})`,
+  "upload": (d) => `uploaded rows to a draft (${d.format})`,
+  "edit-draft": (d) => `changed ${(d.changed ?? []).join(", ") || "the description"} of the draft${d.revised_after_a_look?.length ? `; changed after a look at the rows: ${d.revised_after_a_look.join(", ")}` : ""}`,
+  "throw-away-rows": () => "threw the rows of the draft away",
+  "delete-old-rows": () => "deleted rows that nobody sealed",
+  "discard-draft": (d) => `discarded the draft ${d.name}${d.looked_at_rows ? " after a look at its rows" : ""}`,
+  "seal": (d) => `sealed the dataset${d.revised_after_a_look?.length ? `; changed after a look at the rows: ${d.revised_after_a_look.join(", ")}` : ""}`,
   "raise-budget": (d) => `raised the budget to ε ${d.epsilon} and δ ${d.delta}`,
   "retire": () => "retired the dataset and deleted its rows",
   "grant": (d) => `granted ${d.analyst} a cap of ε ${d.epsilon} and δ ${d.delta}`,
