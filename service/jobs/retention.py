@@ -1,7 +1,7 @@
 """Retention: forget the plans of jobs that released nothing about rows, after a time that the operator sets.
 
-Cancelled jobs and rehearsals keep their row, request and digest of the plan. The ledger, and plans and results
-of jobs that were charged, are never touched.
+Cancelled jobs and rehearsals keep their row, request and digest of the plan. The ledger is never touched, nor
+is anything of jobs that were charged.
 """
 
 from datetime import datetime
