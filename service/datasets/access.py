@@ -6,9 +6,11 @@ from sqlalchemy import bindparam, false, select
 from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, domain_from_json
+from core.privacy.budget import EPSILON_UNIT, units_text
 from service import ledger
 from service.errors import NotFound
 from service.ledger import accountants
+from service.operations import metrics
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
@@ -89,9 +91,12 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "privacy_unit": privacy_unit(dataset),
         "accountant": dataset.accountant,
         "release_ticks": dataset.release_ticks,
+        "least_epsilon": units_text(dataset.least_epsilon_units, EPSILON_UNIT),
+        "jobs_per_hour": dataset.jobs_per_hour,
+        "overruns": metrics.overruns(session, dataset.id) if grant is None else None,
         "owner": session.get_one(Principal, dataset.owner_id).name,
         "created_at": dataset.created_at,
-        "warnings": warnings(dataset, domain),
+        "warnings": warnings(dataset, domain) + (_size_warnings(dataset, domain) if grant is None else []),
         "budget": balance_view(session, dataset),
         "cap": balance_view(session, dataset, grant) if grant else None,
         "upload": dataset.upload if grant is None else None,
@@ -121,6 +126,16 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
             "is made with an id column"
         )
     return found
+
+
+def _size_warnings(dataset: Dataset, domain: Domain) -> list[str]:
+    """Return a warning for the owner alone, for it tells of the rows."""
+    if dataset.upload is None or dataset.upload["rows"] <= domain.size:
+        return []
+    return [
+        f"there are more rows ({dataset.upload['rows']}) than the declared size ({domain.size}): jobs are "
+        "planned for the declared size, and take longer. Analysts can then see how long"
+    ]
 
 
 def _other_bounds(domain: Domain) -> dict[str, Any]:

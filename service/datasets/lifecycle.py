@@ -9,8 +9,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.data import Dense, Domain, Ids, Sparse
-from core.errors import InvalidDomain
-from core.privacy import Budget
+from core.errors import InvalidBudget, InvalidDomain
+from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
 from service.datasets.ingest import store
 from service.datasets.ingest.chunks import StoredChunk
@@ -48,6 +48,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
         release_ticks=body.release_ticks,
+        least_epsilon_units=_least_epsilon(body),
+        jobs_per_hour=body.jobs_per_hour,
         created_at=at,
         upload=None,
     )
@@ -68,6 +70,13 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         **accountants.declared(budget),
     )
     return dataset
+
+
+def _least_epsilon(body: DatasetBody) -> int:
+    units = to_units(body.least_epsilon, EPSILON_UNIT, "least_epsilon")
+    if not 0 <= units <= LARGEST_EPSILON * EPSILON_UNIT:
+        raise InvalidBudget(f"least_epsilon must be from 0 to {LARGEST_EPSILON}", parameter="least_epsilon")
+    return units
 
 
 def _domain(body: DatasetBody) -> Domain:

@@ -52,6 +52,8 @@ function describe(found) {
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
+    ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
+    found.overruns !== null && ["Overruns", found.overruns === 0 ? "no job took longer than planned" : `${number(found.overruns)}: jobs that took longer than planned, so that their run time showed`],
     ["Results show", found.release_ticks ? "at planned times, so that run times tell nothing" : "as soon as they are there"],
     ["Owner", found.owner],
     ["Since", moment(found.created_at)],
