@@ -23,6 +23,7 @@ from cairn_client.wire import (
     NewPrincipal,
     Number,
     PrincipalFacts,
+    SessionFacts,
     WhoAmI,
     amount_text,
 )
@@ -126,6 +127,19 @@ class Client:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
         return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
 
+    def public_keys(self) -> dict[str, Any]:
+        """The service's public keys, for `verify`: a JSON Web Key Set, worth keeping for use offline."""
+        keys: dict[str, Any] = self._transport.call("GET", "/.well-known/cairn-keys.json").json()
+        return keys
+
+    def sessions(self) -> list[SessionFacts]:
+        """The browsers that are signed in to the console with one of your keys."""
+        return list(self._transport.pages(SessionFacts, "/v1/sessions"))
+
+    def end_session(self, id: str) -> None:
+        """Sign a browser out: a session of yours or, for a curator, of an account that you manage."""
+        self._transport.call("DELETE", f"/v1/sessions/{quoted(id)}", repeatable=False)
+
     # --- for curators ---------------------------------------------------------------------------------------
 
     def create_dataset(
@@ -147,7 +161,7 @@ class Client:
         least_epsilon: Number = "0.001",
         jobs_per_hour: int = 1000,
     ) -> Dataset:
-        """Create a dataset from public facts, which must not depend on the rows; then `upload` the rows.
+        """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
         `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
         is public. `epsilon` and `delta` are the most that all jobs together may spend. `least_epsilon` is the
@@ -174,7 +188,7 @@ class Client:
         return Dataset(self._transport, name, made)
 
     def principals(self) -> list[PrincipalFacts]:
-        """All accounts, with the keys of those that you manage."""
+        """All accounts, with the keys and sessions of those that you manage."""
         return list(self._transport.pages(PrincipalFacts, "/v1/principals"))
 
     def add_principal(self, name: str, role: str = "analyst") -> NewPrincipal:

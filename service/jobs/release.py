@@ -9,7 +9,7 @@ ticks 1, 2, 4, 8, ... seconds after the claim.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, select
 from sqlalchemy.orm import Session, defer
 
 from service.errors import NotFound
@@ -17,7 +17,7 @@ from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Job, Principal
+from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
 
 LATEST = "latest"
@@ -124,18 +124,28 @@ def page(
     session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None
 ) -> list[tuple[Job, Dataset, str]]:
     """Return jobs that the caller may see as `find` does, newest first."""
-    query = _visible(caller)
-    if dataset is not None:
-        query = query.where(Dataset.name == dataset)
+    query = _visible(caller, dataset)
     if before is not None:
         query = query.where(Job.number < select(Job.number).where(Job.id == before).scalar_subquery())
     found = session.execute(query.order_by(Job.number.desc()).limit(limit))
     return [(job, owned, analyst) for job, owned, analyst in found]
 
 
-def _visible(caller: Caller) -> Select[Job, Dataset, str]:
-    """Select the jobs that a caller may see: a curator those on their datasets, an analyst their own."""
-    mine = Dataset.owner_id == caller.id if caller.is_curator else Job.principal_id == caller.id
+def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, Dataset, str]:
+    """Select the jobs that a caller may see: a curator those on their datasets, an analyst their own.
+
+    Each condition is on one column of jobs, whose index has them in order.
+    """
+    mine: ColumnElement[bool]
+    if dataset is None:
+        mine = (Job.owner_id if caller.is_curator else Job.principal_id) == caller.id
+    elif caller.is_curator:
+        owned = select(Dataset.id).where(Dataset.name == dataset, Dataset.owner_id == caller.id)
+        mine = Job.dataset_id == owned.scalar_subquery()
+    else:
+        granted = select(Grant.id).join(Dataset, Dataset.id == Grant.dataset_id)
+        granted = granted.where(Dataset.name == dataset, Grant.principal_id == caller.id)
+        mine = Job.grant_id == granted.scalar_subquery()
     return (
         select(Job, Dataset, Principal.name)
         .join(Dataset, Job.dataset_id == Dataset.id)

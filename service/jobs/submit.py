@@ -183,6 +183,7 @@ def reserve_and_enqueue(
         dataset_id=dataset.id,
         principal_id=caller.id,
         grant_id=grant.id,
+        owner_id=dataset.owner_id,
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
@@ -250,7 +251,7 @@ def _require_quota(
             )
         return
     recent = select(func.count()).where(
-        Job.principal_id == caller.id, Job.rehearsal.is_(True), Job.queued_at > now - _MINUTE
+        Job.principal_id == caller.id, text("rehearsal"), Job.queued_at > now - _MINUTE
     )
     if session.execute(recent).scalar_one() >= limits.rehearsals_per_minute:
         raise RateLimited(

@@ -22,6 +22,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from core.views import limit_cache
+from service.datasets import drafts
 from service.jobs import execution, queue
 from service.jobs.queue import Claim
 from service.operations import faults, metrics
@@ -29,12 +30,14 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.supervisor import end_with_parent
 
 log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ENDED_BY_LIMIT = 75
+_DELETION_SECONDS = 600.0
 
 
 class JobLost(Exception):
@@ -126,6 +129,7 @@ class Worker:
         self.clock = clock
         self.name = (name or f"worker-{socket.gethostname()}-{os.getpid()}")[-64:]
         self.stop = threading.Event()
+        self._next_deletion = 0.0
 
     def run(self, alive: Callable[[], bool] = lambda: True) -> None:
         """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
@@ -141,10 +145,20 @@ class Worker:
                     self._wait_until(claim.released_at(self.clock.now()))
                     pause = self.settings.poll_seconds
                     continue
+                self._delete_old_drafts()
             except SQLAlchemyError as error:
                 log.warning("the database does not answer; trying again", error=type(error).__name__)
             self.stop.wait(pause)
             pause = min(self.settings.poll_most_seconds, pause * 1.5)
+
+    def _delete_old_drafts(self) -> None:
+        """Delete rows that were uploaded and never sealed, now and then."""
+        if time.monotonic() < self._next_deletion:
+            return
+        self._next_deletion = time.monotonic() + _DELETION_SECONDS
+        now = self.clock.now()
+        with self.database.write() as session:
+            drafts.delete_old_rows(session, before=now - timedelta(days=self.settings.draft_days), at=now)
 
     def report(self, silent: float = 0.0) -> None:
         """Touch the health file: this process is not stuck, nor will it be while it is `silent`."""
@@ -238,6 +252,7 @@ def main(parent: int, slot: int) -> None:
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
+    open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
     worker = Worker(settings, database, SystemClock(), name=name)
