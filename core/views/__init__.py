@@ -6,12 +6,14 @@ from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
 from core.views.rows import LONGEST_COLUMN, Encoded, Projected, TopEntries
+from core.views.table import ColumnBins, TableRows
 
 __all__ = [
     "LONGEST_COLUMN",
     "Assigned",
     "Buckets",
     "CandidateDistances",
+    "ColumnBins",
     "Cubes",
     "DerivedView",
     "Distances",
@@ -21,6 +23,7 @@ __all__ = [
     "Projected",
     "RowView",
     "SiteDistances",
+    "TableRows",
     "TopEntries",
     "View",
     "clear_cache",

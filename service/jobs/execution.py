@@ -66,7 +66,7 @@ def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str]:
 
 def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) -> DataSource:
     if claim.rehearsal:
-        return synthetic_source(plan.domain, plan.k, settings.rehearsal_rows)
+        return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
     return DatabaseSource(
         database, claim.dataset_id, ChunkCache(settings.cache_directory, settings.cache_bytes)
     )
