@@ -7,7 +7,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.data import Dense, Domain, Ids, Sparse
+from core.data import Dense, Ids, Sparse, Stored
 from core.errors import InvalidBudget, InvalidDomain
 from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
@@ -61,7 +61,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
     return dataset
 
 
-def domain_of(body: DatasetBody) -> Domain:
+def domain_of(body: DatasetBody) -> Stored:
     """Return the domain that public facts describe; InvalidDomain when they are inconsistent."""
     domain = _domain(body)
     if body.rows_per_person > 1 and body.id_column is None:
@@ -82,7 +82,7 @@ def _least_epsilon(body: DatasetBody) -> int:
     return units
 
 
-def _domain(body: DatasetBody) -> Domain:
+def _domain(body: DatasetBody) -> Stored:
     bounds: Bounds = body.bounds
     given = [name for name in Bounds.model_fields if getattr(bounds, name) is not None]
     if len(given) != 1:
