@@ -107,6 +107,7 @@ class UploadReport:
     warnings: list[str]
     columns: list[ColumnReport] = field(default_factory=list)
     doubts: list[DoubtReport] = field(default_factory=list)
+    read_as: str = ""
 
 
 @dataclass(frozen=True)

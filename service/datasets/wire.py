@@ -172,6 +172,7 @@ class SealBody(Body, json_schema_extra=example({"confirm": ["size"]})):
 
 _UPLOAD = {
     "format": "csv",
+    "read_as": "separated by commas, UTF-8",
     "rows": 9981,
     "clipped_rows": 12,
     "bad_rows": 1,
@@ -210,6 +211,7 @@ class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
     """Report on the rows of a dataset; for its owner alone."""
 
     format: str
+    read_as: str = Field(default="", description="separator, decimal sign and encoding that were found")
     rows: int
     clipped_rows: int
     bad_rows: int

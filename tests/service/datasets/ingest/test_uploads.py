@@ -165,8 +165,6 @@ LIES = {
     "nothing": ("text/csv", b""),
     "a missing column": ("text/csv", b"a,c\n1,1\n"),
     "a column twice": ("text/csv", b"a,b,a\n1,1,1\n"),
-    "semicolons": ("text/csv", b"a;b\n1;1\n"),
-    "UTF-16": ("text/csv", "a,b\n1,1\n".encode("utf-16")),
     "zero bytes": ("text/csv", b"a,b\n1,\x001\n2,x\n"),
     "a line without end": ("text/csv", b"a,b\n" + b"1" * (3 << 20)),
     "an unknown type": ("image/png", b"\x89PNG"),
