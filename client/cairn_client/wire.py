@@ -128,6 +128,10 @@ class DatasetFacts:
     privacy_unit: str
     accountant: str
     release_ticks: bool
+    least_epsilon: str
+    jobs_per_hour: int
+    overruns: int | None
+    size_warning: str | None
     owner: str
     created_at: datetime
     warnings: list[str]

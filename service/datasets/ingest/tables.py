@@ -134,7 +134,8 @@ def _people(column: Any, name: str) -> list[str]:
         longest = compute.max(compute.binary_length(values)).as_py() or 0
         if longest > _LONGEST_NAME:
             raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; use shorter ids")
-    return ["" if each is None else str(each).strip() for each in column.to_pylist()]
+    # A number that is none (NaN) is no person, as a missing value is none.
+    return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
 
 
 def _has_lengths(kind: Any) -> bool:
