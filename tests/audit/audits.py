@@ -61,7 +61,7 @@ def _rounded(values: list[float]) -> np.ndarray:
 def light() -> Iterator[None]:
     """Small runs by the thousand, with a quick solver for weighted k-means on released values.
 
-    What is solved there never sees rows, as `test_replay.py` shows of every algorithm: any solver will do.
+    What is solved there never sees rows, as `test_without_rows.py` shows of every algorithm: any solver will do.
     """
     shipped = {name: getattr(kmeans, name) for name in _QUICK}
     for name, quick in _QUICK.items():
