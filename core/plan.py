@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -21,26 +21,65 @@ from core.statistics.scores import BOUNDED_BY_ENTRY
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
+#: A range of k may reach this far: every k in it is answered, and stored.
+MAX_OPEN_CLUSTERS = 64
 FORMAT = 2
+
+
+@dataclass(frozen=True)
+class KRange:
+    """Every number of clusters from `first` to `last`: k is left open between them."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if any(isinstance(k, bool) or not isinstance(k, int) for k in (self.first, self.last)):
+            raise InvalidRequest("a range of k goes from a whole number to a whole number", parameter="k")
+        if not 1 <= self.first <= self.last <= MAX_OPEN_CLUSTERS:
+            raise InvalidRequest(
+                f"a range of k lies between 1 and {MAX_OPEN_CLUSTERS}, and does not end before it begins",
+                parameter="k",
+            )
+
+    def __contains__(self, k: object) -> bool:
+        return isinstance(k, int) and self.first <= k <= self.last
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+    def to_json(self) -> dict[str, int]:
+        return {"from": self.first, "to": self.last}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(data["from"], data["to"])
 
 
 @dataclass(frozen=True)
 class Request:
     """The request of an analyst; everything in it is public."""
 
-    k: int
+    #: A number, or a range where one release should answer for every number in it.
+    k: int | KRange
     budget: Budget
     objective: str = "means"
     algorithm: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int):
-            raise InvalidRequest("k must be a whole number", parameter="k")
-        if not 1 <= self.k <= MAX_CLUSTERS:
-            raise InvalidRequest(f"k must be between 1 and {MAX_CLUSTERS}", parameter="k")
+        if not isinstance(self.k, KRange):
+            if isinstance(self.k, bool) or not isinstance(self.k, int):
+                raise InvalidRequest("k must be a whole number", parameter="k")
+            if not 1 <= self.k <= MAX_CLUSTERS:
+                raise InvalidRequest(f"k must be between 1 and {MAX_CLUSTERS}", parameter="k")
         if self.objective not in OBJECTIVES:
             raise InvalidRequest(f"objective must be one of {', '.join(OBJECTIVES)}", parameter="objective")
+
+    @property
+    def clusters(self) -> int:
+        """The number of clusters asked for; of a range, the last."""
+        return self.k.last if isinstance(self.k, KRange) else self.k
 
 
 @dataclass(frozen=True)
@@ -115,6 +154,7 @@ class Plan:
 
     algorithm: str
     objective: str
+    #: The number of clusters that a run measures.
     k: int
     domain: Domain
     budget: Budget
@@ -125,6 +165,8 @@ class Plan:
     reason: str = ""
     #: Public sites, for algorithms that choose among them; their facts are enough for a plan, not for a run.
     sites: Sites | SiteFacts | None = None
+    #: The numbers of clusters that the release answers for, where k was left open.
+    k_range: KRange | None = None
 
     def __post_init__(self) -> None:
         if len({step.name for step in self.steps}) != len(self.steps):
@@ -192,6 +234,7 @@ class Plan:
             "algorithm": self.algorithm,
             "objective": self.objective,
             "k": self.k,
+            **({} if self.k_range is None else {"k_range": self.k_range.to_json()}),
             "reason": self.reason,
             "inputs": self.inputs,
             "privacy": {
@@ -229,6 +272,7 @@ class Plan:
             work=Work(**data["work"]),
             reason=data["reason"],
             sites=facts if sites is None else sites,
+            k_range=KRange.from_json(data["k_range"]) if "k_range" in data else None,
         )
         if plan.inputs != data["inputs"]:
             raise PlanViolation("these are not the public inputs that the plan was made for")

@@ -67,7 +67,12 @@ class InvalidRequest(ServiceError, status=422, title="Invalid request"):
 
 
 class NotSealed(ServiceError, status=409, title="Dataset has no data yet"):
-    """The dataset has no data yet. The curator must upload them once before jobs can be planned or run."""
+    """The dataset has no data yet. Its curator must upload and seal them before a job can be planned."""
+
+
+class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they are"):
+    """The draft has no rows, other rows than those you name, or rows that look wrong. Read its report; send
+    the words under `doubts` as `confirm` if everything is as it should be, else upload again."""
 
 
 class AlreadySealed(ServiceError, status=409, title="Dataset already has its data"):

@@ -23,6 +23,7 @@ from cairn_client.wire import (
     NewPrincipal,
     Number,
     PrincipalFacts,
+    SessionFacts,
     WhoAmI,
     amount_text,
 )
@@ -126,6 +127,14 @@ class Client:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
         return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
 
+    def sessions(self) -> list[SessionFacts]:
+        """The browsers that are signed in to the console with one of your keys."""
+        return list(self._transport.pages(SessionFacts, "/v1/sessions"))
+
+    def end_session(self, id: str) -> None:
+        """Sign a browser out: a session of yours or, for a curator, of an account that you manage."""
+        self._transport.call("DELETE", f"/v1/sessions/{quoted(id)}", repeatable=False)
+
     # --- for curators ---------------------------------------------------------------------------------------
 
     def create_dataset(
@@ -145,7 +154,7 @@ class Client:
         accountant: str = "sum",
         release_ticks: bool = True,
     ) -> Dataset:
-        """Create a dataset from public facts, which must not depend on the rows; then `upload` the rows.
+        """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
         `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
         is public. `epsilon` and `delta` are the most that all jobs together may spend.
@@ -169,7 +178,7 @@ class Client:
         return Dataset(self._transport, name, made)
 
     def principals(self) -> list[PrincipalFacts]:
-        """All accounts, with the keys of those that you manage."""
+        """All accounts, with the keys and sessions of those that you manage."""
         return list(self._transport.pages(PrincipalFacts, "/v1/principals"))
 
     def add_principal(self, name: str, role: str = "analyst") -> NewPrincipal:

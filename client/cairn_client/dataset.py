@@ -1,7 +1,7 @@
 """Operations on one dataset, those of analysts first, then those of its curator."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -159,8 +159,13 @@ class Dataset:
         kind: str | None = None,
         on_bad_row: Literal["refuse", "drop"] = "refuse",
         progress: Sent | None = None,
+        seal: bool = False,
+        confirm: Collection[str] = (),
     ) -> UploadReport:
-        """Upload the rows, once: a path, an open binary file, bytes, an array or a pandas DataFrame.
+        """Upload the rows of a draft: a path, an open binary file, bytes, an array or a pandas DataFrame.
+
+        The report says what was found in them. They replace rows that were uploaded before, and count once
+        `seal` has been called; `seal=True` does that at once, and raises CannotSeal if the rows look wrong.
 
         A file is streamed, not read into memory. Its SHA-256 is sent along, so that a damaged upload is
         refused and an interrupted one can safely be repeated. A DataFrame is sent without its index; columns
@@ -170,7 +175,45 @@ class Dataset:
             query = {"on_bad_row": on_bad_row, "sha256": body.sha256}
             report = self._put(UploadReport, "/data", body, query)
         self._facts = None
+        if seal:
+            self.seal(confirm, sha256=report.sha256)
         return report
+
+    def seal(self, confirm: Collection[str] = (), *, sha256: str | None = None) -> DatasetFacts:
+        """Seal the dataset with the rows that were uploaded. It never changes again, and jobs can run on it.
+
+        `confirm` names the doubts of the report that you have looked into. `sha256` is that of the report.
+        """
+        if sha256 is None:
+            upload = self.refresh().upload
+            sha256 = upload.sha256 if upload else None
+        body = {"confirm": list(confirm), "sha256": sha256}
+        given = {name: value for name, value in body.items() if value is not None}
+        self._facts = self._transport.request(
+            DatasetFacts, "POST", self._path("/seal"), body=given, repeatable=True
+        )
+        return self._facts
+
+    def edit(self, **changes: Any) -> DatasetFacts:
+        """Change public facts of a draft: arguments of `create_dataset`, except budget and accountant.
+
+        Uploaded rows are thrown away unless only the size changes. A fact that is changed after a look at
+        rows is marked as such for everybody.
+        """
+        self._facts = self._transport.request(
+            DatasetFacts, "PATCH", self._path(), body=changes, repeatable=True
+        )
+        return self._facts
+
+    def throw_away_rows(self) -> None:
+        """Delete the uploaded rows of a draft, and the report on them."""
+        self._facts = None
+        self._transport.call("DELETE", self._path("/data"), repeatable=False)
+
+    def discard(self) -> None:
+        """Delete a draft with its rows. Its name can be used again."""
+        self._facts = None
+        self._transport.call("DELETE", self._path(), repeatable=False)
 
     def grant(self, analyst: str, epsilon: Number | None = None, delta: Number | None = None) -> GrantFacts:
         """Set the most that an analyst may spend, never below what they have used.

@@ -122,11 +122,20 @@ class InvalidRequest(Problem):
 
 
 class NotSealed(Problem):
-    """The dataset has no rows yet."""
+    """The dataset has no sealed rows yet."""
+
+
+class CannotSeal(Problem):
+    """A draft has no rows, other rows than named, or rows that look wrong; `doubts` says what to confirm."""
+
+    @property
+    def doubts(self) -> list[dict[str, str]]:
+        """The doubts that were not confirmed: `confirm` and `detail` of each."""
+        return list(self.fields.get("doubts", []))
 
 
 class AlreadySealed(Problem):
-    """The dataset already has its rows and can no longer change."""
+    """The dataset is sealed and can no longer change."""
 
 
 class Retired(Problem, advice="use another dataset"):

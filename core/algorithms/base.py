@@ -13,7 +13,8 @@ from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
 from core.data import Domain, SiteFacts, Sites, choose_sites
 from core.errors import InvalidRequest, PlanViolation
-from core.plan import Plan, Request, Step, Work
+from core.plan import KRange, Plan, Request, Step, Work
+from core.postprocessing.synopsis import Synopsis, summarise
 from core.probe import Probe, Release
 
 _TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
@@ -119,6 +120,8 @@ class Clustering:
     noise: Noise = field(default_factory=Noise)
     #: Every released value, in order.
     releases: Sequence[Release] = ()
+    #: The answers for every k, where k was left open; centres and sizes are then those of the suggested one.
+    synopsis: Synopsis | None = None
 
 
 class Algorithm(ABC):
@@ -154,6 +157,17 @@ class Algorithm(ABC):
         """The noise to expect, from public numbers alone."""
         return forecast_of(steps, plan.domain, plan.k, self.blocks(plan)[-1].clip)
 
+    def require_open_k(self, domain: Domain, request: Request) -> None:
+        """Refuse a range of k where one release cannot answer for every k in it."""
+        raise InvalidRequest(
+            f"{self.name} finds one number of clusters: ask for a single k, or let summit leave it open",
+            parameter="k",
+        )
+
+    def clusters(self, domain: Domain, request: Request) -> int:
+        """The number of clusters that a run measures."""
+        return request.clusters
+
     def decode(self, plan: Plan, centres: Floats) -> Floats:
         """Centres in the data's units."""
         return plan.domain.decode(centres)
@@ -162,16 +176,17 @@ class Algorithm(ABC):
         """Make a plan: a pure function of public numbers."""
         options = read_options(self.options, request.options)
         if "sites" in options:
-            options["sites"] = choose_sites(domain, options["sites"], request.k)
+            options["sites"] = choose_sites(domain, options["sites"], request.clusters)
         draft = Plan(
             self.name,
             request.objective,
-            request.k,
+            self.clusters(domain, request),
             domain,
             request.budget,
             steps=(),
             parameters=self.parameters(domain, request, options),
             sites=options.get("sites"),
+            k_range=request.k if isinstance(request.k, KRange) else None,
         )
         steps = tuple(step for block in self.blocks(draft) for step in block.steps())
         return replace(draft, steps=steps, forecast=self.forecast(draft, steps), work=self.work(draft))
@@ -179,11 +194,18 @@ class Algorithm(ABC):
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carry a plan out."""
         found = self.cluster(plan, probe)
+        synopsis = None
+        if plan.k_range is not None:
+            assert found.cells is not None  # what leaves k open releases them
+            synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
+        draws, releases = dict(probe.draws), tuple(probe.transcript)
+        if synopsis is not None:
+            level = synopsis.at(synopsis.suggested)
+            parts = (level.centres, level.sizes, plan, draws, found.details)
+            return Clustering(*parts, releases=releases, synopsis=synopsis)
         noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
         centres = self.decode(plan, found.centres)
-        return Clustering(
-            centres, found.sizes, plan, dict(probe.draws), found.details, noise, tuple(probe.transcript)
-        )
+        return Clustering(centres, found.sizes, plan, draws, found.details, noise, releases)
 
 
 class SiteAlgorithm(Algorithm):

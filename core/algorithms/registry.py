@@ -17,7 +17,7 @@ from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.data import DataSource, Domain
 from core.errors import InvalidRequest, UnknownAlgorithm
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
 from core.probe import Listener, Probe
 
 _KINDS = (Summit, Balcan, BalcanMedian, BalcanSparse, Gupta, Jones, JonesEuclidean, Chaturvedi, Sulq, Grid)
@@ -57,6 +57,8 @@ def plan(domain: Domain, request: Request) -> Plan:
         )
     if algorithm.guarantee == "approximate" and request.budget.is_pure:
         raise InvalidRequest(f"{algorithm.name} needs a delta above zero", parameter="delta")
+    if isinstance(request.k, KRange):
+        algorithm.require_open_k(domain, request)
     return algorithm.plan(domain, request)
 
 

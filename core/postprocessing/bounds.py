@@ -1,9 +1,11 @@
 """Points inside the public bounds: clipped into them, or spread over them without looking at rows."""
 
+import math
+
 import numpy as np
 
 from core.arrays import Floats, Integers
-from core.data import UNITS, Dense, Domain
+from core.data import UNITS, Dense, Domain, Ids
 from core.kernels.clipping import clipped_block, into_ball
 
 _CANDIDATES_PER_CENTRE = 20
@@ -45,6 +47,15 @@ def clip_into(domain: Domain, points: Floats) -> Floats:
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         points = np.clip(points, *domain.bounds_units)
     return into_ball(points)
+
+
+def unit_length(domain: Domain) -> float:
+    """Length of one encoded unit in the geometry of a run: half-widths of columns where they are scaled."""
+    if isinstance(domain, Dense) and domain.scaling == "unit":
+        return math.sqrt(domain.dimension) / UNITS
+    if isinstance(domain, Ids):
+        raise ValueError("numbers of sites have no unit of length")
+    return float(domain.unit_lengths()[0])
 
 
 def inside_ball(points: Integers) -> Integers:

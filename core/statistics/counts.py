@@ -70,6 +70,28 @@ class NormHistogram(Counts):
 
 
 @dataclass(frozen=True, eq=False)
+class PooledHistogram(Counts):
+    """One histogram of the distances of all records to their nearest centre: bin b ends at edges[b]."""
+
+    kind: ClassVar[str] = "pooled-histogram"
+    view: Assigned
+    edges: Integers
+
+    def __post_init__(self) -> None:
+        require_increasing(self.edges, "edges")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.edges),)
+
+    def of(self, chunk: Chunk) -> Integers:
+        squared = self.view.assignment(chunk).squared
+        together = np.zeros(len(squared), dtype=np.int32)
+        counted: Integers = bin_counts(together, squared, self.edges.astype(np.int64) ** 2, 1)[0]
+        return counted
+
+
+@dataclass(frozen=True, eq=False)
 class PrefixCounts(Counts):
     """Number of records whose path begins with each listed prefix (path >> shift)."""
 

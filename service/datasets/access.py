@@ -1,5 +1,6 @@
 """Access to datasets: who may use one, and what they may know about it."""
 
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import bindparam, false, select
@@ -7,11 +8,15 @@ from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, domain_from_json
 from service import ledger
+from service.datasets.doubts import doubts
 from service.errors import NotFound
 from service.ledger import accountants
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
+
+#: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
+NAMELESS = "~"
 
 # Built once: every submission, and the last every claim, needs them.
 _GRANTED = (
@@ -61,7 +66,8 @@ def is_open(session: Session, grant_id: int) -> bool:
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tuple[Dataset, Grant | None]]:
     """Return datasets that the caller may use, by name."""
     visible = _OWNED if caller.is_curator else _GRANTED
-    query = visible.where(Dataset.name > after).order_by(Dataset.name).limit(limit)
+    named = ~Dataset.name.startswith(NAMELESS)
+    query = visible.where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
     return [(dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 
 
@@ -81,7 +87,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "kind": domain.kind,
         "columns": described.get("columns"),
         "dimension": domain.dimension,
-        "bounds": described.get("bounds") or _other_bounds(domain),
+        "bounds": described.get("bounds") or other_bounds(domain),
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -91,11 +97,20 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "release_ticks": dataset.release_ticks,
         "owner": session.get_one(Principal, dataset.owner_id).name,
         "created_at": dataset.created_at,
+        "revised": revised(dataset),
         "warnings": warnings(dataset, domain),
         "budget": balance_view(session, dataset),
         "cap": balance_view(session, dataset, grant) if grant else None,
-        "upload": dataset.upload if grant is None else None,
+        "upload": report_on(dataset) if grant is None else None,
     }
+
+
+def report_on(dataset: Dataset) -> dict[str, Any] | None:
+    """Return the report on a dataset's rows, and what sealing a draft's would have to confirm."""
+    if dataset.upload is None or dataset.state != DatasetState.DRAFT:
+        return dataset.upload
+    found = doubts(dataset.upload, domain_of(dataset).size)
+    return {**dataset.upload, "doubts": [asdict(doubt) for doubt in found]}
 
 
 def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None) -> dict[str, dict[str, str]]:
@@ -105,6 +120,11 @@ def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None)
     return accountants.balance_view(
         dataset.accountant, ledger.balance(account), declared.epsilon_units, declared.delta_units
     )
+
+
+def revised(dataset: Dataset) -> list[str]:
+    """Return the public facts that were changed after their owner had looked at rows."""
+    return dataset.revised or []
 
 
 def privacy_unit(dataset: Dataset) -> str:
@@ -120,10 +140,16 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
             "is made with an id column"
         )
+    if changed := revised(dataset):
+        found.append(
+            f"changed after a look at the rows: {', '.join(changed)}; these facts may tell something "
+            "about the rows that no budget paid for"
+        )
     return found
 
 
-def _other_bounds(domain: Domain) -> dict[str, Any]:
+def other_bounds(domain: Domain) -> dict[str, Any]:
+    """Describe the bounds of a domain that has no box and no ball."""
     if isinstance(domain, Sparse):
         return {"sparse": {"radius": domain.radius}}
     assert isinstance(domain, Ids)

@@ -39,6 +39,7 @@ _DATASET = {
     "release_ticks": True,
     "owner": "curator",
     "created_at": "2030-01-01T09:00:00.000Z",
+    "revised": [],
     "warnings": [],
     "budget": _BUDGET,
     "cap": _BUDGET,
@@ -130,33 +131,87 @@ class BudgetFacts(Answer, json_schema_extra=example(_BUDGET)):
     remaining: AmountFacts
 
 
+class DraftChanges(Body, json_schema_extra=example({"size": 20000})):
+    """Public facts of a draft to be changed; what is left out stays as it is."""
+
+    description: Words | None = None
+    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000)] | None = None
+    dimension: int | None = Field(default=None, ge=1)
+    bounds: Bounds | None = None
+    scaling: Literal["unit", "none"] | None = None
+    size: int | None = Field(default=None, ge=1)
+    rows_per_person: int | None = Field(default=None, ge=1)
+    id_column: ColumnName | None = Field(default=None, description="null: one row per person")
+    release_ticks: bool | None = None
+
+
+Doubt = Literal["left-out", "clipped", "size"]
+
+
+class SealBody(Body, json_schema_extra=example({"confirm": ["size"]})):
+    """Confirmation that a draft's rows are those that were meant."""
+
+    confirm: list[Doubt] = Field(
+        default=[], max_length=10, description="the doubts of the report that you have looked into"
+    )
+    sha256: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{64}$",
+        description="of the file whose report you read: refused if the draft holds other rows",
+    )
+
+
 _UPLOAD = {
     "format": "csv",
     "rows": 9981,
     "clipped_rows": 12,
     "bad_rows": 1,
     "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
+    "columns": [
+        {"name": "petal_width", "missing": 1, "unreadable": 0, "below": 0, "above": 12, "examples": []}
+    ],
     "rows_over_limit": 0,
     "ignored_columns": ["species"],
     "bytes": 120044,
     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "warnings": [],
+    "doubts": [],
 }
 
 
-class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
-    """Report of an upload; for the curator alone."""
+class ColumnReport(Answer):
+    """Values of a column that were missing, unreadable or outside the bounds."""
 
-    format: Moment
+    name: str
+    missing: int
+    unreadable: int
+    below: int
+    above: int
+    examples: list[str] = Field(description="at most three unreadable values, until the dataset is sealed")
+
+
+class DoubtReport(Answer):
+    """A reason to look again before the rows are sealed, and the word that confirms it."""
+
+    confirm: Doubt
+    detail: str
+
+
+class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
+    """Report on the rows of a dataset; for its owner alone."""
+
+    format: str
     rows: int
     clipped_rows: int
     bad_rows: int
     bad_row_lines: list[dict[str, Any]]
+    columns: list[ColumnReport] = Field(default=[], description="those in which something was found")
     rows_over_limit: int
     ignored_columns: list[str]
     bytes: int
     sha256: str
     warnings: list[str]
+    doubts: list[DoubtReport] = Field(default=[], description="what sealing these rows must confirm")
 
 
 class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
@@ -178,6 +233,7 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     release_ticks: bool
     owner: str
     created_at: Moment
+    revised: list[str] = Field(description="facts that were changed after a look at the rows")
     warnings: list[str]
     budget: BudgetFacts
     cap: BudgetFacts | None

@@ -14,11 +14,13 @@ _VISIBLE = r"^[^\x00-\x1f\x7f]*$"
 
 JOB_PATTERN = "^([0-9a-f-]{36}|latest)$"
 KEY_PATTERN = "^[0-9a-f]{8}$"
+SESSION_PATTERN = "^([0-9a-f]{8}|current)$"
 #: Descriptions of the patterns, for error messages.
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "at most 64 lower-case letters, digits, dots, underscores, dashes; a letter or digit first",
     JOB_PATTERN: "the 36 characters that submitting answered, or `latest`; the list of jobs has it",
     KEY_PATTERN: "the 8 characters before the secret of a key; the list of keys has it",
+    SESSION_PATTERN: "the 8 characters that the list of sessions shows, or `current`",
 }
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, `.`, `_`, `-`")]
 ColumnName = Annotated[str, Field(min_length=1, max_length=128, pattern=_VISIBLE)]

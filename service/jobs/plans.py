@@ -89,7 +89,9 @@ def _automatic_delta(size: int, left: int) -> int:
     return max(min(default, left), default // 10)
 
 
-def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> dict[str, Any]:
+def quote(
+    session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan, planned_ms: int
+) -> dict[str, Any]:
     """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
     cost = quotes.cost_of(dataset, body, plan)
     rooms = {
@@ -109,6 +111,7 @@ def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan
         "digest": plan.digest,
         "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
         "quote": quotes.quote_of(dataset, grant, body, plan),
+        "planned_seconds": planned_ms / 1000,
         "fits": fits,
         "remaining_after": after or None,
         "forecast": dict(plan.forecast),

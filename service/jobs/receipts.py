@@ -41,6 +41,7 @@ def make_receipt(
         "neighbours": "add or remove one record" if unit == "row" else "add or remove all rows of one person",
         "statement": _statement(job, plan, unit),
         "domain": plan.domain.to_json(),
+        "revised_after_a_look": access.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),
         "parameters": planned["parameters"],

@@ -79,10 +79,11 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
         dataset, grant = access.find_granted(session, body.dataset, caller)
         delta_left = ledger.delta_left(session, dataset.id, grant.id)
         options = plans.options_of(session, dataset, body)
-    work = Limits.of(context.settings).work
-    plan = plans.make_plan(dataset, grant, body, options, work, delta_left=delta_left)
+    limits = Limits.of(context.settings)
+    plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
+    planned_ms = limits.planned_ms(plan, rehearsal=body.rehearsal)
     with context.database.read() as session:
-        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan))
+        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
 
 
 @router.post(
@@ -146,7 +147,7 @@ def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response
     now = context.clock.now()
     with context.database.read() as session:
         job, dataset, analyst = release.find(session, job_id, caller)
-    retry = release.visible_state(job, dataset, caller, now).retry_after
+    retry = release.visible_state(job, caller, now).retry_after
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
     return release.facts(job, dataset, analyst, caller, now)
@@ -237,8 +238,8 @@ def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
 def _released(job_id: str, caller: Caller, context: Context) -> Result:
     """Return the result of a job that the caller may see now."""
     with context.database.read() as session:
-        job, dataset, _ = release.find(session, job_id, caller)
-        visible = release.visible_state(job, dataset, caller, context.clock.now())
+        job, _, _ = release.find(session, job_id, caller)
+        visible = release.visible_state(job, caller, context.clock.now())
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:

@@ -30,14 +30,14 @@ from service.errors import (
     TooManyQueued,
     WorkLimit,
 )
-from service.jobs import plans, quotes
+from service.jobs import plans, quotes, timing
 from service.jobs.wire import JobBody
 from service.ledger import accountants
 from service.operations import faults, metrics
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Grant, Job, Principal
+from service.operations.tables import Dataset, Grant, Job, Moment, Principal
 from service.people.authentication import Caller
 
 _MINUTE = timedelta(minutes=1)
@@ -50,7 +50,11 @@ _BY_KEY = select(Job.number, Job.request_digest).where(
 )
 _UNFINISHED = select(func.count()).where(
     Job.principal_id == bindparam("analyst"),
-    text("state IN ('queued', 'running')"),  # literally, so that the partial index serves it
+    text("state IN ('queued', 'running')"),  # literally, as below, so that a partial index serves it
+)
+# A job whose end is not shown yet counts as unfinished, else the quota would tell of it.
+_NOT_RELEASED = select(func.count()).where(
+    Job.principal_id == bindparam("analyst"), Job.released_at > bindparam("now", type_=Moment)
 )
 
 
@@ -63,6 +67,7 @@ class Limits:
     rehearsals_per_minute: int
     rehearsal_rows: int = 20_000
     rehearsal_operations: float = math.inf
+    release_margin: float = 1.5
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
@@ -74,7 +79,13 @@ class Limits:
             settings.rehearsals_per_minute,
             settings.rehearsal_rows,
             settings.rehearsal_operations,
+            settings.release_margin,
         )
+
+    def planned_ms(self, plan: Plan, *, rehearsal: bool) -> int:
+        """Return the time from the claim of a job to its result, in milliseconds."""
+        rows = min(self.rehearsal_rows, plan.domain.size) if rehearsal else plan.domain.size
+        return timing.planned_ms(plan, rows, self.release_margin)
 
     def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
         """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
@@ -158,9 +169,11 @@ def reserve_and_enqueue(
         dataset_id=dataset.id,
         principal_id=caller.id,
         grant_id=grant.id,
+        owner_id=dataset.owner_id,
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
+        planned_ms=limits.planned_ms(plan, rehearsal=body.rehearsal),
         operations=round(limits.operations_of(plan, rehearsal=body.rehearsal)),
         plan=plan.to_json(),
         plan_digest=plan.digest,
@@ -170,7 +183,7 @@ def reserve_and_enqueue(
         reason=EndReason.NONE,
         attempts=0,
         queued_at=now,
-        progress={},
+        progress={"phases": [[step.name, step.repeats] for step in plan.steps]},
         idempotency_key=key,
         request_digest=_digest(body),
     )
@@ -205,7 +218,11 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
 
 
 def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limits, now: datetime) -> None:
-    if session.connection().execute(_UNFINISHED, {"analyst": caller.id}).scalar_one() >= limits.queued_jobs:
+    unfinished = sum(
+        session.connection().execute(query, {"analyst": caller.id, "now": now}).scalar_one()
+        for query in (_UNFINISHED, _NOT_RELEASED)
+    )
+    if unfinished >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
             headers={"Retry-After": "5"},
@@ -214,7 +231,7 @@ def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limi
     if not body.rehearsal:
         return
     recent = select(func.count()).where(
-        Job.principal_id == caller.id, Job.rehearsal.is_(True), Job.queued_at > now - _MINUTE
+        Job.principal_id == caller.id, text("rehearsal"), Job.queued_at > now - _MINUTE
     )
     if session.execute(recent).scalar_one() >= limits.rehearsals_per_minute:
         raise RateLimited(

@@ -85,6 +85,7 @@ _PLANNED = {
     "digest": "5e" * 32,
     "cost": _COST,
     "quote": _QUOTE,
+    "planned_seconds": 0.75,
     "fits": True,
     "remaining_after": {
         "budget": {"epsilon": "2.5", "delta": "0"},
@@ -102,6 +103,7 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     digest: str
     cost: AmountFacts
     quote: str = Field(description="send it with the job to be charged this cost, or nothing")
+    planned_seconds: float = Field(description="time from a worker's claim of the job to its result")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
     forecast: dict[str, Any]
@@ -122,6 +124,8 @@ _JOB = {
     "progress": {"measured": 4, "planned": 10},
     "queued_at": "2030-01-01T09:00:00.000Z",
     "claimed_at": "2030-01-01T09:00:01.000Z",
+    "planned_seconds": 0.75,
+    "due_at": "2030-01-01T09:00:01.750Z",
     "finished_at": None,
     "message": None,
     "links": {
@@ -134,7 +138,7 @@ _JOB = {
 
 
 class JobProgress(Answer):
-    """Number of measurements made and planned."""
+    """Measurements due by now and planned in all; by planned time, not by what the worker has done."""
 
     measured: int
     planned: int
@@ -156,6 +160,8 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     progress: JobProgress | None
     queued_at: Moment
     claimed_at: Moment | None
+    planned_seconds: float = Field(description="time from the claim to the result, from public numbers")
+    due_at: Moment | None = Field(description="while the job runs: when its end is shown")
     finished_at: Moment | None
     message: str | None
     links: dict[str, str]

@@ -63,6 +63,8 @@ class Settings(BaseSettings):
     """Largest JSON body, in bytes; more answers 413."""
     max_upload_bytes: int = Field(default=16 * GIB, ge=1024)
     """Largest upload, in bytes, packed and unpacked; more answers 413."""
+    draft_days: float = Field(default=7.0, gt=0)
+    """Days after which uploaded rows that nobody sealed are deleted."""
     max_sites_bytes: int = Field(default=64 * MIB, ge=1024)
     """Largest site set, in bytes; more answers 413."""
     body_idle_seconds: float = Field(default=30.0, gt=0)
@@ -77,6 +79,10 @@ class Settings(BaseSettings):
     """Allowance that a caller can save up."""
     caller_requests_at_once: int = Field(default=16, ge=1)
     """Requests of one caller that an API process handles at once; more are answered 429."""
+    session_hours: float = Field(default=12.0, gt=0)
+    """Hours after which a browser must sign in again, unless the person asked to stay signed in."""
+    remembered_session_days: float = Field(default=30.0, ge=0)
+    """Days for which a browser may stay signed in when the person asks for it; 0 does not allow it."""
     max_connections: int = Field(default=1000, ge=10)
     """Connections one API process holds open; more are answered 503."""
     max_queued_jobs: int = Field(default=20, ge=1)
@@ -97,6 +103,8 @@ class Settings(BaseSettings):
     """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
     job_seconds: float = Field(default=3600.0, gt=0)
     """Longest a job may run before it is ended as failed."""
+    release_margin: float = Field(default=1.5, ge=1, le=100)
+    """Time after which the result of a job appears, as a multiple of the estimate of its run time."""
     lease_seconds: float = Field(default=30.0, gt=0)
     """A worker that has not been heard of for this long is taken for dead."""
     poll_seconds: float = Field(default=0.2, gt=0)

@@ -46,14 +46,14 @@ def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = Fa
         settings.health_directory.mkdir(parents=True, exist_ok=True)
         for left in settings.health_directory.glob("worker-*"):
             left.unlink()
-    children = [_start(settings, environment) for _ in range(processes)]
+    children = [_start(settings, environment, place) for place in range(processes)]
     while not stop.wait(_RESTART_SECONDS) and (not stop_with_parent or os.getppid() == parent):
         for place, child in enumerate(children):
             if child.poll() is not None:
                 log.warning("a worker process ended; starting another", code=child.returncode)
                 if health := settings.health_file(child.pid):
                     health.unlink(missing_ok=True)
-                children[place] = _start(settings, environment)
+                children[place] = _start(settings, environment, place)
     for child in children:
         child.terminate()
     for child in children:
@@ -68,9 +68,9 @@ def end_with_parent(parent: int) -> None:
         sys.exit(0)
 
 
-def _start(settings: Settings, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(settings: Settings, environment: dict[str, str], slot: int) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
-        [sys.executable, "-c", f"from service.jobs.worker import main; main({os.getpid()})"],
+        [sys.executable, "-c", f"from service.jobs.worker import main; main({os.getpid()}, {slot})"],
         env=environment,
         start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
     )

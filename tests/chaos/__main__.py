@@ -72,15 +72,18 @@ PIECES: dict[str, Callable[[Tally], None]] = {
 }
 
 
+_SAMPLED = ("submit", "claim", "end a queued job", "seal", "throw away rows")
+
+
 def _sample(kind: str) -> Callable[[Tally], None]:
     """A little of everything, for `make test`."""
 
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim", "end a queued job"))
+            statements.kill_at_every_statement(stage, tally, acts=_SAMPLED)
             workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
-            requests = ("submit.enqueued", "upload.chunk")
+            requests = ("submit.enqueued", "upload.chunk", "seal.updated")
             deaths.kill_api(stage, tally, rounds=1, points=requests)
             races.race(stage, tally, accountant="zcdp", contests=24, large_every=12)
             if kind == "postgresql":

@@ -328,7 +328,7 @@ class Books(RuleBasedStateMachine):
         stands = job.lease == held.lease
         with self.transaction(crash) as session:
             if act == "beat":
-                done = queue.beat(session, held, now=self.now, lease=LEASE, progress=None)
+                done = queue.beat(session, held, now=self.now, lease=LEASE)
             elif act == "give back":
                 done = queue.give_back(session, held, now=self.now)
             else:

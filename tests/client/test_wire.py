@@ -36,6 +36,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.PrincipalFacts, people.PrincipalFacts),
     (wire.ResultFacts, jobs.ResultFacts),
     (wire.Retirement, datasets.Retirement),
+    (wire.SessionFacts, people.SessionFacts),
     (wire.SiteSetFacts, datasets.SiteSetFacts),
     (wire.UploadReport, datasets.UploadReport),
     (wire.VerifyReport, datasets.VerifyReport),

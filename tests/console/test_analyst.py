@@ -224,6 +224,7 @@ def test_many_columns_are_chosen_from_and_rho_is_the_currency_of_zcdp(
     np.save(file, np.random.default_rng(1).integers(0, 3, (2000, 1)) / 2 * np.ones(40))
     headers = {"Content-Type": "application/x-npy"}
     service.call("PUT", f"/v1/datasets/{name}/data", content=file.getvalue(), headers=headers)
+    service.call("POST", f"/v1/datasets/{name}/seal", json={})
     service.call("PUT", f"/v1/datasets/{name}/grants/ada-{fresh}", json=budget)
     page = tab.sign_in(key, f"#/datasets/{name}/job")
     expect(page.locator("#cost")).to_contain_text("ρ")

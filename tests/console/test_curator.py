@@ -45,7 +45,11 @@ def test_a_curator_creates_uploads_grants_and_sees_the_ledger(tab: Tab, fresh: s
 
     (tmp_path / "people.csv").write_bytes(rows())
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
+    look = page.locator("section", has=page.get_by_role("heading", name="Look before the seal"))
+    expect(look).to_contain_text("3,000")
+    expect(page.get_by_text("waiting for data")).to_be_visible()
+    look.get_by_role("button", name="Seal the dataset").click()
     expect(page.get_by_role("heading", name="The upload")).to_be_visible()
     upload = page.locator("section", has=page.get_by_role("heading", name="The upload"))
     expect(upload).to_contain_text("3,000")
@@ -82,15 +86,57 @@ def test_bad_rows_are_shown_with_their_lines_and_can_be_left_out(
     page.get_by_role("button", name="Create the dataset").click()
     (tmp_path / "rough.csv").write_text("age,income,visits\n1,2,3\n4,five,6\n7,8\n9,10,1\n")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "rough.csv")
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
     bad = page.get_by_role("region", name="Bad rows")
     expect(bad.get_by_role("row")).to_have_count(3)
     expect(bad.get_by_role("row").nth(1).get_by_role("cell").last).to_have_text("3")
     expect(bad.get_by_role("row").nth(1)).to_contain_text("income")
     expect(page.get_by_role("alert").first).to_contain_text("nothing was stored")
     page.get_by_label("Leave bad rows out").check()
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
     expect(page.locator(".facts", has_text="Left out").first).to_contain_text("2 bad rows")
+    found = page.get_by_role("region", name="Columns with findings")
+    expect(found.get_by_role("row", name="income")).to_contain_text("five")
+
+    page.get_by_role("button", name="Seal the dataset").click()
+    expect(page.get_by_role("alert").first).to_contain_text("2 of 4 rows were left out")
+    page.get_by_label("2 of 4 rows were left out.").check()
+    page.get_by_label("there are 2 rows, but the size was declared as 3,000.").check()
+    page.get_by_role("button", name="Seal the dataset").click()
+    expect(page.get_by_role("heading", name="The upload")).to_be_visible()
+    expect(page.get_by_text("five")).to_have_count(0)
+
+
+def test_a_draft_is_corrected_its_rows_thrown_away_and_it_is_discarded(
+    tab: Tab, fresh: str, tmp_path: Path
+) -> None:
+    name = f"draft-{fresh}"
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    describe(page, name)
+    page.get_by_role("button", name="Create the dataset").click()
+    (tmp_path / "people.csv").write_bytes(rows())
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+
+    page.get_by_role("button", name="Edit").click()
+    window = page.get_by_role("dialog")
+    expect(window).to_contain_text("changed after a look at the rows")
+    window.get_by_label("High of age").fill("110")
+    window.get_by_role("button", name="Save the changes").click()
+    expect(page.get_by_text("after a look at the rows: bounds", exact=False).first).to_be_visible()
+    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Throw the rows away").click()
+    page.get_by_role("dialog").get_by_role("button", name="Throw them away").click()
+    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+
+    page.get_by_role("button", name="Discard this draft").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard it").click()
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    expect(page.get_by_text(name, exact=True)).to_have_count(0)
 
 
 def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(

@@ -151,6 +151,7 @@ class Service:
         }
         self.call("POST", "/v1/datasets", json=body)
         self.call("PUT", f"/v1/datasets/{name}/data", content=rows, headers={"Content-Type": "text/csv"})
+        self.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["clipped", "size"]})
         for analyst, (epsilon, delta) in (caps or {}).items():
             cap = {"epsilon": epsilon, "delta": delta}
             self.call("PUT", f"/v1/datasets/{name}/grants/{analyst}", json=cap)

@@ -7,7 +7,15 @@ import numpy as np
 from core.data import UNITS, Domain, read_sites
 from core.statistics import counts, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
-from core.statistics.counts import ClusterCounts, Count, GridCounts, NormHistogram, PrefixCounts, SiteCounts
+from core.statistics.counts import (
+    ClusterCounts,
+    Count,
+    GridCounts,
+    NormHistogram,
+    PooledHistogram,
+    PrefixCounts,
+    SiteCounts,
+)
 from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
     BucketSums,
@@ -58,6 +66,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         assigned = Assigned(view, centres)
         yield ClusterCounts(assigned)
         yield NormHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
+        yield PooledHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)

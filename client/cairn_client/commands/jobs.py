@@ -103,6 +103,7 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
             ("why", quote.plan.get("reason") or "you chose it"),
             ("cost", quote.cost),
             ("fits", "yes" if too_much is None else refused),
+            ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),
             *((f"left of the {where} after it", amount) for where, amount in after.items()),
             *expectations(quote.forecast, quote.average_size),
             (

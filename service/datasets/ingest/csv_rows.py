@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from service.datasets.ingest.batch import BadRowList, Batch, Expected
+from service.datasets.ingest.batch import Batch, Expected
 from service.datasets.ingest.columns import Matched, match_columns
+from service.datasets.ingest.findings import Findings, quoted
 from service.errors import BadFormat
 
 _BLOCK = 1 << 20
@@ -104,7 +105,7 @@ def _clean(block: Any, width: int, has_person: bool) -> Batch:
     return Batch(dense, people)
 
 
-def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iterator[Batch]:
+def read_csv_carefully(file: IO[bytes], header: Header, findings: Findings) -> Iterator[Batch]:
     """Return batches of the good rows, the bad ones noted with the line they begin on."""
     lines = _Lines(file)
     reader = csv.reader(lines)
@@ -117,9 +118,9 @@ def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iter
             lines.begin_record()
             if not record or line <= header.lines:
                 continue
-            reason = _take(record, header, rows, people)
+            reason = _take(record, header, rows, people, findings)
             if reason:
-                bad.add(line, reason)
+                findings.add(line, reason)
             if len(rows) >= _ROWS_PER_BATCH:
                 yield _batch(rows, header, people)
                 rows, people = [], None if people is None else []
@@ -132,28 +133,40 @@ def _batch(rows: list[list[float]], header: Header, people: list[str] | None) ->
     return Batch(np.array(rows, dtype=np.float64).reshape(len(rows), len(header.matched.positions)), people)
 
 
-def _take(record: list[str], header: Header, rows: list[list[float]], people: list[str] | None) -> str | None:
-    """Append a good record; return the reason when it is bad."""
+def _take(
+    record: list[str],
+    header: Header,
+    rows: list[list[float]],
+    people: list[str] | None,
+    findings: Findings,
+) -> str | None:
+    """Append a good record; return the first reason when it is bad."""
     if len(record) != len(header.names):
         return f"{len(record)} fields instead of {len(header.names)}"
-    person = None
-    if people is not None and header.matched.person is not None:
-        person = record[header.matched.person].strip()
-        if not person:
-            return f"{header.names[header.matched.person]} is missing"
+    reasons = []
+    person = "" if header.matched.person is None else record[header.matched.person].strip()
+    if header.matched.person is not None and not person:
+        findings.column(header.names[header.matched.person]).missing += 1
+        reasons.append(f"{header.names[header.matched.person]} is missing")
     values = []
     for place in header.matched.positions:
         text = record[place].strip()
-        if not text:
-            return f"{header.names[place]} is missing"
-        if not _NUMBER.fullmatch(text):
-            return f"{header.names[place]} is not a finite number"
-        value = float(text)
-        if not np.isfinite(value):
-            return f"{header.names[place]} is not a finite number"
+        value = float(text) if _NUMBER.fullmatch(text) else np.nan
         values.append(value)
+        if np.isfinite(value):
+            continue
+        column = findings.column(header.names[place])
+        if text:
+            column.unreadable += 1
+            column.example(text)
+            reasons.append(f"{header.names[place]}: {quoted(text)} is not a finite number")
+        else:
+            column.missing += 1
+            reasons.append(f"{header.names[place]} is missing")
+    if reasons:
+        return reasons[0]
     rows.append(values)
-    if people is not None and person is not None:
+    if people is not None:
         people.append(person)
     return None
 

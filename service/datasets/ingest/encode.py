@@ -12,9 +12,10 @@ import numpy as np
 from core.data import MAX_RECORDS, Dense, Domain, Ids
 from core.errors import InvalidData
 from service.datasets.ingest.arrays import read_npy, read_npz
-from service.datasets.ingest.batch import BadRowList, Batch, Expected
+from service.datasets.ingest.batch import Batch, Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.datasets.ingest.findings import Findings, printable
 from service.datasets.ingest.rows_per_person import RowsPerPerson
 from service.datasets.ingest.spool import Spool, detect
 from service.datasets.ingest.tables import read_arrow, read_parquet
@@ -22,7 +23,6 @@ from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 
 _MOST_NAMES = 1000
-_LONGEST_NAME = 128
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class EncodedUpload:
     upload: Upload
     format: str
     chunk_file: ChunkFile
-    clipped_rows: int
-    bad: BadRowList
+    findings: Findings
     rows_over_limit: int
     ignored_columns: tuple[str, ...]
 
@@ -57,11 +56,12 @@ class EncodedUpload:
         return {
             "format": self.format,
             "rows": self.chunk_file.rows,
-            "clipped_rows": self.clipped_rows,
-            "bad_rows": self.bad.count,
-            "bad_row_lines": self.bad.first,
+            "clipped_rows": self.findings.clipped_rows,
+            "bad_rows": self.findings.bad_rows,
+            "bad_row_lines": self.findings.lines,
+            "columns": self.findings.columns(),
             "rows_over_limit": self.rows_over_limit,
-            "ignored_columns": [_printable(name) for name in self.ignored_columns[:_MOST_NAMES]],
+            "ignored_columns": [printable(name) for name in self.ignored_columns[:_MOST_NAMES]],
             "bytes": self.upload.spool.size,
             "sha256": self.upload.spool.sha256,
             "warnings": warnings,
@@ -80,51 +80,53 @@ def encode(upload: Upload) -> EncodedUpload:
         raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
     if format_name == "csv":
         return _encode_csv(upload)
-    bad = BadRowList(upload.drop_bad_rows)
-    ignored, batches = _reader(upload, format_name, bad)
-    return _collect(upload, format_name, batches, bad, ignored)
+    findings = Findings(upload.drop_bad_rows)
+    ignored, batches = _reader(upload, format_name, findings)
+    return _collect(upload, format_name, batches, findings, ignored)
 
 
 def _encode_csv(upload: Upload) -> EncodedUpload:
     """Encode with the fast reader; with the careful one, from the start, where the fast one gives up."""
     header = read_header(upload.spool.open(), upload.expected)
-    bad, ignored = BadRowList(upload.drop_bad_rows), header.matched.ignored
+    ignored = header.matched.ignored
     try:
-        return _collect(upload, "csv", read_csv_fast(upload.spool.open(), header), bad, ignored)
+        fast = read_csv_fast(upload.spool.open(), header)
+        return _collect(upload, "csv", fast, Findings(upload.drop_bad_rows), ignored)
     except Unclean:
-        careful = read_csv_carefully(upload.spool.open(), header, bad)
-        return _collect(upload, "csv", careful, bad, ignored)
+        findings = Findings(upload.drop_bad_rows)
+        careful = read_csv_carefully(upload.spool.open(), header, findings)
+        return _collect(upload, "csv", careful, findings, ignored)
 
 
-def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[str, ...], Iterator[Batch]]:
+def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple[str, ...], Iterator[Batch]]:
     file, expected = upload.spool.open(), upload.expected
     if format_name == "npy":
-        return (), read_npy(file, expected, bad)
+        return (), read_npy(file, expected, findings)
     if format_name == "npz":
-        return (), read_npz(file, expected, bad, upload.settings)
-    matched, batches = (read_parquet if format_name == "parquet" else read_arrow)(file, expected, bad)
+        return (), read_npz(file, expected, findings, upload.settings)
+    matched, batches = (read_parquet if format_name == "parquet" else read_arrow)(file, expected, findings)
     return matched.ignored, batches
 
 
 def _collect(
-    upload: Upload, format_name: str, batches: Iterator[Batch], bad: BadRowList, ignored: tuple[str, ...]
+    upload: Upload, format_name: str, batches: Iterator[Batch], findings: Findings, ignored: tuple[str, ...]
 ) -> EncodedUpload:
     domain, most_bytes = upload.expected.domain, upload.settings.max_upload_bytes
     chunks = ChunkFile(domain, upload.settings.chunk_bytes, upload.settings.spool_directory)
     people = RowsPerPerson(domain.rows_per_person) if upload.expected.id_column else None
-    clipped = over = 0
-    reading = _limited(batches, bad)
+    over = 0
+    reading = _limited(batches, findings)
     try:
         for batch in reading:
             if people is not None and batch.people is not None:
                 kept = batch.only(people.keep(batch.people))
                 over += len(batch) - len(kept)
                 batch = kept
-            clipped += count_clipped(domain, batch.values)
+            count_outside(domain, batch.values, findings)
             chunks.add(_encode(domain, batch.values))
             if chunks.bytes > most_bytes:
                 raise TooLarge(f"the rows unpack to more than {most_bytes} bytes", limit=most_bytes)
-        bad.settle()
+        findings.settle()
         chunks.end()
     except BaseException:
         chunks.close()
@@ -133,23 +135,18 @@ def _collect(
         reading.close()  # now: what a reader keeps on disk must not wait for the garbage collector
         if people is not None:
             people.close()
-    return EncodedUpload(upload, format_name, chunks, clipped, bad, over, ignored)
+    return EncodedUpload(upload, format_name, chunks, findings, over, ignored)
 
 
-def _limited(batches: Iterator[Batch], bad: BadRowList) -> Generator[Batch, None, None]:
+def _limited(batches: Iterator[Batch], findings: Findings) -> Generator[Batch, None, None]:
     """Pass batches on; TooLarge when the file has too many rows, good and bad ones counted."""
     rows = 0
     with closing(cast(Generator[Batch, None, None], batches)):
         for batch in batches:
             rows += len(batch)
-            if rows + bad.count > MAX_RECORDS:
+            if rows + findings.bad_rows > MAX_RECORDS:
                 raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
             yield batch
-
-
-def _printable(name: str) -> str:
-    """Return a column's name as text that can be shown and stored, whatever its bytes were."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:_LONGEST_NAME])
 
 
 def _encode(domain: Domain, values: Any) -> Any:
@@ -159,16 +156,18 @@ def _encode(domain: Domain, values: Any) -> Any:
         raise BadFormat(str(error)) from error
 
 
-def count_clipped(domain: Domain, values: Any) -> int:
-    """Count the rows outside the public bounds; for the curator alone."""
+def count_outside(domain: Domain, values: Any, findings: Findings) -> None:
+    """Count values outside the public bounds; for the curator alone."""
     if isinstance(domain, Ids):
-        return int(np.count_nonzero((values < 0) | (values >= domain.count)))
+        findings.outside(domain.columns, values < 0, values >= domain.count)
+        return
+    if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
+        findings.outside(domain.columns, values < np.array(domain.low), values > np.array(domain.high))
+        return
     with np.errstate(over="ignore"):
-        if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
-            outside = (values < np.array(domain.low)) | (values > np.array(domain.high))
-            return int(np.count_nonzero(outside.any(axis=1)))
         if isinstance(domain, Dense):
             away = values - np.array(domain.centre)
-            return int(np.count_nonzero(np.sqrt(np.einsum("ij,ij->i", away, away)) > domain.radius))
-        squares = np.asarray(values.multiply(values).sum(axis=1)).ravel()
-        return int(np.count_nonzero(np.sqrt(squares) > domain.radius))
+            norms = np.sqrt(np.einsum("ij,ij->i", away, away))
+        else:
+            norms = np.sqrt(np.asarray(values.multiply(values).sum(axis=1)).ravel())
+        findings.clipped_rows += int(np.count_nonzero(norms > domain.radius))

@@ -417,7 +417,7 @@ def test_work_beyond_the_limit_is_refused_from_public_numbers(sqlite_url: str, t
 
 def test_too_many_unfinished_jobs_are_refused(sqlite_url: str, tmp_path: Path) -> None:
     house = House(sqlite_url, tmp_path, max_queued_jobs=2, rehearsals_per_minute=1)
-    house.ready()
+    house.ready(release_ticks=False)
     house.submit("0.01", delta="0")
     house.submit("0.01", delta="0")
     answer = house.submit("0.01", delta="0")

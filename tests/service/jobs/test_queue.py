@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy import func, select
 
 from service.jobs import execution, queue
-from service.jobs.release import Progress
 from service.jobs.worker import Heartbeat, Worker
 from service.operations.tables import Job, LedgerEntry, Result
 from tests.support.service import House
@@ -101,7 +100,7 @@ def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
 def test_heartbeat_keeps_the_lease(busy: House) -> None:
     held = busy.worker.claim()
     assert held is not None
-    heartbeat = Heartbeat(busy.worker, held, Progress())
+    heartbeat = Heartbeat(busy.worker, held)
     for _ in range(5):
         busy.clock.move(busy.settings.lease_seconds * 0.8)
         heartbeat.beat()
@@ -124,7 +123,7 @@ def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
         held = house.worker.claim()
         assert held is not None
         house.worker.stop.set()
-        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, Progress(), leave)) == [0]  # type: ignore[misc]  # a lambda's default
+        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, leave)) == [0]  # type: ignore[misc]  # a lambda's default
     assert house.work()
     assert (charges(house), results(house)) == (1, 1)
     house.close()
@@ -142,7 +141,7 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     house.submit()
     held = house.worker.claim()
     assert held is not None
-    assert left_by(lambda leave: Heartbeat(house.worker, held, Progress(), leave)) == [75]
+    assert left_by(lambda leave: Heartbeat(house.worker, held, leave)) == [75]
     assert (the_job(house).state, charges(house)) == ("failed", 1)
     house.close()
 
@@ -313,27 +312,6 @@ def test_curator_ends_a_queued_job_without_a_charge(busy: House) -> None:
     assert busy.ada.get("/v1/datasets/flowers").json()["budget"]["remaining"]["epsilon"] == "1"
 
 
-@pytest.mark.parametrize("finished", [False, True])
-def test_ended_job_looks_the_same_whether_its_run_was_over(house: House, finished: bool) -> None:
-    """A result that waits for its time never appears, else the outcome would tell the run time."""
-    house.ready()
-    house.submit("0.5")
-    held = house.worker.claim()
-    assert held is not None
-    house.clock.move(0.25)
-    if finished:
-        assert house.worker.carry_out(held)
-    house.clock.move(0.25)
-    assert ended(house).status_code == 200
-    for _ in range(2):
-        seen = house.ada.get("/v1/jobs/latest").json()
-        assert (seen["state"], seen["finished_at"]) == ("failed", "2030-01-01T09:00:00.500Z")
-        assert (seen["phase"], seen["progress"]) == (None, None)
-        assert house.ada.get("/v1/jobs/latest/result").json()["type"] == "/problems/job-failed"
-        house.clock.move(100)
-    assert results(house) == 0
-
-
 def test_job_that_was_seen_to_end_cannot_be_ended(busy: House) -> None:
     assert busy.work()
     assert ended(busy).json()["type"] == "/problems/not-cancellable"
@@ -345,7 +323,7 @@ def test_stopping_worker_leaves_a_job_that_was_ended_at_once(busy: House) -> Non
     assert held is not None
     assert ended(busy).status_code == 200
     busy.worker.stop.set()
-    assert left_by(lambda leave: Heartbeat(busy.worker, held, Progress(), leave)) == [0]
+    assert left_by(lambda leave: Heartbeat(busy.worker, held, leave)) == [0]
     busy.worker.stop.clear()
 
 

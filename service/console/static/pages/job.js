@@ -92,7 +92,7 @@ function waiting(now) {
     { class: "card stack", "aria-live": "polite" },
     h("h2", {}, { queued: "In the queue", running: "Running", failed: "No result", cancelled: "Cancelled" }[now.state]),
     facing && h("progress", { max: planned || null, value: planned ? measured : null, "aria-label": "Progress of the job" }),
-    facing && h("p", { class: "number" }, planned ? `${number(measured)} of ${plural(planned, "measurement")} made${now.phase ? `, now: ${now.phase}` : ""}` : "No measurements yet"),
+    facing && h("p", { class: "number" }, now.due_at ? `${now.phase ? `${now.phase}; ` : ""}result ${moment(now.due_at)}` : `Result ${number(now.planned_seconds)} s after a worker takes the job`),
     h("p", { class: "muted" }, facing ? PHASES[now.state] : now.message),
     now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to look into the worker's log.")),
     request(now),

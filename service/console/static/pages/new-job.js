@@ -254,6 +254,7 @@ function drawQuote(place, quote, found, rehearsal, useWhatRemains) {
     !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
     !rehearsal && account("The dataset's budget", found.budget, quote.cost),
     !rehearsal && after && h("p", { id: "after" }, "Would remain after this job: ", h("strong", {}, amount(after.cap ?? after.budget)), after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : "."),
+    h("p", { class: "small muted" }, `The result appears ${number(quote.planned_seconds)} s after a worker takes the job.`),
     h("hr", {}),
     h("h2", {}, "Forecast"),
     expected.figures.length > 0 && figures(expected.figures.map(([key, name, figure, words]) => [name, h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure), words])),

@@ -4,6 +4,7 @@ import { all, post, remove } from "../api.js";
 import { h, toast } from "../dom.js";
 import { field, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
 import { moment } from "../format.js";
+import { sessionLines } from "./sessions.js";
 import { button, confirm, dialog, showKey, tag } from "../widgets.js";
 
 export async function people({ me, reload }) {
@@ -43,6 +44,7 @@ function card(person, me, reload) {
           ),
         ),
       ),
+    person.sessions.length > 0 && [h("h3", {}, "Sessions"), h("ul", { class: "plain stack tight" }, sessionLines(person.sessions, reload))],
     !ended &&
       h(
         "div",
@@ -85,7 +87,7 @@ function another(person, reload) {
 }
 
 function revoke(person, key, reload) {
-  confirm("Revoke this key?", `Programs and people that use the key ${key.id} of ${person.name} are locked out at once.`, "Revoke it", async () => {
+  confirm("Revoke this key?", `Programs and people that use the key ${key.id} of ${person.name} lose access immediately, and browsers that signed in with it are signed out.`, "Revoke it", async () => {
     await remove(`/v1/principals/${person.name}/keys/${key.id}`);
     toast("The key is revoked.");
     await reload();
@@ -93,7 +95,7 @@ function revoke(person, key, reload) {
 }
 
 function end(person, reload) {
-  confirm(`End the access of ${person.name}?`, "All their keys stop working. What they did stays on record.", "End access", async () => {
+  confirm(`End the access of ${person.name}?`, "All their keys stop working and they are signed out everywhere. Their history is kept.", "End access", async () => {
     await remove(`/v1/principals/${person.name}`);
     toast(`${person.name} has no access any more.`);
     await reload();

@@ -19,9 +19,10 @@ from sqlalchemy import func, select
 
 from core.data import Dense
 from service.datasets.ingest import csv_rows
-from service.datasets.ingest.batch import BadRowList, Expected
+from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import decode_payload
 from service.datasets.ingest.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.datasets.ingest.findings import Findings
 from service.errors import BadFormat, BadRows
 from service.operations.tables import Dataset, DatasetChunk
 from tests.support.service import House, table
@@ -281,9 +282,9 @@ def test_many_small_chunks_hold_the_same_rows(sqlite_url: str, tmp_path: Any) ->
     house.close()
 
 
-def test_header_alone_is_a_dataset_without_rows(small_house: House) -> None:
+def test_header_alone_is_a_draft_without_rows(small_house: House) -> None:
     small_house.create()
-    assert small_house.upload(b"a,b\n").json()["rows"] == 0
+    assert small_house.check(b"a,b\n").json()["rows"] == 0
     assert stored(small_house).shape == (0, 2)
 
 
@@ -305,8 +306,9 @@ def test_upload_with_announced_digest_may_be_repeated(small_house: House) -> Non
     small_house.create()
     digest = hashlib.sha256(table(5)).hexdigest()
     first = small_house.upload(table(5), sha256=digest)
-    again = small_house.upload(table(5), sha256=digest)
-    assert (first.status_code, again.status_code, again.json()) == (200, 200, first.json())
+    again = small_house.check(table(5), sha256=digest)
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.json() == {**first.json(), "doubts": []}
     assert small_house.upload(table(5)).json()["type"] == "/problems/already-sealed"
 
 
@@ -351,7 +353,7 @@ def test_fast_and_careful_reader_agree(
         header = read_header(io.BytesIO(content), Expected(DOMAIN))
     except BadFormat:
         return
-    bad = BadRowList(drop=True)
+    bad = Findings(drop=True)
     careful = [each.values for each in read_csv_carefully(io.BytesIO(content), header, bad)]
     try:
         with pytest.MonkeyPatch.context() as patch:
@@ -359,7 +361,7 @@ def test_fast_and_careful_reader_agree(
             fast = [each.values for each in read_csv_fast(io.BytesIO(content), header)]
     except Unclean:
         return
-    assert bad.count == 0
+    assert bad.bad_rows == 0
     assert np.array_equal(np.concatenate([np.empty((0, 2)), *fast]), np.concatenate(careful))
 
 
@@ -374,7 +376,7 @@ def test_fast_reader_takes_good_rows_whatever_the_blocks(quote: str, monkeypatch
 
 
 def test_refused_bad_rows_carry_their_number() -> None:
-    bad = BadRowList(drop=False)
+    bad = Findings(drop=False)
     for line in range(500):
         bad.add(line, "x is missing")
     with pytest.raises(BadRows) as refusal:

@@ -1,0 +1,33 @@
+"""Planned times of jobs: how long after its claim the end of a job is shown, from public numbers alone."""
+
+import math
+from dataclasses import dataclass
+
+from core.plan import Plan
+
+#: Planned times are whole numbers of this many milliseconds, and at least so many of them.
+_STEP_MS, _LEAST_STEPS = 250, 3
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds that a run needs: in any case, for each row in each measurement, and for each operation."""
+
+    run: float
+    row: float
+    operation: float
+
+    def seconds(self, plan: Plan, rows: int) -> float:
+        """Estimate the time of a run on so many rows."""
+        operations = plan.work.operations * rows / plan.domain.size
+        return self.run + self.row * plan.measurements * rows + self.operation * operations
+
+
+#: Enough for most plans on a machine of ten years ago.
+DEFAULT = Rates(run=0.3, row=150e-9, operation=0.8e-9)
+
+
+def planned_ms(plan: Plan, rows: int, margin: float) -> int:
+    """Return the planned time of a run on so many rows, in milliseconds: the estimate with a margin."""
+    steps = math.ceil(margin * DEFAULT.seconds(plan, rows) * 1000 / _STEP_MS)
+    return _STEP_MS * max(_LEAST_STEPS, steps)
