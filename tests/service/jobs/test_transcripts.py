@@ -209,6 +209,7 @@ def test_job_that_its_curator_ended_leaves_no_transcript(small_house: House) -> 
     assert small_house.carla.post(f"{job}/end").status_code == 200
     with small_house.database.read() as session:
         assert session.scalars(select(TranscriptPart)).all() == []
+    small_house.clock.move(3600)
     assert small_house.ada.get(f"{job}/transcript").status_code == 409
 
 
