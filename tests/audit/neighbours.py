@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.base import SiteAlgorithm
-from core.data import ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
 from core.errors import InvalidRequest
 from core.plan import Plan, Request
 from core.privacy import Budget
@@ -28,7 +27,7 @@ from tests.audit.replays import Report, replay
 
 __all__ = ["KINDS_OF_JOBS", "WIDTHS", "Pair", "pair", "replayed"]
 
-Floats = npt.NDArray[np.float64]
+Numeric = Dense | Sparse | Ids
 
 WIDTHS = (1, 2, 3, 5, 12, 40, 128, 200, 300)
 #: Cells of a uniform grid grow with the power of the columns.
@@ -99,7 +98,7 @@ def pair(number: int, width: int | None = None) -> Pair:
     return Pair(title, plan, found, bool(draw.integers(2)))
 
 
-def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Domain:
+def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Numeric:
     if kind == "ids":
         return Ids(count=7, size=2000, rows_per_person=people)
     if kind == "sparse":
@@ -109,7 +108,7 @@ def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Do
     return Dense.ball(1.0, dimension=width, size=2000, rows_per_person=people)
 
 
-def _rows(domain: Domain, count: int, draw: np.random.Generator) -> Any:
+def _rows(domain: Numeric, count: int, draw: np.random.Generator) -> Any:
     """Records in a few heaps, some of them on the edge or beyond it."""
     if isinstance(domain, Ids):
         return draw.integers(domain.count, size=count)
@@ -121,7 +120,7 @@ def _rows(domain: Domain, count: int, draw: np.random.Generator) -> Any:
     return rows
 
 
-def _person(domain: Domain, rows: int, draw: np.random.Generator) -> Any:
+def _person(domain: Numeric, rows: int, draw: np.random.Generator) -> Any:
     """The records of one person: far out, in the middle, anywhere, along one axis, or nearly so."""
     if isinstance(domain, Ids):
         return draw.integers(domain.count, size=rows)
@@ -141,13 +140,13 @@ def _person(domain: Domain, rows: int, draw: np.random.Generator) -> Any:
     return found
 
 
-def _source(domain: Domain, rows: Any) -> DataSource:
+def _source(domain: Numeric, rows: Any) -> DataSource:
     if isinstance(domain, Sparse):
         return SparseSource(domain, sp.csr_array(rows.reshape(-1, domain.dimension)))
     return ArraySource(domain, rows)
 
 
-def _sites(domain: Domain, draw: np.random.Generator) -> dict[str, Any]:
+def _sites(domain: Numeric, draw: np.random.Generator) -> dict[str, Any]:
     if isinstance(domain, Ids):
         places = draw.uniform(size=(domain.count, 2))
         away = np.linalg.norm(places[:, None] - places, axis=2)
