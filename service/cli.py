@@ -1,4 +1,4 @@
-"""The command `cairn-server`: serve, worker, migrate, bootstrap, keys, retention, health, replay, demo."""
+"""The command `cairn-server`: start, calibrate, migrate, bootstrap, keys, prune, health, replay, demo."""
 
 from __future__ import annotations
 
@@ -137,6 +137,21 @@ def worker(
     configure(settings.log_format, settings.log_level)
     _require_signing_key(settings)
     supervise(settings, max(1, processes or settings.worker_processes), stop_with_parent=stop_with_parent)
+
+
+@app.command()
+def calibrate(
+    processes: Annotated[
+        int | None, typer.Option(help="Worker processes of this machine; default CAIRN_WORKER_PROCESSES.")
+    ] = None,
+) -> None:
+    """Measure how long jobs take here, on synthetic rows, so that results are planned well: a few minutes."""
+    from service.operations.supervisor import worker_environment
+
+    settings = Settings()
+    environment = worker_environment(settings, max(1, processes or settings.worker_processes))
+    command = [sys.executable, "-c", "from service.jobs.calibration import main; main()"]
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 @app.command()
