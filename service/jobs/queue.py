@@ -197,8 +197,8 @@ def finish(
 def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: datetime) -> bool:
     """End a job for good, at its dataset's curator's order; False when its analyst has seen it end.
 
-    A claimed job keeps its charge, and its end is shown at its planned time. A result that is stored and
-    waits for that time is deleted: whether it appeared would tell how long the job ran.
+    A claimed job keeps its charge. It is shown as ended from now on, and a result that is stored and waits for
+    its time is deleted: whether it appeared would tell how long the job ran. Its worker waits for that time.
     """
     locked = _lock(session, job)
     if release.state_at(locked, now, held=True).finished_at is not None:
@@ -209,7 +209,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
     else:
         for stored in (TranscriptPart, Result):
             session.execute(delete(stored).where(stored.job_id == locked.id))
-        locked.end(JobState.FAILED, EndReason.ENDED, now, _released_at(locked, dataset, now))
+        locked.end(JobState.FAILED, EndReason.ENDED, now)
     audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
     return True
 
