@@ -174,6 +174,7 @@ class VerifyReport:
     entries: int
     head: str
     faults: list[str]
+    since: int = 0
 
 
 @dataclass(frozen=True)

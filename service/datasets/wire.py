@@ -308,7 +308,7 @@ class LedgerPage(Page[LedgerRow], json_schema_extra=page_example(_ROW)):
     """A page of entries in order, and the cursor of the next."""
 
 
-_VERIFIED = {"ok": True, "entries": 42, "head": "5e" * 32, "faults": []}
+_VERIFIED = {"ok": True, "entries": 42, "since": 40, "head": "5e" * 32, "faults": []}
 
 
 class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
@@ -316,6 +316,7 @@ class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
 
     ok: bool
     entries: int
+    since: int = Field(description="entries up to this one were verified before, and signed")
     head: str
     faults: list[str]
 

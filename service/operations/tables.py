@@ -305,6 +305,17 @@ class LedgerEntry(Base):
     )
 
 
+class LedgerCheckpoint(Base):
+    """The end of a dataset's last verification without faults, signed by a key outside the database."""
+
+    __tablename__ = "ledger_checkpoints"
+
+    dataset_id: Mapped[DatasetId] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[dict[str, Any]]
+    signature: Mapped[dict[str, Any]]
+    at: Mapped[datetime]
+
+
 class Job(Base):
     """A request, its plan and its state."""
 

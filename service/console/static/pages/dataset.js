@@ -276,7 +276,7 @@ async function ledger({ me }, found) {
   const verdict = h("div", { "aria-live": "polite" });
   const verify = async () => {
     const report = await post(`/v1/datasets/${found.name}/ledger/verify`, {});
-    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole and every balance adds up.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
+    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole, every balance adds up and every job has its charge.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
     replace(verdict, notice(report.ok ? "good" : "bad", h("p", {}, words), h("p", { class: "small" }, "Head of the chain: ", h("code", {}, report.head))));
     announce(words);
   };
