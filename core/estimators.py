@@ -165,7 +165,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(domain, Ids):
             raise InvalidRequest("site numbers have no nearest centre without the distances between sites")
         if isinstance(domain, Geometry):
-            raise InvalidRequest("rows of a table are told apart by their columns: compare with `profiles_`")
+            raise InvalidRequest("predict and transform read no tables")
         rows = self._readable(X, fitting=False)
         if isinstance(domain, Dense):
             dense = rows.toarray() if isinstance(rows, sp.csr_array | sp.csr_matrix) else rows

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Floats, Integers
+from core.arrays import Floats
 from core.data.columns import Boolean, Category, Column, Ranged, read_weight
 from core.data.dense import COARSE_STEPS
 from core.data.table import Table
@@ -342,17 +342,6 @@ class Geometry:
         """Released points in the columns' own numbers: see `Axis.decode`."""
         points = np.asarray(units, dtype=np.float64)
         return np.concatenate([axis.decode(points[:, part]) for axis, part in self.parts], axis=1)
-
-    def encode_points(self, decoded: Floats) -> Integers:
-        """Points that `decode` returned, in whole units."""
-        found = np.empty(decoded.shape)
-        for axis, part in self.parts:
-            middle = axis.decode(np.zeros((1, part.stop - part.start)))
-            if isinstance(axis, Levels):
-                found[:, part] = decoded[:, part] * axis.height - axis.drop
-            else:
-                found[:, part] = (decoded[:, part] - middle) / axis.unit
-        return np.rint(found).astype(np.int64)
 
     def unit_lengths(self) -> Floats:
         """What `decode` makes of one unit, per coordinate: for error bars."""
