@@ -125,7 +125,7 @@ def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Se
 
 @router.post("/{name}/retire", responses=answers())
 def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Retirement:
-    """Delete a dataset's rows for good; its ledger stays. Queued jobs are withdrawn and not charged."""
+    """Delete a dataset's rows permanently and keep its ledger. Queued jobs are cancelled and not charged."""
     with context.database.write() as session:
         dataset, _ = access.find(session, name, caller)
         withdrawn = lifecycle.retire(session, dataset, actor=caller.name, at=context.clock.now())

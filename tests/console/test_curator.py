@@ -253,7 +253,7 @@ def test_public_sites_are_stored_and_listed(tab: Tab, service: Service, fresh: s
     service.dataset(name, b"lat,lon\n52,13\n", {"lat": (47.0, 55.0), "lon": (5.0, 16.0)})
     page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
     page.get_by_role("navigation", name=f"About {name}").get_by_role("link", name="Sites").click()
-    expect(page.get_by_text("None yet. Store some")).to_be_visible()
+    expect(page.get_by_text("None yet. With public sites")).to_be_visible()
     page.get_by_role("button", name="Store the sites").click()
     expect(page.locator("main").get_by_text("Enter a name for the set of sites.")).to_be_visible()
     expect(page.locator("main").get_by_text("Choose a file.")).to_be_visible()
