@@ -28,7 +28,7 @@ from tests.chaos.stage import Stage, Tally
 
 #: Bars: the analyst's median beside an attack over that without one, 99th percentile, memory of the API.
 _MOST_RATIO, _MOST_SECONDS, _MOST_BYTES = 3.0, 1.0, 500 << 20
-_JOBS = 20_000
+_JOBS = 10_000
 _SITES = [[0.123456789012345, 0.987654321098765]] * 20_000
 _JOB = {"dataset": "theirs", "k": 2, "algorithm": "sulq", "epsilon": "0.001", "delta": "0"}
 

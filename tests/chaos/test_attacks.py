@@ -1,27 +1,24 @@
-"""Attacks by one caller are answered by refusals, in little memory, and hurt nobody's requests."""
+"""A sample of the attacks of `make chaos`: they are refused, in little memory, and others are served."""
 
 from __future__ import annotations
 
-from collections import Counter
-
-from tests.chaos.attacks import ATTACKS, attack
+from tests.chaos.attacks import attack
 from tests.chaos.stage import Stage, Tally
+
+#: What may be answered; a connection that is closed while a body is being sent shows no answer.
+ALLOWED = {
+    "nested JSON without a key": {"401", "connection closed"},
+    "20,000 sites in a plan": {"413", "429", "connection closed"},
+}
 
 
 def test_attackers_are_refused_and_fill_no_memory() -> None:
     """How fast others are served meanwhile is measured by `make chaos`; here their requests must succeed."""
     tally = Tally()
     with Stage("sqlite") as stage:
-        attack(stage, tally, seconds=1.0)
-    answers: dict[str, Counter[str]] = {name: Counter() for name in ATTACKS}
-    for what, number in tally.counts.items():
-        if what.count(": ") == 2:
-            _, name, status = what.split(": ")
-            answers[name][status] += number
-    assert [problem for problem in tally.problems if "memory" in problem] == []
-    without_key = answers.pop("nested JSON without a key")
-    assert set(without_key) <= {"401", "connection closed"}
-    assert without_key.total() > 0
-    for name, found in answers.items():
-        assert found["429"] > 0 or name in ("lists of 500 jobs", "submit and cancel"), name
-        assert all(status < "500" for status in found if status.isdecimal()), (name, found)
+        attack(stage, tally, seconds=0.5, names=tuple(ALLOWED))
+    assert tally.problems == []
+    for name, allowed in ALLOWED.items():
+        answers = {what.split(": ")[2] for what in tally.counts if f": {name}: " in what}
+        assert answers, name
+        assert answers <= allowed, name
