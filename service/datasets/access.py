@@ -6,11 +6,13 @@ from typing import Any
 from sqlalchemy import bindparam, false, select
 from sqlalchemy.orm import Session
 
-from core.data import Domain, Ids, Sparse, domain_from_json
+from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
+from core.privacy.budget import EPSILON_UNIT, units_text
 from service import ledger
 from service.datasets.doubts import doubts
 from service.errors import NotFound
 from service.ledger import accountants
+from service.operations import metrics
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
@@ -18,6 +20,8 @@ from service.people.authentication import Caller
 #: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
 NAMELESS = "~"
 
+#: More rows than the declared size times this make jobs overrun their planned times.
+_ROOM = 1.25
 # Built once: every submission, and the last every claim, needs them.
 _GRANTED = (
     select(Dataset, Grant)
@@ -71,7 +75,7 @@ def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tu
     return [(dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 
 
-def domain_of(dataset: Dataset) -> Domain:
+def domain_of(dataset: Dataset) -> Stored:
     """Return the public domain of a dataset."""
     return domain_from_json(dataset.domain)
 
@@ -85,7 +89,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "description": dataset.description,
         "state": dataset.state,
         "kind": domain.kind,
-        "columns": described.get("columns"),
+        "columns": list(domain.columns) if domain.kind in ("dense", "table") else None,
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "scaling": described.get("scaling"),
@@ -95,6 +99,10 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "privacy_unit": privacy_unit(dataset),
         "accountant": dataset.accountant,
         "release_ticks": dataset.release_ticks,
+        "least_epsilon": units_text(dataset.least_epsilon_units, EPSILON_UNIT),
+        "jobs_per_hour": dataset.jobs_per_hour,
+        "overruns": metrics.overruns(session, dataset.id) if grant is None else None,
+        "size_warning": _size_warning(dataset, domain) if grant is None else None,
         "owner": session.get_one(Principal, dataset.owner_id).name,
         "created_at": dataset.created_at,
         "revised": revised(dataset),
@@ -132,7 +140,7 @@ def privacy_unit(dataset: Dataset) -> str:
     return "person" if dataset.id_column else "row"
 
 
-def warnings(dataset: Dataset, domain: Domain) -> list[str]:
+def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
     """Return warnings that follow from the public facts alone."""
     found = list(domain.warnings)
     if dataset.id_column is None:
@@ -148,8 +156,20 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
     return found
 
 
-def other_bounds(domain: Domain) -> dict[str, Any]:
+def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
+    """Return a warning about a declared size that is too small, for the owner alone: it tells of the rows."""
+    if dataset.upload is None or dataset.upload["rows"] <= _ROOM * domain.size:
+        return None
+    return (
+        f"there are {dataset.upload['rows']:,} rows, but jobs are planned for the declared size of "
+        f"{domain.size:,}: they take longer than planned, and analysts can see how long"
+    )
+
+
+def other_bounds(domain: Stored) -> dict[str, Any]:
     """Describe the bounds of a domain that has no box and no ball."""
+    if isinstance(domain, Table):
+        return {"columns": domain.to_json()["columns"]}
     if isinstance(domain, Sparse):
         return {"sparse": {"radius": domain.radius}}
     assert isinstance(domain, Ids)

@@ -1,7 +1,6 @@
 """The parts of a running API process, wired once and handed to every route."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -32,9 +31,9 @@ class Context:
     #: The thread that writes long tables, piece by piece: several would keep the interpreter from everybody.
     downloads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_DOWNLOADS_AT_ONCE))
 
-    @cached_property
+    @property
     def signing_keys(self) -> SigningKeys:
-        """The keys that sign receipts and checkpoints, read once."""
+        """The keys that sign receipts and checkpoints."""
         return open_keys(self.settings)
 
 

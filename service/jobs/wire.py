@@ -5,7 +5,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from service.datasets.wire import AmountFacts
-from service.http.wire import Amount, Answer, Body, Moment, Name, Page, example, page_example
+from service.http.wire import (
+    VISIBLE_PATTERN,
+    Amount,
+    Answer,
+    Body,
+    Moment,
+    Name,
+    Page,
+    Words,
+    example,
+    page_example,
+)
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 _REQUEST = {"dataset": "flowers", "k": 3, "epsilon": "0.5"}
@@ -51,6 +62,13 @@ class JobBody(PlanBody, json_schema_extra=example({**_REQUEST, "quote": _QUOTE})
         pattern="^[0-9a-f]{64}$",
         description="the plan's `quote`: the job is refused if anything else would be charged",
     )
+
+
+class NoteBody(Body, json_schema_extra=example({"name": "baseline", "note": "Before the reform."})):
+    """The name of a job and a note about it; a field that is left out stays as it is."""
+
+    name: str | None = Field(default=None, max_length=80, pattern=VISIBLE_PATTERN)
+    note: Words | None = None
 
 
 _ALGORITHM = {
@@ -112,6 +130,8 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
 
 _JOB = {
     "id": _ID,
+    "name": "baseline",
+    "note": "Before the reform.",
     "dataset": "flowers",
     "analyst": "ada",
     "state": "running",
@@ -148,6 +168,8 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     """State of a job."""
 
     id: str
+    name: str = Field(description="what the analyst calls it, or empty")
+    note: str = Field(description="what the analyst wrote about it, or empty")
     dataset: str
     analyst: str
     state: JobState
@@ -217,7 +239,7 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
 
 
 _RECEIPT = {
-    "format": 1,
+    "format": 2,
     "job": _ID,
     "dataset": "flowers",
     "rehearsal": False,
@@ -228,9 +250,24 @@ _RECEIPT = {
     "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
     "transcript": {"format": 1, "bytes": 8120, "sha256": "7c" * 32},
     "versions": {"cairn": "0.1.0"},
-    "registry": {"privacy_unit": "row", "release_type": "interactive"},
+    "citation": "Centres of 3 clusters (k-means) of the dataset “flowers”, computed for ada by Cairn 0.1.0.",
+    "explanation": [{"question": "Who is protected?", "answer": "Each single row."}],
+    "registry": {"url_slug": "flowers-6f1cbb0e", "status": "Draft", "tier": 3, "deployment": {}},
     "digest": "5e" * 32,
+    "signature": {
+        "algorithm": "Ed25519",
+        "key": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+        "value": f"{'A' * 86}==",
+    },
 }
+
+
+class Signature(Answer):
+    """An Ed25519 signature of a receipt's digest."""
+
+    algorithm: str
+    key: str = Field(description="id of the public key, see `/.well-known/cairn-keys.json`")
+    value: str = Field(description="in base64")
 
 
 class TranscriptFacts(Answer):
@@ -257,5 +294,14 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
         default=None, description="null, or missing in earlier versions: the job has no transcript"
     )
     versions: dict[str, str]
-    registry: dict[str, Any]
+    citation: str | None = Field(default=None, description="a sentence to cite the release by")
+    explanation: list[dict[str, str]] = Field(
+        default_factory=list, description="questions of a data protection officer, answered"
+    )
+    registry: dict[str, Any] | None = Field(
+        description="an entry of the public registry of differential privacy deployments"
+    )
     digest: str
+    signature: Signature | None = Field(
+        default=None, description="of the digest; receipts of format 1 are not signed"
+    )

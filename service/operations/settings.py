@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     database_url: str = "sqlite:///var/cairn.sqlite3"
     """Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`."""
     database_password_file: Path | None = None
-    """File that holds the database password, so that it need not stand in the environment."""
+    """File that holds the database password, to keep it out of the environment."""
     database_pool: int = Field(default=10, ge=1, le=200)
     """Database connections one process keeps open at most."""
     host: str = "127.0.0.1"
@@ -113,6 +113,8 @@ class Settings(BaseSettings):
     """Longest pause between looks into an empty queue."""
     stop_seconds: float = Field(default=4.0, ge=0)  # Docker kills a container after 10
     """Time after SIGTERM until a worker gives its job back; the API takes half of it at most."""
+    retention_days: int = Field(default=0, ge=0)
+    """Days until `prune` deletes the plans of cancelled jobs and rehearsals; 0 keeps them."""
     health_directory: Path | None = None
     """Where each worker process touches a file while it works, for `cairn-server health`."""
     default_page: int = Field(default=50, ge=1)

@@ -154,6 +154,22 @@ def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
     assert [page.locator("input[name=high]").nth(i).input_value() for i in range(4)] == [""] * 4
 
 
+def test_a_first_line_of_data_is_not_taken_for_names(tab: Tab, fresh: str, tmp_path: Path) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    (tmp_path / "bare.csv").write_text("54;F;2026-01-02;1.234,50\n61;M;2026-01-03;99,10\n")
+    page.get_by_text("Take the names from a CSV file").click()
+    chooser = page.get_by_label("A CSV file whose first line names the columns")
+    chooser.set_input_files(tmp_path / "bare.csv")
+    expect(page.locator("main").get_by_text("looks like data")).to_be_visible()
+    names = page.locator("input[name=column]")
+    assert [names.nth(i).input_value() for i in range(names.count())] == ["", ""]
+    (tmp_path / "named.csv").write_text('age;"cost; total"\n54;1\n')
+    chooser.set_input_files(tmp_path / "named.csv")
+    expect(names.nth(1)).to_have_value("cost; total")
+    page.get_by_role("button", name="Use 0 to 120").click()
+    expect(page.locator("input[name=high]").first).to_have_value("120")
+
+
 def test_a_wrong_dataset_is_corrected_in_place_and_nothing_typed_is_lost(tab: Tab, fresh: str) -> None:
     page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
     describe(page, f"wrong-{fresh}")
@@ -183,7 +199,7 @@ def test_retiring_asks_for_the_name_and_deletes_the_rows(
 ) -> None:
     page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}")
     page.get_by_role("button", name="Retire this dataset").click()
-    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows for good")
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows permanently")
     expect(delete).to_be_disabled()
     page.get_by_label(f"Type {granted[0]} to confirm").fill(granted[0])
     delete.click()
@@ -199,7 +215,7 @@ def test_a_new_persons_key_is_shown_once_and_works_until_it_is_revoked(tab: Tab,
     page.get_by_role("button", name="Create", exact=True).click()
     key = page.locator("code.key").inner_text()
     assert tab.service.call("GET", "/v1/whoami", key=key) == {"name": name, "role": "analyst"}
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="Done").click()
     expect(page.get_by_text(key)).to_have_count(0)
 
     card = page.locator("article", has=page.get_by_role("heading", name=name, exact=True))

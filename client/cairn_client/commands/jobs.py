@@ -1,4 +1,4 @@
-"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, receipt, transcript."""
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, transcript."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ from cairn_client.forecast import expectations, shortfall
 from cairn_client.formatting import about, shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
-from cairn_client.receipt import is_whole
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
 
@@ -149,6 +148,7 @@ def submit(
         str | None,
         typer.Option(help="The quote that `cairn plan` printed: refuse to be charged anything else."),
     ] = None,
+    job_name: Annotated[str | None, typer.Option("--name", help="A name for the job, to find it by.")] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
@@ -167,6 +167,8 @@ def submit(
         request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
         request["quote"] = quote
         job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)
+        if job_name is not None:
+            job.describe(job_name)
         if watch or output is not None:
             print_result(watched(job), output, as_json)
             return
@@ -179,12 +181,13 @@ def submit(
 
 def jobs(
     dataset: Annotated[str | None, typer.Option(help="Only jobs on this dataset.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only jobs with this in their name or note.")] = None,
     limit: Annotated[int, typer.Option(help="How many jobs to show.")] = 20,
     as_json: Json = False,
 ) -> None:
     """List your jobs, newest first. A curator sees all jobs on their datasets."""
     with Client() as signed_in:
-        found = signed_in.jobs(limit) if dataset is None else signed_in.dataset(dataset).jobs(limit)
+        found = signed_in.jobs(limit, dataset=dataset, search=search)
     if print_json([each.facts for each in found], as_json):
         return
     ids = shorten(each.id for each in found)
@@ -201,7 +204,11 @@ def jobs(
         for id, f in zip(ids, (each.facts for each in found), strict=True)
     ]
     nothing = "There are no jobs yet: cairn submit DATASET -k 8 --epsilon 1"
-    print_table(["id", "dataset", "analyst", "state", "k", "cost", "queued"], rows, nothing)
+    headings = ["id", "dataset", "analyst", "state", "k", "cost", "queued"]
+    if any(each.facts.name for each in found):
+        headings.append("name")
+        rows = [[*row, each.facts.name] for row, each in zip(rows, found, strict=True)]
+    print_table(headings, rows, "No job matches." if search else nothing)
 
 
 def job(
@@ -221,6 +228,7 @@ def job(
     print_pairs(
         [
             ("job", facts.id),
+            *((field, text) for field, text in (("name", facts.name), ("note", facts.note)) if text),
             ("dataset", facts.dataset),
             ("analyst", facts.analyst),
             ("state", in_words(facts)),
@@ -232,6 +240,17 @@ def job(
             *([("message", facts.message)] if facts.message else []),
         ]
     )
+
+
+def note(
+    id: JobId,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help='The note; "" removes it.')] = None,
+    name: Annotated[str | None, typer.Option(help='A name for the job; "" removes it.')] = None,
+) -> None:
+    """Name a job of yours, or write a note about it. The dataset's curator can read both."""
+    with Client() as signed_in:
+        found = signed_in.job(id).describe(name, text)
+    typer.echo(f"Job {_short(found)}: name {found.facts.name!r}, note {found.facts.note!r}.")
 
 
 def cancel(id: JobId = "latest", as_json: Json = False) -> None:
@@ -254,41 +273,6 @@ def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -
     """Print a job's centres or write them to a file. Waits until the job has ended."""
     with Client() as signed_in:
         print_result(watched(signed_in.job(id)), output, as_json)
-
-
-def receipt(
-    id: JobId = "latest",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the receipt to this file, as JSON.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show what a job measured and was charged. Also checks the receipt's digest."""
-    with Client() as signed_in:
-        found = signed_in.job(id).receipt()
-    whole = is_whole(found)
-    if output is not None:
-        output.write_text(json.dumps(found, indent=2) + "\n")
-    elif as_json:
-        print_json(found)
-    else:
-        print_pairs(
-            [
-                ("job", found["job"]),
-                ("dataset", found["dataset"]),
-                ("guarantee", found.get("statement")),
-                ("neighbours", found["neighbours"]),
-                ("accountant", found["accountant"]),
-                ("charged", ", ".join(f"{name} {value}" for name, value in found["charged"].items())),
-                ("digest", f"{found['digest']} ({'correct' if whole else 'WRONG'})"),
-            ]
-        )
-        typer.echo()
-        steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
-        print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
-    if not whole:
-        hint("The digest does not match the receipt: fetch it again, or tell the curator.")
-        raise typer.Exit(ExitCode.REFUSED)
 
 
 def transcript(
@@ -374,5 +358,5 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, receipt, transcript):
+    for command in (algorithms, plan, submit, jobs, job, note, cancel, end, result, transcript):
         app.command()(command)

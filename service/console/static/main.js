@@ -14,6 +14,7 @@ const ROUTES = [
   [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", (name) => name, () => import("./pages/dataset.js").then((m) => m.dataset)],
   [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", () => "Job", () => import("./pages/job.js").then((m) => m.job)],
+  [/^#\/jobs\/([0-9a-f-]{36})\/report$/, "both", () => "Report", () => import("./pages/report.js").then((m) => m.report)],
   [/^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/, "both", () => "Two jobs side by side", () => import("./pages/compare.js").then((m) => m.compare)],
   [/^#\/sessions$/, "both", () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
   [/^#\/people$/, "curator", () => "People", () => import("./pages/people.js").then((m) => m.people)],
@@ -152,7 +153,7 @@ async function show() {
       if (error.status === 401) session.forget();
       else {
         drawBar();
-        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is away"), explain(error)));
+        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is unavailable"), explain(error)));
         return;
       }
     }
@@ -183,7 +184,7 @@ async function show() {
     fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "That did not work"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
+    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "Something went wrong"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
   } finally {
     if (!signal.aborted) main.removeAttribute("aria-busy");
   }

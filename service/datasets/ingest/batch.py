@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.data import Domain, domain_from_json
+from core.data import Stored, domain_from_json
 from service.datasets.ingest.findings import EXAMPLES, Findings
 from service.errors import BadFormat, ServiceError
 from service.operations.tables import Dataset
@@ -31,7 +31,7 @@ def reading(problem: str) -> Iterator[None]:
 class Expected:
     """The columns that a dataset expects in a file."""
 
-    domain: Domain
+    domain: Stored
     id_column: str | None = None
 
     @classmethod
@@ -49,6 +49,15 @@ class Expected:
         """True when the columns were never named, so that a file's own names do not matter."""
         names = self.domain.columns
         return self.domain.kind == "ids" or names == tuple(f"x{i}" for i in range(len(names)))
+
+
+#: Texts by which programs write a missing value. A row without an id is bad, never one shared person.
+_NO_ID = ("", "nan", "null", "none", "<na>", "nat")
+
+
+def is_missing_id(name: str) -> bool:
+    """Return True when an entry of the id column names nobody."""
+    return len(name) <= 4 and name.casefold() in _NO_ID
 
 
 @dataclass(frozen=True, eq=False)
