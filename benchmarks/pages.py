@@ -23,7 +23,7 @@ from benchmarks.harness.postgres import Server
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from benchmarks.measuring import RESULTS, print_table, write_csv
 
-__all__ = ["main"]
+__all__ = ["fill", "main", "small_dataset"]
 
 _BUDGET = {"epsilon": "1000", "delta": "0.001"}
 #: Of a hundred jobs, how many are on the first dataset by the first analyst, and so on.
@@ -38,16 +38,19 @@ def _person(carla: RemotePerson, running: RunningService, name: str, role: str) 
     return running.person(made.json()["first_key"]["key"])
 
 
-def _dataset(owner: RemotePerson, name: str, *analysts: str) -> None:
+def small_dataset(owner: RemotePerson, name: str, *analysts: str) -> None:
+    """Make a sealed dataset of nine rows that these analysts may use."""
     box = {"bounds": {"box": {"low": 0, "high": 1}}, "dimension": 2, "size": 10_000}
     owner.call("POST", "/v1/datasets", json={"name": name, **box, "budget": _BUDGET}, expect=201)
     csv = {"Content-Type": "text/csv"}
     owner.call("PUT", f"/v1/datasets/{name}/data", content=b"0.5,0.5\n" * 9, headers=csv, expect=200)
+    owner.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["size"]}, expect=200)
     for analyst in analysts:
         owner.call("PUT", f"/v1/datasets/{name}/grants/{analyst}", json=_BUDGET, expect=200)
 
 
 def _cancelled(analyst: RemotePerson, dataset: str) -> str:
+    """Submit a job and cancel it; return its id."""
     body = {"dataset": dataset, "k": 2, "algorithm": "sulq", "epsilon": "0.1", "delta": "0"}
     job: str = analyst.call("POST", "/v1/jobs", json=body, expect=202).json()["id"]
     analyst.call("DELETE", f"/v1/jobs/{job}", expect=200)
@@ -70,7 +73,7 @@ def _copy(connection: Connection, table: str, where: str, copies: range, changes
     )
 
 
-def _fill(engine: Engine, templates: dict[str, int], jobs: range) -> None:
+def fill(engine: Engine, templates: dict[str, int], jobs: range) -> None:
     """Copy each template job, and its two entries, as often as its share of so many jobs."""
     with engine.begin() as connection:
         for number, (job, share) in enumerate(templates.items()):
@@ -171,15 +174,15 @@ def _measure(url: str, folder: Path, jobs: int, times: int) -> list[dict[str, fl
             name: _person(carla, running, name, "analyst") for name in ("ada", "ben", "zoe")
         }
         people["cato"] = _person(carla, running, "cato", "curator")
-        _dataset(people["cato"], _OLD[0], _OLD[1])
-        _dataset(carla, "busy", "ada", "ben")
-        _dataset(carla, "other", "ada")
+        small_dataset(people["cato"], _OLD[0], _OLD[1])
+        small_dataset(carla, "busy", "ada", "ben")
+        small_dataset(carla, "other", "ada")
         _cancelled(people[_OLD[1]], _OLD[0])
         templates = {_cancelled(people[analyst], name): share for name, analyst, share in _SHARES}
         engine = create_engine(url)
         found = []
         for each in (range(_FEW), range(_FEW, jobs)):
-            _fill(engine, templates, each)
+            fill(engine, templates, each)
             middle = f"00000000-0000-4000-8000-{each.stop * _SHARES[0][2] // 200:012x}"
             taken = {
                 what: _milliseconds(person, path, times)

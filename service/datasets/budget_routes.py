@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Annotated, Any
 
+from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 from sqlalchemy.orm import Session
@@ -13,7 +14,7 @@ from core.privacy import Budget
 from service.datasets import access, grants, lifecycle
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantFacts, GrantPage, LedgerPage, VerifyReport
-from service.http.context import Services
+from service.http.context import Context, Services
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
@@ -119,10 +120,15 @@ def get_ledger(
     after = paging.after(int) or 0
     if "text/csv" in accept:
         described = (_entry(dataset, each, analysts, whole=whole) for each in _all_after(after, page))
-        return StreamingResponse(_as_csv(described), media_type="text/csv")
+        return StreamingResponse(_pieces(_as_csv(described), context), media_type="text/csv")
     shown, following = paging.cut(page(after, paging.fetch), lambda entry: entry.sequence)
     rows = [_entry(dataset, entry, analysts, whole=whole) for entry in shown]
     return LedgerPage.model_validate({"items": rows, "next": following})
+
+
+async def _pieces(text: Iterator[str], context: Context) -> AsyncIterator[str]:
+    while (piece := await to_thread.run_sync(next, text, None, limiter=context.downloads)) is not None:
+        yield piece
 
 
 def _all_after(after: int, page: Callable[[int, int], list[LedgerEntry]]) -> Iterator[LedgerEntry]:

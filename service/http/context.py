@@ -14,6 +14,7 @@ from service.operations.signing import SigningKeys, open_keys
 #: Each may use a core and a connection to the database.
 _UPLOADS_AT_ONCE = 4
 _SUBMISSIONS_AT_ONCE = 2
+_DOWNLOADS_AT_ONCE = 1
 
 
 @dataclass
@@ -27,6 +28,8 @@ class Context:
     uploads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_UPLOADS_AT_ONCE))
     #: Threads that submit jobs. A few: the one that has an account's lock must not wait for the interpreter.
     submissions: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SUBMISSIONS_AT_ONCE))
+    #: The thread that writes long tables, piece by piece: several would keep the interpreter from everybody.
+    downloads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_DOWNLOADS_AT_ONCE))
 
     @property
     def signing_keys(self) -> SigningKeys:

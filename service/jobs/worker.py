@@ -142,7 +142,7 @@ class Worker:
                 if claim is not None:
                     self.carry_out(claim)
                     # Not before the job's end is shown: taking the next job at once would tell of it.
-                    self._wait_until(claim.released_at(self.clock.now()))
+                    self._wait_until(claim.released_at(self.clock.now()), since=claim.claimed_at)
                     pause = self.settings.poll_seconds
                     continue
                 self._delete_old_drafts()
@@ -229,8 +229,10 @@ class Worker:
         if busy_until is not None:
             self._wait_until(busy_until)
 
-    def _wait_until(self, moment: datetime) -> None:
+    def _wait_until(self, moment: datetime, since: datetime | None = None) -> None:
         pause = (moment - self.clock.now()).total_seconds()
+        if since is not None:  # a clock that was set back since then must not prolong the wait
+            pause = min(pause, (moment - since).total_seconds())
         if pause > 0:
             self.report(silent=pause)
             self.stop.wait(pause)

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from service.jobs import execution, queue
+from service.jobs.queue import Claim
 from service.jobs.worker import Heartbeat, Worker
 from service.operations.tables import Job, LedgerEntry, Result
 from tests.support.service import House
@@ -244,6 +245,41 @@ def crowded(house: House) -> House:
 
 def test_free_worker_takes_the_job_of_the_analyst_with_least_recent_work(crowded: House) -> None:
     assert [claimed(crowded) for _ in range(4)] == ["ada 2", "ben 2", "ada 3", "ben 3"]
+
+
+def test_small_job_comes_next_however_many_another_analyst_has_queued(house: House) -> None:
+    house.ready(release_ticks=False)
+    house.grant("ben")
+    for _ in range(20):
+        assert house.submit("0.01", k=3, delta="0").status_code == 202
+    assert claimed(house) == "ada 3"
+    assert house.submit("0.01", k=2, delta="0", who=house.ben).status_code == 202
+    assert claimed(house) == "ben 2"
+
+
+def test_clock_that_is_set_back_does_not_idle_a_worker(
+    small_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_house.ready()
+    small_house.submit()
+    worker, pauses = small_house.worker, []
+
+    def wait(pause: float) -> None:
+        pauses.append(pause)
+        worker.stop.set()
+
+    carry_out = worker.carry_out
+
+    def set_back(claim: Claim) -> bool:
+        small_house.clock.move(-3600)
+        return carry_out(claim)
+
+    monkeypatch.setattr(worker, "carry_out", set_back)
+    monkeypatch.setattr(worker.stop, "wait", wait)
+    worker.run()
+    with small_house.database.read() as session:
+        planned = session.scalars(select(Job)).one().planned
+    assert pauses == [planned.total_seconds()]
 
 
 def test_recent_work_is_forgotten(crowded: House) -> None:

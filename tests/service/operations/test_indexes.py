@@ -94,3 +94,13 @@ def test_submission_rehearsal_claim_and_cancellation_are_answered_by_indexes(use
     entries = [each for each in steps if each.startswith("SEARCH ledger_entries")]
     assert entries
     assert all("(job_id=?)" in each for each in entries)
+
+
+@pytest.mark.parametrize("who", ["ada", "carla"])
+def test_lists_of_jobs_do_not_read_plans(used_house: House, who: str) -> None:
+    """A plan may have 64 KiB, and a page 500 jobs."""
+    with plans_of_queries(used_house) as steps:
+        assert getattr(used_house, who).get("/v1/jobs?limit=500").status_code == 200
+        assert getattr(used_house, who).get("/v1/jobs/latest").status_code == 200
+    assert any("FROM jobs" in each for each in steps)
+    assert not any("jobs.plan," in each for each in steps)
