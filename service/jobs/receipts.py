@@ -34,6 +34,7 @@ def make_receipt(
         "algorithm": plan.algorithm,
         "objective": plan.objective,
         "k": plan.k,
+        **({} if plan.k_range is None else {"k_range": plan.k_range.to_json()}),
         "accountant": dataset.accountant,
         "charged": accountants.amount(dataset.accountant, charged, dataset.delta_units),
         "privacy": {**planned["privacy"], "unit": unit},
