@@ -20,7 +20,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
-from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Geometry, Ids, Sparse, SparseSource
 from core.data.base import whole
 from core.errors import InvalidData, InvalidDomain, InvalidRequest
 from core.kernels.geometry import nearest
@@ -113,16 +113,18 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(X, DataSource):
             self._refuse_own_limits(groups)
-            rows, domain = X, X.domain
+            source = X
         else:
             rows = self._readable(X, fitting=True)
-            domain = self._domain(rows)
+            made = self._domain(rows)
             if groups is not None:
-                rows = rows[_first_rows(groups, rows.shape[0], domain.rows_per_person)]
+                rows = rows[_first_rows(groups, rows.shape[0], made.rows_per_person)]
+            source = _source(made, rows)
+        domain = source.domain
         plan = registry.plan(domain, self._request(domain.size))
         for text in domain.warnings:  # computed from bounds alone
             warnings.warn(text, UserWarning, stacklevel=2)
-        found = registry.run(plan, _source(domain, rows), self.executor)
+        found = registry.run(plan, source, self.executor)
         self.cluster_centers_ = found.centres
         self.cluster_sizes_ = found.sizes
         self.synopsis_ = found.synopsis
@@ -162,6 +164,8 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         domain = self.plan_.domain
         if isinstance(domain, Ids):
             raise InvalidRequest("site numbers have no nearest centre without the distances between sites")
+        if isinstance(domain, Geometry):
+            raise InvalidRequest("rows of a table are told apart by their columns: compare with `profiles_`")
         rows = self._readable(X, fitting=False)
         if isinstance(domain, Dense):
             dense = rows.toarray() if isinstance(rows, sp.csr_array | sp.csr_matrix) else rows
@@ -184,7 +188,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 parameter=given[0],
             )
 
-    def _domain(self, rows: Any) -> Domain:
+    def _domain(self, rows: Any) -> Dense | Sparse:
         """The public facts about the rows; of the rows themselves only the number of columns is used."""
         dimension = rows.shape[1]
         size = ASSUMED_SIZE if self.size_bound is None else self.size_bound
@@ -342,9 +346,7 @@ def _wrong_bounds(message: str) -> InvalidDomain:
     return InvalidDomain(message, parameter="bounds")
 
 
-def _source(domain: Domain, rows: Any) -> DataSource:
-    if isinstance(rows, DataSource):
-        return rows
+def _source(domain: Dense | Ids | Sparse, rows: Any) -> DataSource:
     return SparseSource(domain, rows) if isinstance(domain, Sparse) else ArraySource(domain, rows)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from core.data import Domain, SiteFacts, Sites
+from core.data import Domain, Geometry, SiteFacts, Sites, Stored, Table
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms.base import Mechanism
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -66,6 +66,10 @@ class Request:
     objective: str = "means"
     algorithm: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: On a table: the columns to cluster on, weights in place of their own, and how columns are scaled.
+    columns: tuple[str, ...] | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    scaling: str = "declared"
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, KRange):
@@ -148,6 +152,17 @@ class Work:
                 )
 
 
+#: Part of epsilon that private scaling takes.
+SCALING_SHARE = 0.05
+
+
+def clustering_budget(domain: Domain, budget: Budget) -> Budget:
+    """The budget, less what private scaling takes of it."""
+    if not isinstance(domain, Geometry) or domain.scaling != "private":
+        return budget
+    return Budget.at_most(budget.epsilon * (1 - SCALING_SHARE), budget.delta)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Steps whose composed loss keeps the budget (else it refuses to exist), and public numbers for a run."""
@@ -208,9 +223,19 @@ class Plan:
         """Number of measurements planned in all: the length of a progress bar."""
         return sum(step.repeats for step in self.steps)
 
+    @property
+    def stored(self) -> Stored:
+        """The domain that the rows are stored in."""
+        return self.domain.table if isinstance(self.domain, Geometry) else self.domain
+
+    @property
+    def clustering_budget(self) -> Budget:
+        """The budget, less what private scaling takes of it."""
+        return clustering_budget(self.domain, self.budget)
+
     def shares(self, with_choices: bool = False) -> Shares:
-        """The budget, to be split between steps."""
-        return Shares(self.budget, self.domain.rows_per_person, with_choices)
+        """The budget of the clustering, to be split between steps."""
+        return Shares(self.clustering_budget, self.domain.rows_per_person, with_choices)
 
     def step(self, name: str) -> Step:
         for step in self.steps:
@@ -220,8 +245,10 @@ class Plan:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The public inputs, named by their digests: the domain, and sites where the algorithm takes some."""
+        """The public inputs: domain and sites by their digests, and what of a table is clustered on."""
         named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
+        if isinstance(self.domain, Geometry):
+            named["clustered"] = self.domain.choices
         if self.sites is not None:
             named["sites"] = asdict(self.sites.facts(self.domain))
         return named
@@ -253,18 +280,20 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], domain: Domain, sites: Sites | None = None) -> Self:
+    def from_json(cls, data: Mapping[str, Any], domain: Stored, sites: Sites | None = None) -> Self:
         """Read a plan with exactly the public inputs that it names; without its sites it cannot be run."""
         if data["format"] != FORMAT:
             raise PlanViolation(f"this version reads plans of format {FORMAT} only")
-        named = data["inputs"].get("sites")
+        inputs = data["inputs"]
+        known = Geometry.from_json(domain, inputs["clustered"]) if isinstance(domain, Table) else domain
+        named = inputs.get("sites")
         facts = SiteFacts(**named) if named else None
         privacy = data["privacy"]
         plan = cls(
             algorithm=data["algorithm"],
             objective=data["objective"],
             k=data["k"],
-            domain=domain,
+            domain=known,
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
@@ -274,7 +303,7 @@ class Plan:
             sites=facts if sites is None else sites,
             k_range=KRange.from_json(data["k_range"]) if "k_range" in data else None,
         )
-        if plan.inputs != data["inputs"]:
+        if plan.inputs != inputs:
             raise PlanViolation("these are not the public inputs that the plan was made for")
         return plan
 

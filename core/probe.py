@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from core.arrays import Integers
 from core.coverage.coins import Coins
 from core.coverage.loop import CoverageLoop, LoopRound
-from core.data import ChunkLoader, DataSource
+from core.data import ChunkLoader, DataSource, Geometry
 from core.errors import PlanViolation
 from core.kernels.sparse_counts import Total
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -109,6 +109,15 @@ class Probe:
         self._measured += 1
         if self._listener is not None:
             self._listener(step_name, self._measured, self.plan.measurements)
+
+    def rescale(self, geometry: Geometry) -> None:
+        """Go on with a geometry of the same table, of which released values decided.
+
+        It changes which statistics blocks ask for; what each of them may cost stays planned.
+        """
+        if geometry.fingerprint != self.plan.domain.fingerprint:
+            raise PlanViolation("the geometry is of another table than the plan's")
+        self.plan = replace(self.plan, domain=geometry)
 
     def draw(self, name: str) -> np.random.Generator:
         """Data-independent randomness under a name; its seed is recorded and published with the release.

@@ -17,7 +17,7 @@ from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.arrays import Integers
 from core.coverage.loop import CoverageLoop
-from core.data import Domain, Sites
+from core.data import Sites, Stored
 from core.errors import CoreError, InvalidTranscript
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Step
@@ -62,7 +62,7 @@ class Transcript:
             yield release.values.astype(kind).tobytes()
 
     @classmethod
-    def read(cls, content: bytes, domain: Domain) -> Self:
+    def read(cls, content: bytes, domain: Stored) -> Self:
         """Read a file; refuses whatever `parts` would not have written for this domain."""
         try:
             header, values = _open(content)
@@ -129,7 +129,7 @@ def _smallest_type(values: Integers) -> str:
 class _NoRows:
     """A source without rows."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Stored) -> None:
         self.domain = domain
 
     def loaders(self) -> tuple[()]:
@@ -140,7 +140,7 @@ class _ReplayProbe(Probe):
     """A probe that answers from a transcript; it refuses what is not planned as any probe does."""
 
     def __init__(self, transcript: Transcript) -> None:
-        super().__init__(transcript.plan, _NoRows(transcript.plan.domain))
+        super().__init__(transcript.plan, _NoRows(transcript.plan.stored))
         self._released = iter(transcript.releases)
         self._seeds = transcript.draws
 

@@ -127,6 +127,11 @@ class Client:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
         return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
 
+    def public_keys(self) -> dict[str, Any]:
+        """The service's public keys, for `verify`: a JSON Web Key Set, worth keeping for use offline."""
+        keys: dict[str, Any] = self._transport.call("GET", "/.well-known/cairn-keys.json").json()
+        return keys
+
     def sessions(self) -> list[SessionFacts]:
         """The browsers that are signed in to the console with one of your keys."""
         return list(self._transport.pages(SessionFacts, "/v1/sessions"))

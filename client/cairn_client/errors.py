@@ -7,7 +7,8 @@
     +-- WaitTimeout            the job did not end within the time allowed
     +-- JobCancelled           the job was cancelled, so there is no result
     +-- DamagedTranscript      a transcript is not the one that its receipt names
-    +-- MissingLibrary         pandas or matplotlib is needed and not installed
+    +-- MissingLibrary         pandas, matplotlib or cryptography is needed and not installed
+    +-- InvalidReceipt         the receipt was changed, or no known key signed it
     +-- Problem                the service refused; one class per problem `type`
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
@@ -63,6 +64,10 @@ class DamagedTranscript(CairnError):
 
 class MissingLibrary(CairnError, ImportError):
     """An optional library is needed and not installed."""
+
+
+class InvalidReceipt(CairnError, ValueError):
+    """The receipt was changed, is not signed, or lacks what is asked of it."""
 
 
 class Problem(CairnError):

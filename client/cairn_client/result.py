@@ -18,7 +18,7 @@ from cairn_client.wire import Amount, ResultFacts, read, to_json
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 20
-_RECEIPT = "receipt_document"  # in a saved file; "receipt" is the service's link to it
+RECEIPT = "receipt_document"  # in a saved file; "receipt" is the service's link to it
 
 
 def optional(name: str, purpose: str) -> Any:
@@ -81,7 +81,7 @@ class Result:
         if path.suffix.lower() != ".json":
             raise ValueError(f"{path} is no .json file; .csv and .npy files hold the centres alone")
         data = json.loads(path.read_text())
-        return cls(read(ResultFacts, data), data.get(_RECEIPT))
+        return cls(read(ResultFacts, data), data.get(RECEIPT))
 
     def save(self, path: str | Path) -> None:
         """Write the result: everything to `.json`, for `load`; a table to `.csv`; the centres to `.npy`."""
@@ -97,7 +97,7 @@ class Result:
         elif kind == ".npy":
             np.save(path, self.centres, allow_pickle=False)
         elif kind == ".json":
-            path.write_text(json.dumps({**self.to_json(), _RECEIPT: self._receipt}, indent=2) + "\n")
+            path.write_text(json.dumps({**self.to_json(), RECEIPT: self._receipt}, indent=2) + "\n")
         else:
             raise ValueError(f"{path} should end in .csv, .json or .npy")
 

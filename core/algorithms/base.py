@@ -11,9 +11,11 @@ import numpy as np
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
-from core.data import Domain, SiteFacts, Sites, choose_sites
+from core.blocks.scaling import ColumnRanges
+from core.data import Domain, Geometry, SiteFacts, Sites, choose_sites
+from core.data.profiles import describe, ranges_of
 from core.errors import InvalidRequest, PlanViolation
-from core.plan import KRange, Plan, Request, Step, Work
+from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
 from core.postprocessing.synopsis import Synopsis, summarise
 from core.probe import Probe, Release
 
@@ -122,6 +124,8 @@ class Clustering:
     releases: Sequence[Release] = ()
     #: The answers for every k, where k was left open; centres and sizes are then those of the suggested one.
     synopsis: Synopsis | None = None
+    #: Of a table: each centre column by column, in the curator's words (`core.data.profiles`).
+    profiles: list[list[dict[str, Any]]] | None = None
 
 
 class Algorithm(ABC):
@@ -133,8 +137,8 @@ class Algorithm(ABC):
     objectives: tuple[str, ...] = ("means",)
     #: "pure", "approximate" (needs a delta above zero) or "either".
     guarantee: str = "either"
-    #: Kinds of domain it reads: "dense", "sparse", "ids".
-    domains: tuple[str, ...] = ("dense", "sparse")
+    #: Kinds of domain it reads: "dense", "sparse", "ids", "table".
+    domains: tuple[str, ...] = ("dense", "sparse", "table")
     options: tuple[Option, ...] = ()
 
     @abstractmethod
@@ -177,6 +181,7 @@ class Algorithm(ABC):
         options = read_options(self.options, request.options)
         if "sites" in options:
             options["sites"] = choose_sites(domain, options["sites"], request.clusters)
+        part = replace(request, budget=clustering_budget(domain, request.budget))
         draft = Plan(
             self.name,
             request.objective,
@@ -184,16 +189,23 @@ class Algorithm(ABC):
             domain,
             request.budget,
             steps=(),
-            parameters=self.parameters(domain, request, options),
+            parameters=self.parameters(domain, part, options),
             sites=options.get("sites"),
             k_range=request.k if isinstance(request.k, KRange) else None,
         )
         steps = tuple(step for block in self.blocks(draft) for step in block.steps())
-        return replace(draft, steps=steps, forecast=self.forecast(draft, steps), work=self.work(draft))
+        forecast = self.forecast(draft, steps)
+        if isinstance(domain, Geometry) and domain.scaling == "private":
+            steps = (*ColumnRanges.of(draft, steps).steps(), *steps)
+            forecast["scaling_share"] = SCALING_SHARE
+        return replace(draft, steps=steps, forecast=forecast, work=self.work(draft))
 
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carry a plan out."""
-        found = self.cluster(plan, probe)
+        if isinstance(plan.domain, Geometry) and plan.domain.scaling == "private":
+            probe.rescale(ColumnRanges.of(plan, plan.steps[1:]).run(probe))  # it is the first step
+        scaled = probe.plan
+        found = self.cluster(scaled, probe)
         synopsis = None
         if plan.k_range is not None:
             assert found.cells is not None  # what leaves k open releases them
@@ -203,9 +215,14 @@ class Algorithm(ABC):
             level = synopsis.at(synopsis.suggested)
             parts = (level.centres, level.sizes, plan, draws, found.details)
             return Clustering(*parts, releases=releases, synopsis=synopsis)
-        noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
-        centres = self.decode(plan, found.centres)
-        return Clustering(centres, found.sizes, plan, draws, found.details, noise, releases)
+        noise = noise_of(scaled, found, self.blocks(scaled)[-1].clip)
+        centres = self.decode(scaled, found.centres)
+        details, profiles = found.details, None
+        if isinstance(scaled.domain, Geometry):
+            profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
+            if scaled.domain.ranges is not None:
+                details = {**details, "ranges": ranges_of(scaled.domain)}
+        return Clustering(centres, found.sizes, plan, draws, details, noise, releases, profiles=profiles)
 
 
 class SiteAlgorithm(Algorithm):

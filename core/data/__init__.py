@@ -3,10 +3,11 @@
 from core.data.base import MAX_RECORDS
 from core.data.columns import Boolean, Category, Column, Date, DateTime, Number, Text, column_from_json
 from core.data.dense import Dense
-from core.data.domain import Domain, Ids, Sparse, clip_encoded, domain_from_json
+from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
+from core.data.geometry import Geometry
 from core.data.reading import MISSING_CODE, Fault, Reading
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
-from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource
+from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource, TableSource
 from core.data.table import Table
 from core.kernels.rows import UNITS
 
@@ -26,6 +27,7 @@ __all__ = [
     "Dense",
     "Domain",
     "Fault",
+    "Geometry",
     "Ids",
     "Number",
     "Reading",
@@ -33,7 +35,9 @@ __all__ = [
     "Sites",
     "Sparse",
     "SparseSource",
+    "Stored",
     "Table",
+    "TableSource",
     "Text",
     "choose_sites",
     "clip_encoded",

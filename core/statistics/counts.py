@@ -1,5 +1,6 @@
 """Counts of records: in all, by centre, site, distance or cell."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +11,9 @@ from core.data import Chunk
 from core.kernels.counting import bin_counts, value_counts
 from core.kernels.geometry import nearest
 from core.kernels.sparse_counts import SparseCounts
-from core.statistics.base import Counts, FamilyCounts
-from core.views import Assigned, Buckets, Cubes, GridCells, PathCodes, SiteDistances
+from core.privacy.sensitivity import Sensitivity
+from core.statistics.base import Counts, FamilyCounts, Statistic
+from core.views import Assigned, Buckets, ColumnBins, Cubes, GridCells, PathCodes, SiteDistances
 from core.views.base import require_increasing
 
 
@@ -47,6 +49,29 @@ class ClusterCounts(Counts):
 
     def of(self, chunk: Chunk) -> Integers:
         return np.bincount(self.view.assignment(chunk).labels, minlength=self.shape[0]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnHistograms(Statistic):
+    """A histogram of each of some columns: one record adds a one to one bin of every column."""
+
+    kind: ClassVar[str] = "column-histograms"
+    view: ColumnBins
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.lines), self.view.bins)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        columns = self.shape[0]
+        return Sensitivity(
+            l1=columns, l2=math.sqrt(columns), one_block=columns == 1, monotone=True, touched=columns
+        )
+
+    def of(self, chunk: Chunk) -> Integers:
+        found = self.view.of(chunk) + np.arange(self.shape[0]) * self.view.bins
+        return np.bincount(found.reshape(-1), minlength=math.prod(self.shape)).reshape(self.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,13 @@ from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
 from core.views.rows import Encoded, Projected, TopEntries
+from core.views.table import ColumnBins, TableRows
 
 __all__ = [
     "Assigned",
     "Buckets",
     "CandidateDistances",
+    "ColumnBins",
     "Cubes",
     "DerivedView",
     "Distances",
@@ -20,6 +22,7 @@ __all__ = [
     "Projected",
     "RowView",
     "SiteDistances",
+    "TableRows",
     "TopEntries",
     "View",
     "clear_cache",

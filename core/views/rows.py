@@ -1,15 +1,15 @@
 """Views of rows: encoded, projected, or cut to their largest entries."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from core.arrays import Integers, Rows
-from core.data import UNITS, Chunk, Dense, Domain, Sparse
+from core.data import UNITS, Chunk, Dense, Domain, Geometry, Sparse
 from core.kernels.clipping import top_entries
 from core.kernels.geometry import project
 from core.views.base import DerivedView, RowView, checked_points, require_clipping
+from core.views.table import TableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,10 @@ class Encoded(RowView):
     radius: int = UNITS
 
     @classmethod
-    def of(cls, domain: Domain) -> Self:
+    def of(cls, domain: Domain) -> RowView:
+        """The rows of a domain; those of a table come from its geometry."""
+        if isinstance(domain, Geometry):
+            return TableRows(domain)
         if not isinstance(domain, (Dense, Sparse)):
             raise ValueError("only dense and sparse domains have rows of numbers")
         return cls(domain.fingerprint, domain.dimension, isinstance(domain, Sparse))

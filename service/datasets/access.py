@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import bindparam, false, select
 from sqlalchemy.orm import Session
 
-from core.data import Domain, Ids, Sparse, domain_from_json
+from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
 from service import ledger
 from service.datasets.doubts import doubts
 from service.errors import NotFound
@@ -71,7 +71,7 @@ def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tu
     return [(dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 
 
-def domain_of(dataset: Dataset) -> Domain:
+def domain_of(dataset: Dataset) -> Stored:
     """Return the public domain of a dataset."""
     return domain_from_json(dataset.domain)
 
@@ -85,7 +85,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "description": dataset.description,
         "state": dataset.state,
         "kind": domain.kind,
-        "columns": described.get("columns"),
+        "columns": list(domain.columns) if domain.kind in ("dense", "table") else None,
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "scaling": described.get("scaling"),
@@ -132,7 +132,7 @@ def privacy_unit(dataset: Dataset) -> str:
     return "person" if dataset.id_column else "row"
 
 
-def warnings(dataset: Dataset, domain: Domain) -> list[str]:
+def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
     """Return warnings that follow from the public facts alone."""
     found = list(domain.warnings)
     if dataset.id_column is None:
@@ -148,8 +148,10 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
     return found
 
 
-def other_bounds(domain: Domain) -> dict[str, Any]:
+def other_bounds(domain: Stored) -> dict[str, Any]:
     """Describe the bounds of a domain that has no box and no ball."""
+    if isinstance(domain, Table):
+        return {"columns": domain.to_json()["columns"]}
     if isinstance(domain, Sparse):
         return {"sparse": {"radius": domain.radius}}
     assert isinstance(domain, Ids)

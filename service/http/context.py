@@ -1,7 +1,6 @@
 """The parts of a running API process, wired once and handed to every route."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -29,9 +28,9 @@ class Context:
     #: Threads that submit jobs. A few: the one that has an account's lock must not wait for the interpreter.
     submissions: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SUBMISSIONS_AT_ONCE))
 
-    @cached_property
+    @property
     def signing_keys(self) -> SigningKeys:
-        """The keys that sign receipts and checkpoints, read once."""
+        """The keys that sign receipts and checkpoints."""
         return open_keys(self.settings)
 
 

@@ -21,6 +21,7 @@ from service.jobs.transcripts import cut, facts_of, released_values
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.tables import Dataset, Job, Principal
 
 Listener = Callable[[str, int, int], None]
@@ -39,13 +40,15 @@ def can_run(stored: dict[str, Any], domain: dict[str, Any]) -> bool:
 def execute(claim: Claim, database: Database, settings: Settings, listener: Listener) -> Outcome:
     """Run a job's plan; return what it released, the receipt and the transcript."""
     plan = _plan(claim, database)
+    # Before the run: a fact that the curator changes meanwhile would tell in the receipt how long it took.
+    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
+    keys = open_keys(settings)
     faults.reach("execute.begun")
     with make_executor(settings) as executor:
         clustering = registry.run(plan, _source(claim, plan, database, settings), executor, listener)
     faults.reach("execute.released")
-    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
     transcript = cut(clustering, settings.transcript_bytes)
-    receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript))
+    receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys)
     derived = {} if clustering.synopsis is None else answers.encoded(clustering.synopsis)
     return Outcome(_body(job, dataset, clustering, receipt), receipt, transcript, derived)
 
@@ -65,7 +68,7 @@ def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str]:
 
 def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) -> DataSource:
     if claim.rehearsal:
-        return synthetic_source(plan.domain, plan.k, settings.rehearsal_rows)
+        return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
     return DatabaseSource(
         database, claim.dataset_id, ChunkCache(settings.cache_directory, settings.cache_bytes)
     )

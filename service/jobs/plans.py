@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.data import Domain, SiteFacts
+from core.data import SiteFacts, Stored
 from core.errors import WorkLimitExceeded
 from core.plan import KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
@@ -52,7 +52,7 @@ def make_plan(
 
 
 @lru_cache(maxsize=128)  # of at most 64 KiB of JSON each
-def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
+def _plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
     asked = json.loads(request)
     if isinstance(asked["k"], dict):

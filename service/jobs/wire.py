@@ -286,7 +286,7 @@ class SampleFacts(
 
 
 _RECEIPT = {
-    "format": 1,
+    "format": 2,
     "job": _ID,
     "dataset": "flowers",
     "rehearsal": False,
@@ -297,9 +297,24 @@ _RECEIPT = {
     "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
     "transcript": {"format": 1, "bytes": 8120, "sha256": "7c" * 32},
     "versions": {"cairn": "0.1.0"},
-    "registry": {"privacy_unit": "row", "release_type": "interactive"},
+    "citation": "Centres of 3 clusters (k-means) of the dataset “flowers”, computed for ada by Cairn 0.1.0.",
+    "explanation": [{"question": "Who is protected?", "answer": "Each single row."}],
+    "registry": {"url_slug": "flowers-6f1cbb0e", "status": "Draft", "tier": 3, "deployment": {}},
     "digest": "5e" * 32,
+    "signature": {
+        "algorithm": "Ed25519",
+        "key": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+        "value": f"{'A' * 86}==",
+    },
 }
+
+
+class Signature(Answer):
+    """An Ed25519 signature of a receipt's digest."""
+
+    algorithm: str
+    key: str = Field(description="id of the public key, see `/.well-known/cairn-keys.json`")
+    value: str = Field(description="in base64")
 
 
 class TranscriptFacts(Answer):
@@ -326,5 +341,14 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
         default=None, description="null, or missing in earlier versions: the job has no transcript"
     )
     versions: dict[str, str]
-    registry: dict[str, Any]
+    citation: str | None = Field(default=None, description="a sentence to cite the release by")
+    explanation: list[dict[str, str]] = Field(
+        default_factory=list, description="questions of a data protection officer, answered"
+    )
+    registry: dict[str, Any] | None = Field(
+        description="an entry of the public registry of differential privacy deployments"
+    )
     digest: str
+    signature: Signature | None = Field(
+        default=None, description="of the digest; receipts of format 1 are not signed"
+    )

@@ -30,6 +30,7 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.supervisor import end_with_parent
 
 log = structlog.get_logger()
@@ -251,6 +252,7 @@ def main(parent: int, slot: int) -> None:
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
+    open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
     worker = Worker(settings, database, SystemClock(), name=name)

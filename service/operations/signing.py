@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,9 @@ def key_id(key: Ed25519PublicKey) -> str:
     return _base64url(hashlib.sha256(canonical.encode()).digest())
 
 
+@lru_cache(maxsize=8)
 def open_keys(settings: Settings) -> SigningKeys:
-    """Read the keys; the first start makes them.
+    """Read the keys, once in a process; the first start makes them.
 
     Several machines share a PostgreSQL and must share the keys too, so there production mode makes none.
     """

@@ -82,6 +82,22 @@ def test_half_the_noise_in_one_step_is_caught(step: str) -> None:
     assert len(set(caught) - {WHOLE}) == 1
 
 
+# --- a wrong table ----------------------------------------------------------------------------------------
+
+SCALED = CASES["sulq scaled approximate, outlier"]
+
+
+@pytest.mark.parametrize("pair", ["zero row", "first record", "two rows"])
+def test_a_level_nobody_has_and_a_record_of_gaps_cost_what_was_declared(pair: str) -> None:
+    for name in ("sulq table pure", "sulq scaled approximate"):
+        assert audit(CASES[f"{name}, {pair}"], runs=16, pilot=8) == {}
+
+
+def test_ranges_that_are_read_off_exact_histograms_are_caught() -> None:
+    caught = audit(SCALED, 60, 20, broken_plan(SCALED.plan, "scaling-ranges", exactly))
+    assert "scaling-ranges" in caught
+
+
 # --- a wrong summit ---------------------------------------------------------------------------------------
 
 SUMMIT, PURE_SUMMIT = CASES["summit means approximate, outlier"], CASES["summit means pure, outlier"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.algorithms import registry
-from core.data import Dense, Domain
+from core.data import Dense, Stored
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
 from service.datasets import access, drafts, grants, lifecycle
@@ -53,7 +53,7 @@ def body(dataset: str, epsilon: str, *, rehearsal: bool = False) -> JobBody:
     )
 
 
-def chunks(domain: Domain, count: int = 3, rows: int = 43) -> list[StoredChunk]:
+def chunks(domain: Stored, count: int = 3, rows: int = 43) -> list[StoredChunk]:
     """So many small chunks of rows."""
     assert isinstance(domain, Dense)
     stored = []

@@ -162,6 +162,10 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
     assert "(correct)" in cairn("receipt", job["id"]).stdout
+    cairn("receipt", job["id"], "-o", "receipt.json", "--report", "report.html", "--registry", "entry.yaml")
+    assert "not been changed" in cairn("verify", "receipt.json").stdout
+    assert "Who is protected?" in Path("report.html").read_text()
+    assert Path("entry.yaml").read_text().startswith("url_slug: ")
     cairn("transcript", job["id"])
     assert (place / "transcript").read_bytes().startswith(b"cairn transcript 1\n")
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from cairn_client import verify
 from tests.console.conftest import THREE_GROUPS, Tab
 from tests.support.console import Service
 
@@ -84,7 +85,22 @@ def test_a_result_is_downloaded_as_it_was_released(tab: Tab, granted: tuple[str,
     with page.expect_download() as download:
         page.get_by_role("button", name="Download", exact=True).click()
     receipt = json.loads(Path(download.value.path()).read_text())
-    assert receipt["digest"] == tab.service.call("GET", f"/v1/jobs/{job}/receipt", key=granted[1])["digest"]
+    keys = tab.service.call("GET", "/.well-known/cairn-keys.json", key=granted[1])
+    assert verify(receipt, keys) == keys["keys"][0]["kid"]
+
+
+def test_a_report_for_a_data_protection_officer_is_one_page_to_print(
+    tab: Tab, finished: tuple[str, str, str]
+) -> None:
+    page = tab.sign_in(finished[1], f"#/jobs/{finished[2]}")
+    page.get_by_role("link", name="Report").click()
+    report = page.locator("#report")
+    expect(report).to_contain_text("Who is protected?")
+    expect(report).to_contain_text("by the service, with the key")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("button", name="Print")).to_be_hidden()
+    pages = len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
+    assert pages == 1
 
 
 def test_centres_are_sorted_by_any_column(tab: Tab, granted: tuple[str, str]) -> None:

@@ -25,6 +25,7 @@ def pages_of_an_analyst(finished: tuple[str, str, str]) -> list[tuple[str, str]]
         (f"#/datasets/{name}/ledger", "td"),
         ("#/jobs", "td"),
         (f"#/jobs/{job}", "#receipt"),
+        (f"#/jobs/{job}/report", "#report"),
         ("#/sessions", "li"),
     ]
 

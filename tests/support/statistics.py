@@ -9,6 +9,7 @@ from core.statistics import counts, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
 from core.statistics.counts import (
     ClusterCounts,
+    ColumnHistograms,
     Count,
     GridCounts,
     NormHistogram,
@@ -31,6 +32,7 @@ from core.views import (
     Assigned,
     Buckets,
     CandidateDistances,
+    ColumnBins,
     Encoded,
     GridCells,
     PathCodes,
@@ -39,7 +41,7 @@ from core.views import (
     SiteDistances,
     TopEntries,
 )
-from tests.support.rows import DENSE, SPARSE
+from tests.support.rows import DENSE, GEOMETRY, SPARSE
 
 DRAW = np.random.default_rng(11)
 
@@ -102,6 +104,17 @@ def sparse_statistics() -> Iterator[Statistic]:
         yield PickedSums(assigned, kept, np.array([[0, 1], [2, 1], [0, 2], [1, 0]]))
 
 
+def table_statistics() -> Iterator[Statistic]:
+    """Statistics of columns of a table, and of columns clipped to released ranges."""
+    yield ColumnHistograms(ColumnBins(GEOMETRY, 8))
+    for geometry in (GEOMETRY, GEOMETRY.clipped({"age": (900, 1000)})):
+        view = Encoded.of(geometry)
+        yield Sums(view)
+        assigned = Assigned(view, DRAW.integers(-UNITS, UNITS, size=(3, view.width)))
+        yield ClusterCounts(assigned)
+        yield ResidualSums(assigned, np.array([1, 500, 2 * UNITS]))
+
+
 def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
     norms = np.linalg.norm(points, axis=1, keepdims=True)
     clipped: np.ndarray = np.trunc(points * np.minimum(1, radius / norms))
@@ -123,4 +136,5 @@ STATISTICS = [
     BY_SITE,
     *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind),
     *sparse_statistics(),
+    *table_statistics(),
 ]

@@ -1,4 +1,4 @@
-"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, receipt, transcript."""
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, transcript."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ from cairn_client.forecast import expectations, shortfall
 from cairn_client.formatting import about, shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
-from cairn_client.receipt import is_whole
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
 
@@ -285,41 +284,6 @@ def result(
         print_result(found if k is None else found.at(k), output, as_json)
 
 
-def receipt(
-    id: JobId = "latest",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the receipt to this file, as JSON.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show what a job measured and was charged. Also checks the receipt's digest."""
-    with Client() as signed_in:
-        found = signed_in.job(id).receipt()
-    whole = is_whole(found)
-    if output is not None:
-        output.write_text(json.dumps(found, indent=2) + "\n")
-    elif as_json:
-        print_json(found)
-    else:
-        print_pairs(
-            [
-                ("job", found["job"]),
-                ("dataset", found["dataset"]),
-                ("guarantee", found.get("statement")),
-                ("neighbours", found["neighbours"]),
-                ("accountant", found["accountant"]),
-                ("charged", ", ".join(f"{name} {value}" for name, value in found["charged"].items())),
-                ("digest", f"{found['digest']} ({'correct' if whole else 'WRONG'})"),
-            ]
-        )
-        typer.echo()
-        steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
-        print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
-    if not whole:
-        hint("The digest does not match the receipt: fetch it again, or tell the curator.")
-        raise typer.Exit(ExitCode.REFUSED)
-
-
 def transcript(
     id: JobId = "latest",
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the transcript to this file.")] = Path(
@@ -408,5 +372,5 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, receipt, transcript):
+    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, transcript):
         app.command()(command)

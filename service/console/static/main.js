@@ -14,6 +14,7 @@ const ROUTES = [
   [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", (name) => name, () => import("./pages/dataset.js").then((m) => m.dataset)],
   [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", () => "Job", () => import("./pages/job.js").then((m) => m.job)],
+  [/^#\/jobs\/([0-9a-f-]{36})\/report$/, "both", () => "Report", () => import("./pages/report.js").then((m) => m.report)],
   [/^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/, "both", () => "Two jobs side by side", () => import("./pages/compare.js").then((m) => m.compare)],
   [/^#\/sessions$/, "both", () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
   [/^#\/people$/, "curator", () => "People", () => import("./pages/people.js").then((m) => m.people)],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.data import Domain, domain_from_json
+from core.data import Stored, domain_from_json
 from service.datasets.ingest.findings import EXAMPLES, Findings
 from service.errors import BadFormat, ServiceError
 from service.operations.tables import Dataset
@@ -31,7 +31,7 @@ def reading(problem: str) -> Iterator[None]:
 class Expected:
     """The columns that a dataset expects in a file."""
 
-    domain: Domain
+    domain: Stored
     id_column: str | None = None
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.data import MAX_RECORDS, Dense, Domain, Ids
+from core.data import MAX_RECORDS, Dense, Ids, Stored, Table
 from core.errors import InvalidData
 from service.datasets.ingest.arrays import read_npy, read_npz
 from service.datasets.ingest.batch import Batch, Expected
@@ -149,15 +149,17 @@ def _limited(batches: Iterator[Batch], findings: Findings) -> Generator[Batch, N
             yield batch
 
 
-def _encode(domain: Domain, values: Any) -> Any:
+def _encode(domain: Stored, values: Any) -> Any:
+    assert not isinstance(domain, Table)  # its columns are read one by one
     try:
         return domain.encode(values)
     except InvalidData as error:
         raise BadFormat(str(error)) from error
 
 
-def count_outside(domain: Domain, values: Any, findings: Findings) -> None:
+def count_outside(domain: Stored, values: Any, findings: Findings) -> None:
     """Count values outside the public bounds; for the curator alone."""
+    assert not isinstance(domain, Table)  # its columns are read one by one
     if isinstance(domain, Ids):
         findings.outside(domain.columns, values < 0, values >= domain.count)
         return

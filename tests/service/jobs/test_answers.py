@@ -141,6 +141,6 @@ def test_a_range_that_cannot_be_served_is_refused_and_costs_nothing(
 def test_an_answer_is_a_bounded_number_of_bytes(house: House) -> None:
     with house.database.read() as session:
         found = session.execute(select(Answer.k, func.length(Answer.payload))).all()
-    stored = {k: size for k, size in found}
+    stored = {int(k): int(size) for k, size in found}
     assert sorted(stored) == [0, 1, 2, 3, 4, 5, 6]
     assert max(size for k, size in stored.items() if k) < 10_000
