@@ -105,11 +105,15 @@ class Client:
         """A dataset by its name. Nothing is requested yet, so NotFound is raised on first use."""
         return Dataset(self._transport, name)
 
-    def jobs(self, limit: int | None = None) -> list[Job]:
-        """Your jobs, newest first; for a curator, all jobs on their datasets."""
-        return [
-            Job(self._transport, facts) for facts in self._transport.pages(JobFacts, "/v1/jobs", limit=limit)
-        ]
+    def jobs(
+        self, limit: int | None = None, *, dataset: str | None = None, search: str | None = None
+    ) -> list[Job]:
+        """Your jobs, newest first; for a curator, all jobs on their datasets.
+
+        `search` finds jobs by a part of their name or note.
+        """
+        found = self._transport.pages(JobFacts, "/v1/jobs", {"dataset": dataset, "search": search}, limit)
+        return [Job(self._transport, facts) for facts in found]
 
     def job(self, id: str = "latest") -> Job:
         """A job by its id, or by as many of its first characters as are unique; by default the newest."""

@@ -44,7 +44,8 @@ class Job:
         self.facts = facts
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} on {self.facts.dataset}: {self.state}>"
+        name = f" {self.facts.name!r}" if self.facts.name else ""
+        return f"<Job {self.id}{name} on {self.facts.dataset}: {self.state}>"
 
     @property
     def id(self) -> str:
@@ -123,6 +124,16 @@ class Job:
         if hashlib.sha256(content).hexdigest() != named.get("sha256"):
             raise DamagedTranscript("this is not the transcript that the receipt names: fetch it again")
         return content
+
+    def describe(self, name: str | None = None, note: str | None = None) -> Job:
+        """Name the job, or write a note about it; None leaves the present text, "" removes it.
+
+        The curator of the dataset can read both.
+        """
+        texts = {"name": name, "note": note}
+        body = {field: text for field, text in texts.items() if text is not None}
+        self.facts = self._transport.request(JobFacts, "PUT", f"/v1/jobs/{self.id}/note", body=body)
+        return self
 
     def cancel(self) -> Job:
         """Cancel the job and release its reservation; raises NotCancellable unless it is queued."""

@@ -321,6 +321,8 @@ class JobFacts:
     """The state of a job."""
 
     id: str
+    name: str
+    note: str
     dataset: str
     analyst: str
     state: str

@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from core.data import Domain, domain_from_json
+from core.data import Stored, domain_from_json
 from service import ledger
 from service.datasets import access, lifecycle
 from service.datasets.doubts import doubts
@@ -67,7 +67,7 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     )
 
 
-def _facts(domain: Domain, id_column: str | None) -> dict[str, Any]:
+def _facts(domain: Stored, id_column: str | None) -> dict[str, Any]:
     """Return the public facts that an edit may change, by the names that requests use."""
     facts = {name: value for name, value in domain.to_json().items() if name != "kind"}
     if "bounds" not in facts:

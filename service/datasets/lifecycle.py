@@ -7,7 +7,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.data import Dense, Domain, Ids, Sparse
+from core.data import Dense, Ids, Sparse, Stored
 from core.errors import InvalidDomain
 from core.privacy import Budget
 from service import ledger
@@ -59,7 +59,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
     return dataset
 
 
-def domain_of(body: DatasetBody) -> Domain:
+def domain_of(body: DatasetBody) -> Stored:
     """Return the domain that public facts describe; InvalidDomain when they are inconsistent."""
     domain = _domain(body)
     if body.rows_per_person > 1 and body.id_column is None:
@@ -73,7 +73,7 @@ def domain_of(body: DatasetBody) -> Domain:
     return domain
 
 
-def _domain(body: DatasetBody) -> Domain:
+def _domain(body: DatasetBody) -> Stored:
     bounds: Bounds = body.bounds
     given = [name for name in Bounds.model_fields if getattr(bounds, name) is not None]
     if len(given) != 1:

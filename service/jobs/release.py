@@ -9,7 +9,7 @@ ticks 1, 2, 4, 8, ... seconds after the claim.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session, defer
 
 from service.errors import NotFound
@@ -121,10 +121,13 @@ def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, s
 
 
 def page(
-    session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None
+    session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None, search: str = ""
 ) -> list[tuple[Job, Dataset, str]]:
-    """Return jobs that the caller may see as `find` does, newest first."""
+    """Return jobs that the caller may see as `find` does, newest first; `search` is part of name or note."""
     query = _visible(caller, dataset)
+    if search:
+        wanted = (each.icontains(search, autoescape=True) for each in (Job.name, Job.note))
+        query = query.where(or_(*wanted))
     if before is not None:
         query = query.where(Job.number < select(Job.number).where(Job.id == before).scalar_subquery())
     found = session.execute(query.order_by(Job.number.desc()).limit(limit))
@@ -163,6 +166,8 @@ def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetim
     return JobFacts.model_validate(
         {
             "id": job.id,
+            "name": job.name,
+            "note": job.note,
             "dataset": dataset.name,
             "analyst": analyst,
             "state": visible.state,

@@ -31,6 +31,7 @@ from service.jobs.wire import (
     JobBody,
     JobFacts,
     JobPage,
+    NoteBody,
     PlanBody,
     Quote,
     Receipt,
@@ -137,11 +138,16 @@ def list_jobs(
     dataset: Annotated[
         str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
     ] = None,
+    search: Annotated[
+        str, Query(max_length=80, description="only jobs with this in their name or note")
+    ] = "",
 ) -> JobPage:
     """List your jobs, or the jobs on datasets that you own, newest first."""
     now, before = context.clock.now(), paging.after(str)
     with context.database.read() as session:
-        found = release.page(session, caller, before=before, limit=paging.fetch, dataset=dataset)
+        found = release.page(
+            session, caller, before=before, limit=paging.fetch, dataset=dataset, search=search
+        )
     shown, following = paging.cut(found, lambda each: each[0].id)
     return JobPage(items=[release.facts(*each, caller, now) for each in shown], next=following)
 
@@ -166,6 +172,17 @@ def cancel_job(job_id: JobId, caller: Analyst, context: Services) -> JobFacts:
         job, dataset, analyst = release.find(session, job_id, caller)
         if not queue.cancel(session, job, actor=caller.name, now=now):
             raise NotCancellable("only a queued job can be cancelled; this one was claimed, or has ended")
+    return release.facts(job, dataset, analyst, caller, now)
+
+
+@router.put("/jobs/{job_id}/note", responses=answers())
+def describe_job(job_id: JobId, body: NoteBody, caller: Analyst, context: Services) -> JobFacts:
+    """Name a job of yours or write a note about it; the dataset's owner can read both."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        job, dataset, analyst = release.find(session, job_id, caller)
+        job.name = job.name if body.name is None else body.name.strip()
+        job.note = job.note if body.note is None else body.note.strip()
     return release.facts(job, dataset, analyst, caller, now)
 
 

@@ -5,7 +5,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from service.datasets.wire import AmountFacts
-from service.http.wire import Amount, Answer, Body, Moment, Name, Page, example, page_example
+from service.http.wire import (
+    VISIBLE_PATTERN,
+    Amount,
+    Answer,
+    Body,
+    Moment,
+    Name,
+    Page,
+    Words,
+    example,
+    page_example,
+)
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 _REQUEST = {"dataset": "flowers", "k": 3, "epsilon": "0.5"}
@@ -60,6 +71,13 @@ class JobBody(PlanBody, json_schema_extra=example({**_REQUEST, "quote": _QUOTE})
         pattern="^[0-9a-f]{64}$",
         description="the plan's `quote`: the job is refused if anything else would be charged",
     )
+
+
+class NoteBody(Body, json_schema_extra=example({"name": "baseline", "note": "Before the reform."})):
+    """The name of a job and a note about it; a field that is left out stays as it is."""
+
+    name: str | None = Field(default=None, max_length=80, pattern=VISIBLE_PATTERN)
+    note: Words | None = None
 
 
 _ALGORITHM = {
@@ -121,6 +139,8 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
 
 _JOB = {
     "id": _ID,
+    "name": "baseline",
+    "note": "Before the reform.",
     "dataset": "flowers",
     "analyst": "ada",
     "state": "running",
@@ -157,6 +177,8 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     """State of a job."""
 
     id: str
+    name: str = Field(description="what the analyst calls it, or empty")
+    note: str = Field(description="what the analyst wrote about it, or empty")
     dataset: str
     analyst: str
     state: JobState

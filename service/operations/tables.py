@@ -337,6 +337,9 @@ class Job(Base):
     #: When the end of the job is shown to its analyst.
     released_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any]]
+    #: What the analyst calls the job and writes about it; no part of the request.
+    name: Mapped[str] = mapped_column(String(80), server_default=text("''"))
+    note: Mapped[str] = mapped_column(Text, server_default=text("''"))
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
 

@@ -336,3 +336,18 @@ def test_browsers_that_are_signed_in_are_listed_and_signed_out(live: Live) -> No
         olga.end_session(sessions[1])
     assert "No browser is signed in" in cairn("sessions", "list", name).stderr
     assert "no such session" in sentence(cairn("sessions", "end", sessions[0], code=ExitCode.NOT_FOUND))
+
+
+def test_a_job_is_named_and_found_by_its_name(live: Live) -> None:
+    owned = live.dataset()
+    ask = ("submit", owned.name, "-k", "2", "--epsilon", "0.1", "--rehearsal")
+    id = cairn(*ask, "--name", "the Baseline").stdout.split()[0]
+    assert "why" in cairn("note", id[:12], "this is why").stdout
+    (found,) = as_json("jobs", "--dataset", owned.name, "--search", "baseline")
+    assert (found["id"], found["name"], found["note"]) == (id, "the Baseline", "this is why")
+    assert "the Baseline" in cairn("jobs", "--search", "BASE").stdout
+    assert "this is why" in cairn("job", id).stdout
+    assert "No job matches" in cairn("jobs", "--search", "no such name").stderr
+    with live.analyst() as analyst:
+        assert [job.id for job in analyst.jobs(search="is why")] == [id]
+        assert analyst.job(id).describe(name="").facts.name == ""

@@ -241,6 +241,7 @@ class Campaign:
             ("POST", "/v1/jobs", {**job, "rehearsal": True}),
             ("POST", "/v1/jobs", self._with_options(job)),
             ("POST", "/v1/jobs", {**job, "quote": "0" * 64}),
+            ("PUT", "/v1/jobs/latest/note", {"name": "n", "note": "why"}),
         ]
         if role in ("ada", "ben", "dan") and self.chance.random() < 0.9:
             return work

@@ -138,6 +138,8 @@ class Watcher:
         npy = self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "application/x-npy"})
         self.told.append(np.load(io.BytesIO(npy.content)).shape)
         self.ask("DELETE", self.job)
+        self.ask("PUT", f"{self.job}/note", json={"name": "again", "note": "?"})
+        self.ask("GET", "/v1/jobs", params={"dataset": self.dataset, "search": "again"})
         self._sign_in_and_out()
         for path in ("/v1/jobs", f"/v1/datasets/{self.dataset}/ledger", f"/v1/datasets/{self.dataset}"):
             self.ask("GET", path, params={"dataset": self.dataset, "limit": 50})

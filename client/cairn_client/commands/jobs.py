@@ -169,6 +169,7 @@ def submit(
         str | None,
         typer.Option(help="The quote that `cairn plan` printed: refuse to be charged anything else."),
     ] = None,
+    job_name: Annotated[str | None, typer.Option("--name", help="A name for the job, to find it by.")] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
@@ -187,6 +188,8 @@ def submit(
         request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
         request["quote"] = quote
         job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)
+        if job_name is not None:
+            job.describe(job_name)
         if watch or output is not None:
             print_result(watched(job), output, as_json)
             return
@@ -199,12 +202,13 @@ def submit(
 
 def jobs(
     dataset: Annotated[str | None, typer.Option(help="Only jobs on this dataset.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only jobs with this in their name or note.")] = None,
     limit: Annotated[int, typer.Option(help="How many jobs to show.")] = 20,
     as_json: Json = False,
 ) -> None:
     """List your jobs, newest first. A curator sees all jobs on their datasets."""
     with Client() as signed_in:
-        found = signed_in.jobs(limit) if dataset is None else signed_in.dataset(dataset).jobs(limit)
+        found = signed_in.jobs(limit, dataset=dataset, search=search)
     if print_json([each.facts for each in found], as_json):
         return
     ids = shorten(each.id for each in found)
@@ -221,7 +225,11 @@ def jobs(
         for id, f in zip(ids, (each.facts for each in found), strict=True)
     ]
     nothing = "There are no jobs yet: cairn submit DATASET -k 8 --epsilon 1"
-    print_table(["id", "dataset", "analyst", "state", "k", "cost", "queued"], rows, nothing)
+    headings = ["id", "dataset", "analyst", "state", "k", "cost", "queued"]
+    if any(each.facts.name for each in found):
+        headings.append("name")
+        rows = [[*row, each.facts.name] for row, each in zip(rows, found, strict=True)]
+    print_table(headings, rows, "No job matches." if search else nothing)
 
 
 def job(
@@ -241,6 +249,7 @@ def job(
     print_pairs(
         [
             ("job", facts.id),
+            *((field, text) for field, text in (("name", facts.name), ("note", facts.note)) if text),
             ("dataset", facts.dataset),
             ("analyst", facts.analyst),
             ("state", in_words(facts)),
@@ -252,6 +261,17 @@ def job(
             *([("message", facts.message)] if facts.message else []),
         ]
     )
+
+
+def note(
+    id: JobId,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help='The note; "" removes it.')] = None,
+    name: Annotated[str | None, typer.Option(help='A name for the job; "" removes it.')] = None,
+) -> None:
+    """Name a job of yours, or write a note about it. The dataset's curator can read both."""
+    with Client() as signed_in:
+        found = signed_in.job(id).describe(name, text)
+    typer.echo(f"Job {_short(found)}: name {found.facts.name!r}, note {found.facts.note!r}.")
 
 
 def cancel(id: JobId = "latest", as_json: Json = False) -> None:
@@ -372,5 +392,5 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, transcript):
+    for command in (algorithms, plan, submit, jobs, job, note, cancel, end, result, transcript):
         app.command()(command)

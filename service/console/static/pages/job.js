@@ -1,9 +1,10 @@
 // One job: progress while it runs, then the result and its receipt.
 
-import { get, poll, post, remove } from "../api.js";
+import { get, poll, post, put, remove } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { amount, delta, moment, number, plural } from "../format.js";
-import { button, confirm, explain, facts, notice, state, tag } from "../widgets.js";
+import { field, form, input, submit } from "../forms.js";
+import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
 import { chooseOther } from "./compare.js";
 import { receiptView } from "./receipt.js";
 import { resultView } from "./result.js";
@@ -13,9 +14,12 @@ export async function job({ me, signal }, id) {
   const place = h("div", { class: "stack loose" });
   const head = h("div", { class: "row" });
   const actions = h("div", { class: "row" });
+  const note = h("p", { class: "written" });
   const show = async (now) => {
-    replace(head, h("h1", {}, `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
-    replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
+    replace(head, h("h1", {}, now.name || `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
+    replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && button("Name and note", () => describe(now, show)), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
+    replace(note, now.note);
+    note.hidden = !now.note;
     if (now.state === "succeeded") await released(place, now);
     else replace(place, waiting(now));
   };
@@ -39,12 +43,26 @@ export async function job({ me, signal }, id) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset)), head, h("p", { class: "muted small" }, `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `, h("code", {}, first.body.id))),
+      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset)), head, h("p", { class: "muted small" }, `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `, h("code", {}, first.body.id)), note),
       actions,
     ),
     place,
   );
   return { title: `Job on ${first.body.dataset}`, content };
+}
+
+function describe(now, show) {
+  dialog("Name and note", (close) => [
+    form({}, [
+      field("Name", input("name", { value: now.name, maxlength: "80" }), { hint: "Shown in the list of jobs instead of its description." }),
+      field("Note", h("textarea", { name: "note", rows: "4", maxlength: "2000", props: { value: now.note } }), { hint: "You and the dataset's curator can read it." }),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Save")),
+    ], async (data) => {
+      const after = await put(`/v1/jobs/${now.id}/note`, { name: data.get("name").trim(), note: data.get("note").trim() });
+      close();
+      await show(after);
+    }),
+  ]);
 }
 
 // Asks again when the service says there may be news, and not earlier; a dropped connection is waited out.
