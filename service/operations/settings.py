@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     database_url: str = "sqlite:///var/cairn.sqlite3"
     """Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`."""
     database_password_file: Path | None = None
-    """File that holds the database password, so that it need not stand in the environment."""
+    """File that holds the database password, to keep it out of the environment."""
     database_pool: int = Field(default=10, ge=1, le=200)
     """Database connections one process keeps open at most."""
     host: str = "127.0.0.1"

@@ -206,7 +206,7 @@ def test_the_page_waits_out_a_broken_connection(tab: Tab, service: Service, gran
         expect(page.get_by_role("heading", name="In the queue")).to_be_visible()
         tab.foreseen = ("ERR_INTERNET_DISCONNECTED",)
         tab.context.set_offline(True)
-        expect(page.get_by_text("The job goes on; the page keeps asking.")).to_be_visible()
+        expect(page.get_by_text("The job keeps running; the page will try again.")).to_be_visible()
         tab.context.set_offline(False)
     expect(page.locator("#centres")).to_be_visible()
 

@@ -183,7 +183,7 @@ def test_retiring_asks_for_the_name_and_deletes_the_rows(
 ) -> None:
     page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}")
     page.get_by_role("button", name="Retire this dataset").click()
-    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows for good")
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows permanently")
     expect(delete).to_be_disabled()
     page.get_by_label(f"Type {granted[0]} to confirm").fill(granted[0])
     delete.click()
@@ -199,7 +199,7 @@ def test_a_new_persons_key_is_shown_once_and_works_until_it_is_revoked(tab: Tab,
     page.get_by_role("button", name="Create", exact=True).click()
     key = page.locator("code.key").inner_text()
     assert tab.service.call("GET", "/v1/whoami", key=key) == {"name": name, "role": "analyst"}
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="Done").click()
     expect(page.get_by_text(key)).to_have_count(0)
 
     card = page.locator("article", has=page.get_by_role("heading", name=name, exact=True))

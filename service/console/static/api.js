@@ -48,7 +48,7 @@ function mark(change) {
 // What to do about it, where the service's own sentence does not say.
 const NEXT = {
   "unauthorized": "Sign in again. If your key no longer works, ask a curator for a new one.",
-  "forbidden": "Sign in with a key of the right role.",
+  "forbidden": "Sign in with a key that has the required role.",
   "not-found": "Check the name, or ask the curator for a grant.",
   "not-sealed": "Come back when the curator has uploaded the data.",
   "cannot-seal": "Tick what you have looked into, or upload other rows.",
@@ -57,7 +57,7 @@ const NEXT = {
   "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
   "cap-exhausted": "Ask for less, or ask the curator to raise your cap.",
   "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
-  "epsilon-too-small": "Move epsilon up.",
+  "epsilon-too-small": "Increase epsilon.",
   "bad-format": "Correct the file and upload it again; nothing was stored.",
   "bad-rows": "The lines are listed below.",
   "digest-mismatch": "Upload again; nothing was stored.",
@@ -67,7 +67,7 @@ const NEXT = {
   "quote-mismatch": "Check the new price, then submit again; nothing was spent.",
   "rate-limited": "Wait a moment; the page tries again.",
   "not-cancellable": "Wait for the job to end.",
-  "job-failed": "Submit another job, or ask the curator to look into the worker's log.",
+  "job-failed": "Submit another job, or ask the curator to check the worker's log.",
   "unavailable": "Try again in a moment.",
   "offline": "Check the connection and that the service is running, then try again.",
 };

@@ -153,7 +153,7 @@ async function show() {
       if (error.status === 401) session.forget();
       else {
         drawBar();
-        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is away"), explain(error)));
+        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is unavailable"), explain(error)));
         return;
       }
     }
@@ -184,7 +184,7 @@ async function show() {
     fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "That did not work"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
+    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "Something went wrong"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
   } finally {
     if (!signal.aborted) main.removeAttribute("aria-busy");
   }

@@ -53,7 +53,7 @@ export async function audit() {
   const content = h(
     "div",
     { class: "stack loose" },
-    h("div", { class: "head" }, h("div", { class: "stack tight" }, h("h1", {}, "Audit"), h("p", { class: "muted" }, "Every act of a curator, kept for good.")), h("div", { class: "grow" }, field("Show", chosen))),
+    h("div", { class: "head" }, h("div", { class: "stack tight" }, h("h1", {}, "Audit"), h("p", { class: "muted" }, "Everything that curators did, kept permanently.")), h("div", { class: "grow" }, field("Show", chosen))),
     h("div", { class: "card" }, place),
   );
   return { title: "Audit", content };

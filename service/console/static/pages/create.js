@@ -27,7 +27,7 @@ export async function createDataset() {
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
     ]),
     section("Columns and bounds", [
-      notice("", h("p", {}, "Rows outside the bounds are pulled to their edge. Take bounds from what the numbers mean (an age, a share, an hour), never from the rows: a bound read off the data gives the data away.")),
+      notice("", h("p", {}, "Rows outside the bounds are moved to their edge. Derive bounds from what the numbers mean (an age, a share, an hour), never from the rows: bounds taken from the data reveal something about them.")),
       field("Bounds", kind),
       bounds,
     ]),

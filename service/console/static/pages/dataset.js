@@ -128,7 +128,7 @@ async function overview({ reload }, found) {
           "section",
           { class: "card stack" },
           h("h2", {}, "Retire"),
-          h("p", { class: "muted" }, "Deletes the rows for good. The ledger, receipts and results stay."),
+          h("p", { class: "muted" }, "Deletes the rows permanently. The ledger, receipts and results are kept."),
           h("div", {}, button("Retire this dataset", () => retire(found, reload), "danger")),
         ),
     ),
@@ -171,13 +171,13 @@ function discard(found) {
 function raise(found, reload) {
   dialog(`Raise the budget of ${found.name}`, (close) => [
     form({}, [
-      h("p", {}, `Now ε ${number(found.budget.declared.epsilon)} and ${delta(found.budget.declared.delta)} in all. A total can only grow: what was promised to the people in the data is weakened by it.`),
+      h("p", {}, `Now ε ${number(found.budget.declared.epsilon)} and ${delta(found.budget.declared.delta)} in total. The total can only be raised, and raising it weakens the protection of the people in the data.`),
       budgetFields({ epsilon: found.budget.declared.epsilon, delta: found.budget.declared.delta, hintEpsilon: "The new total." }),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Raise the budget")),
     ], async (data) => {
       await post(`/v1/datasets/${found.name}/budget`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
       close();
-      toast("The budget is raised; the audit log says so.");
+      toast("The budget is raised. This is recorded in the audit log.");
       await reload();
     }),
   ]);
@@ -186,11 +186,11 @@ function raise(found, reload) {
 function retire(found, reload) {
   dialog(`Retire ${found.name}?`, (close) => {
     const typed = input("typed");
-    const go = submit("Delete the rows for good", "danger");
+    const go = submit("Delete the rows permanently", "danger");
     go.disabled = true;
     typed.addEventListener("input", () => (go.disabled = typed.value !== found.name));
     return form({}, [
-      h("p", {}, "Its rows are deleted and cannot be brought back. Queued jobs are withdrawn and not charged. Results and the ledger stay."),
+      h("p", {}, "Its rows are deleted permanently. Queued jobs are cancelled and not charged. Results and the ledger are kept."),
       field(`Type ${found.name} to confirm`, typed),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Keep it"), go),
     ], async () => {
@@ -250,7 +250,7 @@ function setCap(found, analysts, grant, reload) {
 }
 
 function withdraw(found, grant, reload) {
-  confirm(`Withdraw the grant of ${grant.analyst}?`, "They no longer see the dataset; their queued jobs are withdrawn. What they spent stays spent.", "Withdraw it", async () => {
+  confirm(`Withdraw the grant of ${grant.analyst}?`, "They can no longer use the dataset, and their queued jobs are cancelled. What they spent stays spent.", "Withdraw it", async () => {
     await remove(`/v1/datasets/${found.name}/grants/${grant.analyst}`);
     toast("The grant is withdrawn.");
     await reload();

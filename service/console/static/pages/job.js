@@ -24,7 +24,7 @@ export async function job({ me, signal }, id) {
     else replace(place, waiting(now));
   };
   const cancel = (now) =>
-    confirm("Cancel this job?", "It has not been taken by a worker yet, so its reservation is given back.", "Cancel the job", async () => {
+    confirm("Cancel this job?", "No worker has taken it yet, so its reservation is released.", "Cancel the job", async () => {
       const after = await remove(`/v1/jobs/${now.id}`);
       toast("Cancelled; nothing was charged.");
       await show(after);
@@ -91,14 +91,14 @@ async function follow({ body, retryAfter }, signal, show) {
       if (signal.aborted || error.name === "AbortError" || error.status === 401) return;
       failures += 1;
       pause = Math.min(30, 2 ** failures);
-      if (failures === 1) toast(`${error.message}. The job goes on; the page keeps asking.`, "bad");
+      if (failures === 1) toast(`${error.message}. The job keeps running; the page will try again.`, "bad");
     }
   }
 }
 
 const PHASES = {
-  queued: "Waiting for a worker. The cost is reserved, not yet charged; you may still cancel.",
-  running: "A worker has taken the job and the cost is charged. You may close this page: the job goes on.",
+  queued: "Waiting for a worker. The cost is reserved, not charged yet; you can still cancel.",
+  running: "A worker has taken the job and the cost is charged. You can close this page; the job keeps running.",
 };
 
 function waiting(now) {
@@ -112,7 +112,7 @@ function waiting(now) {
     facing && h("progress", { max: planned || null, value: planned ? measured : null, "aria-label": "Progress of the job" }),
     facing && h("p", { class: "number" }, now.due_at ? `${now.phase ? `${now.phase}; ` : ""}result ${moment(now.due_at)}` : `Result ${number(now.planned_seconds)} s after a worker takes the job`),
     h("p", { class: "muted" }, facing ? PHASES[now.state] : now.message),
-    now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to look into the worker's log.")),
+    now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to check the worker's log.")),
     request(now),
   );
 }
@@ -129,7 +129,7 @@ function request(now) {
 async function released(place, now) {
   try {
     const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on made-up rows: these centres say nothing about the data.")), resultView(now, result, receipt), receiptView(receipt));
+    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: these centres say nothing about the data.")), resultView(now, result, receipt), receiptView(receipt));
   } catch (error) {
     replace(place, explain(error));
   }

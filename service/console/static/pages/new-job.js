@@ -26,7 +26,7 @@ export async function newJob(context, name) {
   const algorithm = select("algorithm", [["auto", "Auto: choose for me"], ...usable.map((each) => [each.name, `${each.name}: ${each.summary}`])]);
   const options = h("div", { class: "stack" });
   const quote = h("div", { class: "stack", id: "quote" });
-  const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on made-up rows inside the public bounds. Free, and says nothing about the data." });
+  const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data." });
   const send = submit("Submit");
   const elsewhere = h("div", { class: "row" }); // the same request for a program
   // What the button stands for: a request, the plan that the service made of exactly this request, and the key

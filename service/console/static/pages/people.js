@@ -15,7 +15,7 @@ export async function people({ me, reload }) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("h1", {}, "People"), h("p", { class: "muted" }, "Who may sign in, and with which keys. A key's secret is shown once, when it is made.")),
+      h("div", { class: "stack tight" }, h("h1", {}, "People"), h("p", { class: "muted" }, "Who may sign in, and with which keys. A key is shown once, when it is issued.")),
       button("New person", () => create(reload), "primary"),
     ),
     h("ul", { class: "cards plain" }, found.map((each) => h("li", {}, card(each, me, reload)))),
@@ -50,7 +50,7 @@ function card(person, me, reload) {
         "div",
         { class: "row" },
         button("Another key", () => another(person, reload), "small"),
-        person.name !== me.name && button("End access", () => end(person, reload), "small danger"),
+        person.name !== me.name && button("Disable account", () => end(person, reload), "small danger"),
       ),
   );
 }
@@ -73,9 +73,9 @@ function create(reload) {
 function another(person, reload) {
   dialog(`Another key for ${person.name}`, (close) => [
     form({}, [
-      field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "To tell keys apart." }),
+      field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "Helps you tell keys apart." }),
       field("Valid for days", input("days", { inputmode: "numeric", placeholder: "no end" }), { hint: "Empty: until it is revoked.", check: optional(isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 })) }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Make the key")),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Issue key")),
     ], async (data) => {
       const days = data.get("days").trim();
       const made = await post(`/v1/principals/${person.name}/keys`, { label: data.get("label"), expires_in_days: days ? Number(days) : null });
@@ -95,9 +95,9 @@ function revoke(person, key, reload) {
 }
 
 function end(person, reload) {
-  confirm(`End the access of ${person.name}?`, "All their keys stop working and they are signed out everywhere. Their history is kept.", "End access", async () => {
+  confirm(`Disable the account of ${person.name}?`, "All their keys stop working and they are signed out everywhere. Their history is kept.", "Disable account", async () => {
     await remove(`/v1/principals/${person.name}`);
-    toast(`${person.name} has no access any more.`);
+    toast(`${person.name} is disabled.`);
     await reload();
   });
 }

@@ -35,7 +35,7 @@ export function signIn(signedIn, reason) {
       "div",
       { class: "stack" },
       h("h1", {}, "Find the groups. Protect everyone in them."),
-      h("p", { class: "muted" }, "Cairn clusters sensitive data under differential privacy. Every question has a price that is known beforehand, every answer has a receipt, and a ledger refuses what the data can no longer afford."),
+      h("p", { class: "muted" }, "Cairn clusters sensitive data under differential privacy. Every job has a price that is known in advance, every result has a receipt, and a ledger refuses jobs that exceed the budget."),
       h("p", { class: "muted" }, "Curators upload data and set budgets. Analysts plan, rehearse for free, and submit."),
       hero(),
     ),
