@@ -60,6 +60,7 @@ coverage: browser ## Run the tests and report the line coverage of core and serv
 	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.neighbours
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
 	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
 

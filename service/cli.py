@@ -1,4 +1,4 @@
-"""The command `cairn-server`: serve, worker, migrate, bootstrap, new-signing-key, health, replay, demo."""
+"""The command `cairn-server`: start, calibrate, migrate, bootstrap, keys, prune, health, replay, demo."""
 
 from __future__ import annotations
 
@@ -140,6 +140,21 @@ def worker(
 
 
 @app.command()
+def calibrate(
+    processes: Annotated[
+        int | None, typer.Option(help="Worker processes of this machine; default CAIRN_WORKER_PROCESSES.")
+    ] = None,
+) -> None:
+    """Measure how long jobs take here, on synthetic rows, so that results are planned well: a few minutes."""
+    from service.operations.supervisor import worker_environment
+
+    settings = Settings()
+    environment = worker_environment(settings, max(1, processes or settings.worker_processes))
+    command = [sys.executable, "-c", "from service.jobs.calibration import main; main()"]
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+@app.command()
 def migrate(
     wait: Annotated[
         float, typer.Option(help="Seconds to wait for a database that does not answer yet.")
@@ -182,6 +197,30 @@ def new_signing_key() -> None:
     else:
         signing.make(path)
     typer.echo(f"Key {signing.load(path).current} is in {path}: back it up, and restart API and workers.")
+
+
+@app.command()
+def prune(
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Keep plans for so many days; default CAIRN_RETENTION_DAYS.")
+    ] = None,
+) -> None:
+    """Delete old plans of cancelled jobs and of rehearsals; ledger and results stay. Run it daily."""
+    from datetime import timedelta
+
+    from service.jobs import retention
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+
+    settings = Settings()
+    kept = days or settings.retention_days
+    if not kept:
+        typer.echo("Nothing is deleted: set CAIRN_RETENTION_DAYS, or give --days.", err=True)
+        return
+    database, now = Database(settings.database_address()), SystemClock().now()
+    pruned = retention.prune(database, before=now - timedelta(days=kept), now=now)
+    database.dispose()
+    typer.echo(f"Deleted the plans of {pruned} jobs that ended more than {kept} days ago.")
 
 
 def _require_signing_key(settings: Settings) -> None:

@@ -99,8 +99,8 @@ class DeltaNotOffered(ServiceError, status=422, title="No delta on offer"):
 
 
 class EpsilonTooSmall(ServiceError, status=422, title="Epsilon too small"):
-    """The algorithm cannot do anything useful, or cannot be calibrated, at so small an epsilon. Ask for a
-    larger one."""
+    """The algorithm cannot do anything useful, or cannot be calibrated, at so small an epsilon, or the
+    dataset's curator asks for more. Ask for a larger one."""
 
 
 class IdempotencyMismatch(ServiceError, status=422, title="Idempotency-Key used for something else"):
@@ -144,8 +144,8 @@ class TooManyQueued(ServiceError, status=429, title="Too many unfinished jobs"):
 
 
 class RateLimited(ServiceError, status=429, title="Too many requests"):
-    """More requests or bytes than one caller's share, or too many rehearsals in a minute. Wait as long as
-    `Retry-After` says."""
+    """More requests or bytes than one caller's share, too many rehearsals in a minute, or more jobs on a
+    dataset in an hour than its curator allows. Wait as long as `Retry-After` says."""
 
 
 class JobFailed(ServiceError, status=409, title="Job has no result"):

@@ -162,11 +162,14 @@ class Client:
         id_column: str | None = None,
         accountant: str = "sum",
         release_ticks: bool = True,
+        least_epsilon: Number = "0.001",
+        jobs_per_hour: int = 1000,
     ) -> Dataset:
         """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
         `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
-        is public. `epsilon` and `delta` are the most that all jobs together may spend.
+        is public. `epsilon` and `delta` are the most that all jobs together may spend. `least_epsilon` is the
+        least that one job must ask for; `jobs_per_hour` is the most jobs of one analyst.
         """
         body = {
             "name": name,
@@ -181,6 +184,8 @@ class Client:
             "budget": {"epsilon": amount_text(epsilon), "delta": amount_text(delta)},
             "accountant": accountant,
             "release_ticks": release_ticks,
+            "least_epsilon": amount_text(least_epsilon),
+            "jobs_per_hour": jobs_per_hour,
         }
         given = {field: value for field, value in body.items() if value is not None}
         made = self._transport.request(DatasetFacts, "POST", "/v1/datasets", body=given, repeatable=False)

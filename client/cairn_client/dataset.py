@@ -243,9 +243,15 @@ class Dataset:
         )
         return self._facts
 
-    def verify_ledger(self) -> VerifyReport:
-        """Have the service check the ledger: the chain of hashes and every balance."""
-        return self._transport.request(VerifyReport, "POST", self._path("/ledger/verify"), repeatable=True)
+    def verify_ledger(self, *, whole: bool = False) -> VerifyReport:
+        """Have the service check the ledger: hashes, balances, and the charge of every job.
+
+        From its last signed checkpoint on, or with `whole` from the first entry.
+        """
+        query = {"whole": "true"} if whole else None
+        return self._transport.request(
+            VerifyReport, "POST", self._path("/ledger/verify"), query=query, repeatable=True
+        )
 
     def put_sites(
         self, name: str, sites: npt.ArrayLike | str | Path | Any, kind: SiteKind = "coordinates"

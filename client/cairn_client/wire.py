@@ -107,6 +107,7 @@ class UploadReport:
     warnings: list[str]
     columns: list[ColumnReport] = field(default_factory=list)
     doubts: list[DoubtReport] = field(default_factory=list)
+    read_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,10 @@ class DatasetFacts:
     privacy_unit: str
     accountant: str
     release_ticks: bool
+    least_epsilon: str
+    jobs_per_hour: int
+    overruns: int | None
+    size_warning: str | None
     owner: str
     created_at: datetime
     warnings: list[str]
@@ -169,6 +174,7 @@ class VerifyReport:
     entries: int
     head: str
     faults: list[str]
+    since: int = 0
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import Count, NormHistogram
 from core.statistics.sums import SecondMoments, Sums
-from core.views import Assigned, Encoded, Projected, RowView
+from core.views import LONGEST_COLUMN, Assigned, Encoded, Projected, RowView
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,13 @@ class _Spread:
         return max(float(self.shares @ np.minimum(middles, limit) ** 2), 1e-9)
 
 
+def magnified(axes: Floats, zoom: float) -> tuple[Integers, float]:
+    """Axes as an integer matrix, magnified as asked for or as far as its products stay exact."""
+    longest = float(np.sqrt((axes**2).sum(axis=0)).max())
+    zoom = min(zoom, LONGEST_COLUMN / (2 * WEIGHT_ONE * longest))  # half of it: entries are rounded
+    return np.rint(axes * (WEIGHT_ONE * zoom)).astype(np.int64), zoom
+
+
 @dataclass(frozen=True)
 class SceneSteps(Block):
     """Number, sum and distances of all records, and their second moments where the schedule has them."""
@@ -94,8 +101,7 @@ class SceneSteps(Block):
         spread = _Spread(edges, trimmed_shares(histogram, found.noise))
         radius, tight = spread.quantile(tuning.DATA_LEVEL), spread.quantile(tuning.SHAPE_LEVEL)
         subspace = self._subspace(probe, rows, centre, size, spread)
-        zoom = UNITS / radius
-        matrix = np.rint(subspace.axes * (WEIGHT_ONE * zoom)).astype(np.int64)
+        matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
         return Scene(centre, size, radius, tight, found, subspace, view, zoom)
 
@@ -119,8 +125,7 @@ class SceneSteps(Block):
             return Subspace(axes, variances, axes, np.zeros(rows.width), (axes**2) @ variances)
         view, middle, zoom = rows, centre, 1.0
         if sketch is not None:
-            zoom = UNITS / (tuning.SKETCH_ROOM * radius)
-            matrix = np.rint(sketch * (WEIGHT_ONE * zoom)).astype(np.int64)
+            matrix, zoom = magnified(sketch, UNITS / (tuning.SKETCH_ROOM * radius))
             view, middle = Projected(rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
         clip = min(max(round(tight * zoom), 1), 2 * UNITS)
         shift = max(0, clip.bit_length() - tuning.MOMENT_BITS) if view.width >= tuning.COARSE_FROM else 0

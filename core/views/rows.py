@@ -34,6 +34,10 @@ class Encoded(RowView):
         return chunk.rows
 
 
+#: Longest column of a projection, whose products stay exact.
+LONGEST_COLUMN = 2.0**31
+
+
 @dataclass(frozen=True, eq=False)
 class Projected(DerivedView, RowView):
     """(rows - centre) @ matrix / 2^15, truncated towards zero and clipped to `radius`."""
@@ -46,7 +50,7 @@ class Projected(DerivedView, RowView):
     def __post_init__(self) -> None:
         if self.matrix.shape[0] != self.base.width or self.matrix.dtype.kind != "i":
             raise ValueError("a projection is an integer matrix with one row per column of its base")
-        if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > 2.0**31:
+        if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > LONGEST_COLUMN:
             raise ValueError("the columns of a projection are too long to stay exact")
         require_clipping(self.radius, self.radius)
         if self.centre is not None:

@@ -7,10 +7,12 @@ from sqlalchemy import bindparam, false, select
 from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
+from core.privacy.budget import EPSILON_UNIT, units_text
 from service import ledger
 from service.datasets.doubts import doubts
 from service.errors import NotFound
 from service.ledger import accountants
+from service.operations import metrics
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
@@ -18,6 +20,8 @@ from service.people.authentication import Caller
 #: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
 NAMELESS = "~"
 
+#: More rows than the declared size times this make jobs overrun their planned times.
+_ROOM = 1.25
 # Built once: every submission, and the last every claim, needs them.
 _GRANTED = (
     select(Dataset, Grant)
@@ -95,6 +99,10 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "privacy_unit": privacy_unit(dataset),
         "accountant": dataset.accountant,
         "release_ticks": dataset.release_ticks,
+        "least_epsilon": units_text(dataset.least_epsilon_units, EPSILON_UNIT),
+        "jobs_per_hour": dataset.jobs_per_hour,
+        "overruns": metrics.overruns(session, dataset.id) if grant is None else None,
+        "size_warning": _size_warning(dataset, domain) if grant is None else None,
         "owner": session.get_one(Principal, dataset.owner_id).name,
         "created_at": dataset.created_at,
         "revised": revised(dataset),
@@ -146,6 +154,16 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
             "about the rows that no budget paid for"
         )
     return found
+
+
+def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
+    """Return a warning about a declared size that is too small, for the owner alone: it tells of the rows."""
+    if dataset.upload is None or dataset.upload["rows"] <= _ROOM * domain.size:
+        return None
+    return (
+        f"there are {dataset.upload['rows']:,} rows, but jobs are planned for the declared size of "
+        f"{domain.size:,}: they take longer than planned, and analysts can see how long"
+    )
 
 
 def other_bounds(domain: Stored) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path
+from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 from sqlalchemy.orm import Session
 
@@ -18,7 +18,7 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import NAME_PATTERN, BudgetBody
-from service.ledger import accountants, entries, verification
+from service.ledger import accountants, checkpoints, entries
 from service.ledger.units import Cost
 from service.operations.clock import rfc3339
 from service.operations.tables import Dataset, Grant, LedgerEntry
@@ -133,12 +133,28 @@ def _all_after(after: int, page: Callable[[int, int], list[LedgerEntry]]) -> Ite
 
 
 @router.post("/ledger/verify", responses=answers())
-def verify_ledger(name: DatasetName, caller: Curator, context: Services) -> VerifyReport:
-    """Verify the ledger: the chain of hashes and every balance."""
+def verify_ledger(
+    name: DatasetName,
+    caller: Curator,
+    context: Services,
+    whole: Annotated[
+        bool, Query(description="read every entry, not only those after the checkpoint")
+    ] = False,
+) -> VerifyReport:
+    """Verify the ledger: the chain of hashes, every balance, and the charge of every job and result.
+
+    What was verified before is taken from a checkpoint that the service signed.
+    """
+    keys = context.signing_keys
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
-        found = verification.verify(session, dataset.id)
-    return VerifyReport(ok=found.ok, entries=found.entries, head=found.head, faults=found.faults)
+        found, state = checkpoints.verify_ledger(session, dataset.id, keys, whole=whole)
+    if found.ok and found.entries > found.since:
+        with context.database.write() as session:
+            checkpoints.sign(session, dataset.id, keys, state, at=context.clock.now())
+    return VerifyReport(
+        ok=found.ok, entries=found.entries, since=found.since, head=found.head, faults=found.faults
+    )
 
 
 def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from core.data import Dense, Ids, Sparse, Stored
-from core.errors import InvalidDomain
-from core.privacy import Budget
+from core.errors import InvalidBudget, InvalidDomain
+from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
 from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
@@ -37,6 +37,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
         release_ticks=body.release_ticks,
+        least_epsilon_units=_least_epsilon(body),
+        jobs_per_hour=body.jobs_per_hour,
         created_at=at,
         upload=None,
     )
@@ -71,6 +73,13 @@ def domain_of(body: DatasetBody) -> Stored:
             "the id column must not be one of the columns: it is dropped", parameter="id_column"
         )
     return domain
+
+
+def _least_epsilon(body: DatasetBody) -> int:
+    units = to_units(body.least_epsilon, EPSILON_UNIT, "least_epsilon")
+    if not 0 <= units <= LARGEST_EPSILON * EPSILON_UNIT:
+        raise InvalidBudget(f"least_epsilon must be from 0 to {LARGEST_EPSILON}", parameter="least_epsilon")
+    return units
 
 
 def _domain(body: DatasetBody) -> Stored:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from service.http.wire import (
+    Amount,
     Answer,
     Body,
     BudgetBody,
@@ -37,6 +38,10 @@ _DATASET = {
     "privacy_unit": "row",
     "accountant": "sum",
     "release_ticks": True,
+    "least_epsilon": "0.001",
+    "jobs_per_hour": 1000,
+    "overruns": None,
+    "size_warning": None,
     "owner": "curator",
     "created_at": "2030-01-01T09:00:00.000Z",
     "revised": [],
@@ -107,6 +112,10 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
     budget: BudgetBody
     accountant: Literal["sum", "zcdp"] = "sum"
     release_ticks: bool = True
+    least_epsilon: Amount = Field(default="0.001", description="least epsilon of a job; 0: any")
+    jobs_per_hour: int = Field(
+        default=1000, ge=1, le=1_000_000_000, description="most jobs of one analyst in an hour"
+    )
 
 
 class AmountFacts(Answer):
@@ -163,6 +172,7 @@ class SealBody(Body, json_schema_extra=example({"confirm": ["size"]})):
 
 _UPLOAD = {
     "format": "csv",
+    "read_as": "separated by commas, UTF-8",
     "rows": 9981,
     "clipped_rows": 12,
     "bad_rows": 1,
@@ -201,6 +211,7 @@ class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
     """Report on the rows of a dataset; for its owner alone."""
 
     format: str
+    read_as: str = Field(default="", description="separator, decimal sign and encoding that were found")
     rows: int
     clipped_rows: int
     bad_rows: int
@@ -231,6 +242,12 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     privacy_unit: Literal["row", "person"]
     accountant: Literal["sum", "zcdp"]
     release_ticks: bool
+    least_epsilon: str
+    jobs_per_hour: int
+    overruns: int | None = Field(
+        description="to the owner: jobs that took longer than planned, so that their run time showed"
+    )
+    size_warning: str | None = Field(description="to the owner: the declared size is too small for the rows")
     owner: str
     created_at: Moment
     revised: list[str] = Field(description="facts that were changed after a look at the rows")
@@ -291,7 +308,7 @@ class LedgerPage(Page[LedgerRow], json_schema_extra=page_example(_ROW)):
     """A page of entries in order, and the cursor of the next."""
 
 
-_VERIFIED = {"ok": True, "entries": 42, "head": "5e" * 32, "faults": []}
+_VERIFIED = {"ok": True, "entries": 42, "since": 40, "head": "5e" * 32, "faults": []}
 
 
 class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
@@ -299,6 +316,7 @@ class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
 
     ok: bool
     entries: int
+    since: int = Field(description="entries up to this one were verified before, and signed")
     head: str
     faults: list[str]
 

@@ -11,9 +11,10 @@ from core.data import SiteFacts, Stored
 from core.errors import WorkLimitExceeded
 from core.plan import KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
+from core.privacy.budget import EPSILON_UNIT
 from service import ledger
 from service.datasets import access, lifecycle, sites
-from service.errors import DeltaNotOffered
+from service.errors import DeltaNotOffered, EpsilonTooSmall
 from service.jobs import quotes
 from service.jobs.wire import PlanBody
 from service.ledger import accountants
@@ -41,6 +42,11 @@ def make_plan(
     lifecycle.require_sealed(dataset)
     domain = access.domain_of(dataset)
     budget = _budget(dataset, grant, body, domain.size, delta_left)
+    if budget.epsilon_units < dataset.least_epsilon_units:
+        least = units_text(dataset.least_epsilon_units, EPSILON_UNIT)
+        raise EpsilonTooSmall(
+            f"a job on {dataset.name} must ask for an epsilon of at least {least}", least_epsilon=least
+        )
     named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
     rest = {name: value for name, value in options.items() if value is not named}
     k = body.k if isinstance(body.k, int) else body.k.model_dump(by_alias=True)

@@ -185,6 +185,8 @@ def finish(
     }
     if not _update(session, claim, values):
         return False
+    if values["released_at"] > claim.claimed_at + claim.planned and claim.held:
+        metrics.overran(session, claim.dataset_id)
     faults.reach("finish.updated")
     if result:
         session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))

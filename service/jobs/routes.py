@@ -87,8 +87,8 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
         options = plans.options_of(session, dataset, body)
     limits = Limits.of(context.settings)
     plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
-    planned_ms = limits.planned_ms(plan, rehearsal=body.rehearsal)
     with context.database.read() as session:
+        planned_ms = limits.planned_ms(session, plan, rehearsal=body.rehearsal)
         return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
 
 

@@ -141,7 +141,7 @@ class DatabaseChunk:
             payload = self._fetch(database)
             faults.reach("execute.fetched")
             cache.put(self.dataset_id, self.digest, payload)
-        metrics.chunk_read(source, len(payload), (time.perf_counter_ns() - begun) // 1000)
+        metrics.chunk_read(source, self.dataset_id, len(payload), (time.perf_counter_ns() - begun) // 1000)
         rows = decode_payload(self.kind, memoryview(payload), self.dimension)
         return Chunk(self._clipped(rows), self.first, self.key)
 

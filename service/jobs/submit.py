@@ -41,6 +41,7 @@ from service.operations.tables import Dataset, Grant, Job, Moment, Principal
 from service.people.authentication import Caller
 
 _MINUTE = timedelta(minutes=1)
+_HOUR = timedelta(hours=1)
 # Built once: every submission needs them.
 _LOCK_ANALYST = (
     select(Principal.id).where(Principal.id == bindparam("analyst")).with_for_update(key_share=True)
@@ -48,13 +49,26 @@ _LOCK_ANALYST = (
 _BY_KEY = select(Job.number, Job.request_digest).where(
     Job.principal_id == bindparam("analyst"), Job.idempotency_key == bindparam("key")
 )
-_UNFINISHED = select(func.count()).where(
-    Job.principal_id == bindparam("analyst"),
-    text("state IN ('queued', 'running')"),  # literally, as below, so that a partial index serves it
-)
-# A job whose end is not shown yet counts as unfinished, else the quota would tell of it.
-_NOT_RELEASED = select(func.count()).where(
-    Job.principal_id == bindparam("analyst"), Job.released_at > bindparam("now", type_=Moment)
+_OWN = Job.principal_id == bindparam("analyst")
+_QUOTA = select(
+    select(func.count())
+    .where(_OWN, text("state IN ('queued', 'running')"))  # literally, so that the partial index serves it
+    .scalar_subquery()
+    .label("unfinished"),
+    # A job whose end is not shown yet counts as unfinished, else the quota would tell of it.
+    select(func.count())
+    .where(_OWN, Job.released_at > bindparam("now", type_=Moment))
+    .scalar_subquery()
+    .label("unreleased"),
+    select(func.count())
+    .where(
+        _OWN,
+        Job.dataset_id == bindparam("dataset"),
+        Job.queued_at > bindparam("since", type_=Moment),
+        Job.rehearsal.is_(False),
+    )
+    .scalar_subquery()
+    .label("last_hour"),
 )
 
 
@@ -82,10 +96,10 @@ class Limits:
             settings.release_margin,
         )
 
-    def planned_ms(self, plan: Plan, *, rehearsal: bool) -> int:
+    def planned_ms(self, session: Session, plan: Plan, *, rehearsal: bool) -> int:
         """Return the time from the claim of a job to its result, in milliseconds."""
         rows = min(self.rehearsal_rows, plan.domain.size) if rehearsal else plan.domain.size
-        return timing.planned_ms(plan, rows, self.release_margin)
+        return timing.planned_ms(timing.rates_of(session, plan), plan, rows, self.release_margin)
 
     def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
         """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
@@ -159,7 +173,7 @@ def reserve_and_enqueue(
     earlier = _earlier(session, caller, body, key)
     if earlier is not None:
         return Submission(earlier, dataset, replayed=True)
-    _require_quota(session, caller, body, limits, now)
+    _require_quota(session, caller, body, dataset, limits, now)
     request = body.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"quote"})
     if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
         request["options"]["sites"] = plan.inputs["sites"]
@@ -173,7 +187,7 @@ def reserve_and_enqueue(
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
-        planned_ms=limits.planned_ms(plan, rehearsal=body.rehearsal),
+        planned_ms=limits.planned_ms(session, plan, rehearsal=body.rehearsal),
         operations=round(limits.operations_of(plan, rehearsal=body.rehearsal)),
         plan=plan.to_json(),
         plan_digest=plan.digest,
@@ -217,18 +231,24 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
     return session.get_one(Job, found.number)
 
 
-def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limits, now: datetime) -> None:
-    unfinished = sum(
-        session.connection().execute(query, {"analyst": caller.id, "now": now}).scalar_one()
-        for query in (_UNFINISHED, _NOT_RELEASED)
-    )
-    if unfinished >= limits.queued_jobs:
+def _require_quota(
+    session: Session, caller: Caller, body: JobBody, dataset: Dataset, limits: Limits, now: datetime
+) -> None:
+    asked = {"analyst": caller.id, "dataset": dataset.id, "now": now, "since": now - _HOUR}
+    found = session.connection().execute(_QUOTA, asked).one()
+    if found.unfinished + found.unreleased >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
             headers={"Retry-After": "5"},
             limit=limits.queued_jobs,
         )
     if not body.rehearsal:
+        if found.last_hour >= dataset.jobs_per_hour:
+            raise RateLimited(
+                f"at most {dataset.jobs_per_hour} jobs an hour on {dataset.name}; wait a little",
+                headers={"Retry-After": "60"},
+                limit=dataset.jobs_per_hour,
+            )
         return
     recent = select(func.count()).where(
         Job.principal_id == caller.id, text("rehearsal"), Job.queued_at > now - _MINUTE

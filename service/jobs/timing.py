@@ -3,7 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from sqlalchemy.orm import Session
+
 from core.plan import Plan
+from service.operations.tables import Timing
 
 #: Planned times are whole numbers of this many milliseconds, and at least so many of them.
 _STEP_MS, _LEAST_STEPS = 250, 3
@@ -27,7 +30,13 @@ class Rates:
 DEFAULT = Rates(run=0.3, row=150e-9, operation=0.8e-9)
 
 
-def planned_ms(plan: Plan, rows: int, margin: float) -> int:
+def rates_of(session: Session, plan: Plan) -> Rates:
+    """Return what this service measured for the algorithm of a plan, or the defaults."""
+    found = session.get(Timing, (plan.algorithm, plan.objective, plan.domain.kind))
+    return DEFAULT if found is None else Rates(found.run_seconds, found.row_seconds, found.operation_seconds)
+
+
+def planned_ms(rates: Rates, plan: Plan, rows: int, margin: float) -> int:
     """Return the planned time of a run on so many rows, in milliseconds: the estimate with a margin."""
-    steps = math.ceil(margin * DEFAULT.seconds(plan, rows) * 1000 / _STEP_MS)
+    steps = math.ceil(margin * rates.seconds(plan, rows) * 1000 / _STEP_MS)
     return _STEP_MS * max(_LEAST_STEPS, steps)

@@ -113,6 +113,8 @@ class Settings(BaseSettings):
     """Longest pause between looks into an empty queue."""
     stop_seconds: float = Field(default=4.0, ge=0)  # Docker kills a container after 10
     """Time after SIGTERM until a worker gives its job back; the API takes half of it at most."""
+    retention_days: int = Field(default=0, ge=0)
+    """Days until `prune` deletes the plans of cancelled jobs and rehearsals; 0 keeps them."""
     health_directory: Path | None = None
     """Where each worker process touches a file while it works, for `cairn-server health`."""
     default_page: int = Field(default=50, ge=1)

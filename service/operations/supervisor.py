@@ -32,16 +32,20 @@ def late_workers(directory: Path) -> list[str]:
     return sorted(name for name, moment in heard.items() if time.time() - moment > _SILENT_SECONDS)
 
 
+def worker_environment(settings: Settings, processes: int) -> dict[str, str]:
+    """The environment of each of so many worker processes, which share the machine's cores."""
+    threads = str(max(1, (os.cpu_count() or 1) // processes))
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    return settings.as_environment() | dict.fromkeys(names, threads)
+
+
 def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
     """Keep so many worker processes running until SIGTERM or SIGINT."""
     stop = threading.Event()
     for order in (signal.SIGTERM, signal.SIGINT):
         signal.signal(order, lambda _number, _frame: stop.set())
     parent = os.getppid()
-    threads = str(max(1, (os.cpu_count() or 1) // processes))
-    environment = settings.as_environment() | dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads
-    )
+    environment = worker_environment(settings, processes)
     if settings.health_directory:
         settings.health_directory.mkdir(parents=True, exist_ok=True)
         for left in settings.health_directory.glob("worker-*"):

@@ -168,6 +168,9 @@ class Dataset(Base):
     epsilon_units: Mapped[Units]
     delta_units: Mapped[Units]
     release_ticks: Mapped[bool]
+    #: Least epsilon of a job, and most jobs of one analyst in an hour.
+    least_epsilon_units: Mapped[Units] = mapped_column(server_default="0")
+    jobs_per_hour: Mapped[int] = mapped_column(server_default="1000")
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
@@ -302,6 +305,17 @@ class LedgerEntry(Base):
     )
 
 
+class LedgerCheckpoint(Base):
+    """The end of a dataset's last verification without faults, signed by a key outside the database."""
+
+    __tablename__ = "ledger_checkpoints"
+
+    dataset_id: Mapped[DatasetId] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[dict[str, Any]]
+    signature: Mapped[dict[str, Any]]
+    at: Mapped[datetime]
+
+
 class Job(Base):
     """A request, its plan and its state."""
 
@@ -352,6 +366,7 @@ class Job(Base):
         Index("ix_jobs_owner_number", "owner_id", "number"),
         Index("ix_jobs_grant_number", "grant_id", "number"),
         Index("ix_jobs_claimed_at", "claimed_at", "principal_id"),
+        Index("ix_jobs_principal_queued", "principal_id", "dataset_id", "queued_at"),
         Index("ix_jobs_principal_released", "principal_id", "released_at"),
         _where(
             "ix_jobs_unfinished", "principal_id", condition="state IN ('queued', 'running')", unique=False
@@ -414,6 +429,20 @@ class AuditEvent(Base):
     action: Mapped[str] = mapped_column(String(32))
     dataset_id: Mapped[DatasetId | None] = mapped_column(index=True)
     details: Mapped[dict[str, Any]]
+
+
+class Timing(Base):
+    """How long runs of an algorithm take, measured on synthetic rows by `cairn-server calibrate`."""
+
+    __tablename__ = "timings"
+
+    algorithm: Mapped[str] = mapped_column(String(64), primary_key=True)
+    objective: Mapped[str] = mapped_column(String(16), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    run_seconds: Mapped[float]
+    row_seconds: Mapped[float]
+    operation_seconds: Mapped[float]
+    measured_at: Mapped[datetime]
 
 
 class Counter(Base):

@@ -120,16 +120,18 @@ async def _analyst(caller: Anyone) -> Caller:
     return caller
 
 
-def _operator(request: Request, context: Services, credentials: Credentials) -> None:
+def _operator(request: Request, context: Services, credentials: Credentials) -> Caller | None:
     token = context.settings.scrape_token()
     sent = credentials.credentials.encode("utf-8", "surrogateescape") if credentials else b""
     if token and hmac.compare_digest(token.encode(), sent):
-        return
-    if not identify(context, request).is_curator:
+        return None
+    caller = identify(context, request)
+    if not caller.is_curator:
         raise Forbidden("metrics are for curators: they tell how long jobs take")
+    return caller
 
 
 Curator = Annotated[Caller, Depends(_curator)]
 Analyst = Annotated[Caller, Depends(_analyst)]
-#: A curator, or the metrics scraper with its own token.
-Operator = Annotated[None, Depends(_operator)]
+#: A curator, or None for the metrics scraper with its own token.
+Operator = Annotated[Caller | None, Depends(_operator)]

@@ -36,8 +36,8 @@ Rows = npt.NDArray[np.float64]
 
 #: Public order of magnitude of every small dataset.
 SIZE = 20
-#: Columns of wide rows, more than second moments are of use for under pure epsilon.
-_WIDTH = 14
+#: Columns of wide rows: more than second moments are of use for under pure epsilon; enough for coarse ones.
+_WIDTHS = {"wide": 14, "widest": 128}
 _DECLARED = (
     Number(name="share", low=0, high=1, missing="fill", fill=0.5),
     Category(name="side", levels=("a", "b", "c"), missing="level", weight=2.0),
@@ -100,7 +100,7 @@ class Variant:
                 return Sparse(dimension=6, radius=1.0, size=SIZE, rows_per_person=rows_per_person)
             case "ids":
                 return Ids(count=4, size=SIZE, rows_per_person=rows_per_person)
-        width = _WIDTH if self.kind == "wide" else 2
+        width = _WIDTHS.get(self.kind, 2)
         return Dense.box(0, 1, dimension=width, size=SIZE, rows_per_person=rows_per_person)
 
     def source(self, domain: Stored, points: tuple[tuple[float, float], ...]) -> DataSource:
@@ -214,6 +214,7 @@ def _variants() -> list[Variant]:
     add("summit", many, "means", "means")
     add("summit", many, "medians", "medians")
     add("summit", many[:1], "means", "wide", "wide")
+    add("summit", many, "means", "128 columns", "widest")
     add("chaturvedi", many[1:], **_COVER)
     add("balcan", many, rounds=1, **_SELECTION)
     add("balcan-median", many, "medians", rounds=1, **_SELECTION)

@@ -114,6 +114,8 @@ class Scene:
             budget=BudgetBody(epsilon=epsilon, delta=delta),
             accountant=accountant,
             release_ticks=False,
+            least_epsilon="0",
+            jobs_per_hour=10**9,
         )
         with self.database.write() as session:
             made = lifecycle.create(session, facts, owner=self.carla, at=now)

@@ -154,6 +154,22 @@ def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
     assert [page.locator("input[name=high]").nth(i).input_value() for i in range(4)] == [""] * 4
 
 
+def test_a_first_line_of_data_is_not_taken_for_names(tab: Tab, fresh: str, tmp_path: Path) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    (tmp_path / "bare.csv").write_text("54;F;2026-01-02;1.234,50\n61;M;2026-01-03;99,10\n")
+    page.get_by_text("Take the names from a CSV file").click()
+    chooser = page.get_by_label("A CSV file whose first line names the columns")
+    chooser.set_input_files(tmp_path / "bare.csv")
+    expect(page.locator("main").get_by_text("looks like data")).to_be_visible()
+    names = page.locator("input[name=column]")
+    assert [names.nth(i).input_value() for i in range(names.count())] == ["", ""]
+    (tmp_path / "named.csv").write_text('age;"cost; total"\n54;1\n')
+    chooser.set_input_files(tmp_path / "named.csv")
+    expect(names.nth(1)).to_have_value("cost; total")
+    page.get_by_role("button", name="Use 0 to 120").click()
+    expect(page.locator("input[name=high]").first).to_have_value("120")
+
+
 def test_a_wrong_dataset_is_corrected_in_place_and_nothing_typed_is_lost(tab: Tab, fresh: str) -> None:
     page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
     describe(page, f"wrong-{fresh}")

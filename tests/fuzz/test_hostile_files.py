@@ -112,7 +112,7 @@ def test_names_that_are_no_text_are_shown_as_such(house: House) -> None:
         answer = house.upload(content, f"names-{number}", kind)
         assert answer.status_code == 200, answer.text
         (ignored,) = answer.json()["ignored_columns"]
-        assert ignored.startswith("\ufffd\ufffd")
+        assert ignored.startswith(("\ufffd\ufffd", "ÿ\ufffd"))
         assert len(ignored) <= 128
 
 

@@ -135,6 +135,7 @@ class House:
             "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
             "size": 1000,
             "budget": {"epsilon": "1", "delta": "0.000001"},
+            "least_epsilon": "0",
         }
         body |= changes
         return self.carla.post("/v1/datasets", {k: v for k, v in body.items() if v is not None})

@@ -112,6 +112,8 @@ def create(
         bool,
         typer.Option(help="Publish results at planned times, which tell nothing of how long a job took."),
     ] = True,
+    least_epsilon: Annotated[str, amount_option("The least epsilon that a job must ask for.")] = "0.001",
+    jobs_per_hour: Annotated[int, typer.Option(help="The most jobs of one analyst in an hour.")] = 1000,
     as_json: Json = False,
 ) -> None:
     """Create a dataset from public facts. `cairn upload` then adds its rows."""
@@ -131,6 +133,8 @@ def create(
             id_column=id_column,
             accountant=accountant,
             release_ticks=release_ticks,
+            least_epsilon=least_epsilon,
+            jobs_per_hour=jobs_per_hour,
         )
     if print_json(made.facts, as_json):
         return

@@ -36,7 +36,9 @@ def upload(
     name: DatasetName,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ file; `-` for standard input."),
+        typer.Argument(
+            metavar="FILE", help="CSV, Excel, Parquet, Arrow, NPY or NPZ file; `-` for standard input."
+        ),
     ],
     on_bad_row: Annotated[
         Literal["refuse", "drop"],
@@ -68,6 +70,7 @@ def print_report(report: UploadReport) -> None:
     """Print what was found in the rows of an upload."""
     print_pairs(
         [
+            *([("read as", report.read_as)] if report.read_as else []),
             ("rows stored", report.rows),
             ("rows clipped to the bounds", report.clipped_rows),
             ("bad rows left out", report.bad_rows),

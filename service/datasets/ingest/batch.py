@@ -51,6 +51,15 @@ class Expected:
         return self.domain.kind == "ids" or names == tuple(f"x{i}" for i in range(len(names)))
 
 
+#: Texts by which programs write a missing value. A row without an id is bad, never one shared person.
+_NO_ID = ("", "nan", "null", "none", "<na>", "nat")
+
+
+def is_missing_id(name: str) -> bool:
+    """Return True when an entry of the id column names nobody."""
+    return len(name) <= 4 and name.casefold() in _NO_ID
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Good rows (dense values or a sparse matrix), with their people where there is an id column."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,10 +15,12 @@ from service.datasets.ingest.arrays import read_npy, read_npz
 from service.datasets.ingest.batch import Batch, Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.datasets.ingest.excel import to_csv
 from service.datasets.ingest.findings import Findings, printable
 from service.datasets.ingest.rows_per_person import RowsPerPerson
 from service.datasets.ingest.spool import Spool, detect
 from service.datasets.ingest.tables import read_arrow, read_parquet
+from service.datasets.ingest.text import Dialect, as_utf8, find_dialect, unpack
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 
@@ -34,6 +36,13 @@ class Upload:
     expected: Expected
     settings: Settings
     drop_bad_rows: bool = False
+    #: The rows, where they were unpacked from the file or rewritten.
+    rows: Spool | None = None
+
+    @property
+    def content(self) -> Spool:
+        """The rows as a reader finds them."""
+        return self.rows or self.spool
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +55,7 @@ class EncodedUpload:
     findings: Findings
     rows_over_limit: int
     ignored_columns: tuple[str, ...]
+    read_as: str
 
     def chunks(self) -> Iterator[StoredChunk]:
         """Return the chunks in order."""
@@ -55,6 +65,7 @@ class EncodedUpload:
         """Return the report that the curator reads and the dataset stores."""
         return {
             "format": self.format,
+            "read_as": self.read_as,
             "rows": self.chunk_file.rows,
             "clipped_rows": self.findings.clipped_rows,
             "bad_rows": self.findings.bad_rows,
@@ -74,32 +85,60 @@ class EncodedUpload:
 
 def encode(upload: Upload) -> EncodedUpload:
     """Read and encode a whole upload; every fault in it is raised as BadFormat, BadRows or TooLarge."""
-    file = upload.spool.open()
-    format_name = detect(upload.content_type, file.read(16))
+    settings = upload.settings
+    format_name = detect(upload.content_type, upload.spool.open())
+    if format_name == "gzip":
+        with unpack(upload.spool.open(), settings.spool_directory, settings.max_upload_bytes) as unpacked:
+            inner = detect("", unpacked.open())
+            if inner == "gzip":
+                raise BadFormat("this gzip file holds another one; pack the table once")
+            return _encode(replace(upload, rows=unpacked), inner, "gzip")
+    return _encode(upload, format_name)
+
+
+def _encode(upload: Upload, format_name: str, *notes: str) -> EncodedUpload:
     if upload.expected.domain.kind == "sparse" and format_name != "npz":
         raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
+    settings = upload.settings
     if format_name == "csv":
-        return _encode_csv(upload)
+        return _encode_text(upload, *notes)
+    if format_name == "excel":
+        most_bytes = settings.max_upload_bytes
+        sheet, words = to_csv(upload.content.open(), settings.spool_directory, most_bytes)
+        with sheet:
+            return _encode_csv(replace(upload, rows=sheet), Dialect(notes=(words, *notes)), "excel")
     findings = Findings(upload.drop_bad_rows)
     ignored, batches = _reader(upload, format_name, findings)
-    return _collect(upload, format_name, batches, findings, ignored)
+    return _collect(upload, format_name, batches, findings, ignored, ", ".join(notes))
 
 
-def _encode_csv(upload: Upload) -> EncodedUpload:
+def _encode_text(upload: Upload, *notes: str) -> EncodedUpload:
+    """Encode delimited text in whatever encoding and dialect it is."""
+    settings = upload.settings
+    text, encoding = as_utf8(upload.content, settings.spool_directory, settings.max_upload_bytes)
+    try:
+        dialect = find_dialect(text.open(), upload.expected, encoding, *notes)
+        return _encode_csv(replace(upload, rows=text), dialect, "csv")
+    finally:
+        if text is not upload.content:
+            text.close()
+
+
+def _encode_csv(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUpload:
     """Encode with the fast reader; with the careful one, from the start, where the fast one gives up."""
-    header = read_header(upload.spool.open(), upload.expected)
+    header = read_header(upload.content.open(), upload.expected, dialect)
     ignored = header.matched.ignored
     try:
-        fast = read_csv_fast(upload.spool.open(), header)
-        return _collect(upload, "csv", fast, Findings(upload.drop_bad_rows), ignored)
+        fast = read_csv_fast(upload.content.open(), header)
+        return _collect(upload, format_name, fast, Findings(upload.drop_bad_rows), ignored, dialect.words)
     except Unclean:
         findings = Findings(upload.drop_bad_rows)
-        careful = read_csv_carefully(upload.spool.open(), header, findings)
-        return _collect(upload, "csv", careful, findings, ignored)
+        careful = read_csv_carefully(upload.content.open(), header, findings)
+        return _collect(upload, format_name, careful, findings, ignored, dialect.words)
 
 
 def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple[str, ...], Iterator[Batch]]:
-    file, expected = upload.spool.open(), upload.expected
+    file, expected = upload.content.open(), upload.expected
     if format_name == "npy":
         return (), read_npy(file, expected, findings)
     if format_name == "npz":
@@ -109,7 +148,12 @@ def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple
 
 
 def _collect(
-    upload: Upload, format_name: str, batches: Iterator[Batch], findings: Findings, ignored: tuple[str, ...]
+    upload: Upload,
+    format_name: str,
+    batches: Iterator[Batch],
+    findings: Findings,
+    ignored: tuple[str, ...],
+    words: str = "",
 ) -> EncodedUpload:
     domain, most_bytes = upload.expected.domain, upload.settings.max_upload_bytes
     chunks = ChunkFile(domain, upload.settings.chunk_bytes, upload.settings.spool_directory)
@@ -123,7 +167,7 @@ def _collect(
                 over += len(batch) - len(kept)
                 batch = kept
             count_outside(domain, batch.values, findings)
-            chunks.add(_encode(domain, batch.values))
+            chunks.add(_encode_rows(domain, batch.values))
             if chunks.bytes > most_bytes:
                 raise TooLarge(f"the rows unpack to more than {most_bytes} bytes", limit=most_bytes)
         findings.settle()
@@ -135,7 +179,7 @@ def _collect(
         reading.close()  # now: what a reader keeps on disk must not wait for the garbage collector
         if people is not None:
             people.close()
-    return EncodedUpload(upload, format_name, chunks, findings, over, ignored)
+    return EncodedUpload(upload, format_name, chunks, findings, over, ignored, words)
 
 
 def _limited(batches: Iterator[Batch], findings: Findings) -> Generator[Batch, None, None]:
@@ -149,7 +193,7 @@ def _limited(batches: Iterator[Batch], findings: Findings) -> Generator[Batch, N
             yield batch
 
 
-def _encode(domain: Stored, values: Any) -> Any:
+def _encode_rows(domain: Stored, values: Any) -> Any:
     assert not isinstance(domain, Table)  # its columns are read one by one
     try:
         return domain.encode(values)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
 from service.datasets.ingest.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.batch import Batch, Expected, reading, split_bad
+from service.datasets.ingest.batch import Batch, Expected, is_missing_id, reading, split_bad
 from service.datasets.ingest.columns import Matched, match_columns
 from service.datasets.ingest.findings import Findings
 from service.errors import BadFormat
@@ -121,7 +121,7 @@ def _convert(block: Any, names: list[str], matched: Matched, first: int, finding
         people = None if matched.person is None else _people(block.column(width), names[width])
     missing = np.zeros(block.num_rows, dtype=bool)
     if people is not None:
-        missing = np.array([not name for name in people], dtype=bool)
+        missing = np.array([is_missing_id(name) for name in people], dtype=bool)
         findings.column(names[width]).missing += int(np.count_nonzero(missing))
         findings.add_all(np.flatnonzero(missing), first, lambda _row: f"{names[width]} is missing")
     return split_bad(Batch(dense, people), names, first, findings, missing)
@@ -134,7 +134,8 @@ def _people(column: Any, name: str) -> list[str]:
         longest = compute.max(compute.binary_length(values)).as_py() or 0
         if longest > _LONGEST_NAME:
             raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; use shorter ids")
-    return ["" if each is None else str(each).strip() for each in column.to_pylist()]
+    # A number that is none (NaN) is no person, as a missing value is none.
+    return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
 
 
 def _has_lengths(kind: Any) -> bool:

@@ -233,3 +233,24 @@ def test_owner_sees_at_once_and_so_does_everybody_where_holding_is_off(
     at_once = small_house.submit(dataset="open").headers["location"]
     assert small_house.work()
     assert small_house.ada.get(at_once).json()["state"] == "succeeded"
+
+
+def test_overruns_are_counted_and_shown_to_the_owner_alone(
+    small_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_house.ready()
+    for seconds in (5.8, 6.3, 40.0):
+        run_for(small_house, [seconds], monkeypatch)
+    assert small_house.carla.get("/v1/datasets/flowers").json()["overruns"] == 2
+    assert small_house.ada.get("/v1/datasets/flowers").json()["overruns"] is None
+    metrics = small_house.carla.get("/metrics").text
+    assert 'cairn_overruns_total{dataset="flowers",source=""} 2.0' in metrics
+
+
+def test_owner_alone_is_told_when_the_declared_size_is_too_small(small_house: House) -> None:
+    small_house.ready(rows=200, size=100)
+    small_house.ready("enough", rows=200, size=200)
+    told = small_house.carla.get("/v1/datasets/flowers").json()["size_warning"]
+    assert "200 rows" in told
+    assert small_house.ada.get("/v1/datasets/flowers").json()["size_warning"] is None
+    assert small_house.carla.get("/v1/datasets/enough").json()["size_warning"] is None

@@ -38,7 +38,7 @@ def test_ledger_verifies_while_others_write(
     def interrupted(self: verification.Replay, entry: object) -> None:
         for name in interruptions:
             scene.queued(name)
-        apply(self, entry)  # type: ignore[arg-type]  # any step
+        apply(self, entry)
 
     monkeypatch.setattr(verification.Replay, "apply", interrupted)
     with scene.database.read() as session:

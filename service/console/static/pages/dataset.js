@@ -53,6 +53,9 @@ function describe(found) {
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
+    ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
+    found.size_warning && ["Declared size", found.size_warning],
+    found.overruns !== null && ["Overruns", found.overruns === 0 ? "no job took longer than planned" : `${number(found.overruns)}: jobs that took longer than planned, so that their run time showed`],
     ["Results show", found.release_ticks ? "at planned times, so that run times tell nothing" : "as soon as they are there"],
     ["Owner", found.owner],
     ["Since", moment(found.created_at)],
@@ -273,7 +276,7 @@ async function ledger({ me }, found) {
   const verdict = h("div", { "aria-live": "polite" });
   const verify = async () => {
     const report = await post(`/v1/datasets/${found.name}/ledger/verify`, {});
-    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole and every balance adds up.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
+    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole, every balance adds up and every job has its charge.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
     replace(verdict, notice(report.ok ? "good" : "bad", h("p", {}, words), h("p", { class: "small" }, "Head of the chain: ", h("code", {}, report.head))));
     announce(words);
   };

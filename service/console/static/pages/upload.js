@@ -9,7 +9,7 @@ import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
-  const file = h("input", { type: "file", name: "file", accept: ".csv,.parquet,.arrow,.npy,.npz" });
+  const file = h("input", { type: "file", name: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
   const drop = checkbox("drop", "Leave bad rows out", { hint: "Otherwise one bad row refuses the whole file, and nothing is stored." });
   const start = button("Upload and check", async () => {
     if (!file.files.length) {
@@ -22,7 +22,7 @@ export function uploader(found, reload, place) {
   const zone = h(
     "div",
     { class: "drop stack" },
-    field("File", file, { hint: "CSV, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it." }),
+    field("File", file, { hint: "CSV (any separator, decimal comma or point, gzip), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it." }),
     drop,
     h("div", {}, start),
   );
@@ -80,7 +80,7 @@ export function uploadReport(report) {
       ["Outside the bounds", `${plural(report.clipped_rows, "row")}, pulled to their edge`],
       ["Left out", `${plural(report.bad_rows, "bad row")}${report.rows_over_limit ? `, ${plural(report.rows_over_limit, "row")} beyond the limit per person` : ""}`],
       report.ignored_columns.length > 0 && ["Ignored columns", report.ignored_columns.slice(0, 12).join(", ")],
-      ["File", `${report.format.toUpperCase()}, ${bytes(report.bytes)}`],
+      ["File", [report.format.toUpperCase(), report.read_as, bytes(report.bytes)].filter(Boolean).join(", ")],
       ["SHA-256", h("code", {}, report.sha256)],
     ]),
     columnReport(report.columns),
