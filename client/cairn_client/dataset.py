@@ -31,6 +31,8 @@ from cairn_client.wire import (
 )
 
 T = TypeVar("T")
+#: A number of clusters, or the first and the last of a range that leaves it open.
+Clusters = int | tuple[int, int]
 _UPLOAD_SECONDS = 3600.0
 
 
@@ -86,7 +88,7 @@ class Dataset:
     # --- for analysts ---------------------------------------------------------------------------------------
 
     def plan(
-        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> PlanFacts:
         """Plan a job for free: its measurements and cost, what it would leave, a forecast of its accuracy.
 
@@ -97,7 +99,7 @@ class Dataset:
         return self._transport.request(PlanFacts, "POST", "/v1/plans", body=body, repeatable=True)
 
     def submit(
-        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> Job:
         """Submit a job and return it without waiting.
 
@@ -114,7 +116,7 @@ class Dataset:
     @overload
     def cluster(
         self,
-        k: int,
+        k: Clusters,
         epsilon: Number,
         delta: Number | None = None,
         *,
@@ -123,10 +125,10 @@ class Dataset:
     ) -> Job: ...
     @overload
     def cluster(
-        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[WaitingRequest]
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[WaitingRequest]
     ) -> Result: ...
     def cluster(
-        self, k: int, epsilon: Number, delta: Number | None = None, *, wait: bool = True, **request: Any
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, *, wait: bool = True, **request: Any
     ) -> Result | Job:
         """Submit a job, wait for it with a progress bar, and return its result.
 
@@ -284,7 +286,7 @@ class Dataset:
 
 def _job(
     dataset: str,
-    k: int,
+    k: Clusters,
     epsilon: Number,
     delta: Number | None,
     objective: str = "means",
@@ -298,7 +300,7 @@ def _job(
     """The body and the headers that submit a job."""
     body = {
         "dataset": dataset,
-        "k": k,
+        "k": {"from": k[0], "to": k[1]} if isinstance(k, tuple) else k,
         "epsilon": amount_text(epsilon),
         "delta": None if delta is None else amount_text(delta),
         "objective": objective,

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import time
 from typing import Any
 
+import numpy as np
+
 from cairn_client.errors import DamagedTranscript, JobCancelled, JobFailed, WaitTimeout
 from cairn_client.progress import Show, automatic
-from cairn_client.result import Result
+from cairn_client.result import Floats, Result
 from cairn_client.transport import Transport, retry_after
 from cairn_client.wire import JobFacts, ResultFacts
 
 #: The states that a job does not leave.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class _Answers:
+    """Further answers of a job that left k open."""
+
+    def __init__(self, transport: Transport, id: str):
+        self._transport, self._path = transport, f"/v1/jobs/{id}"
+
+    def result(self, k: int) -> ResultFacts:
+        return self._transport.request(ResultFacts, "GET", f"{self._path}/result", query={"k": k})
+
+    def sample(self, count: int) -> Floats:
+        headers = {"Accept": "application/x-npy"}
+        answer = self._transport.call("GET", f"{self._path}/sample", query={"n": count}, headers=headers)
+        rows: Floats = np.load(io.BytesIO(answer.content), allow_pickle=False)
+        return rows
 
 
 class Job:
@@ -87,7 +106,7 @@ class Job:
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
         facts = self._transport.request(ResultFacts, "GET", f"/v1/jobs/{self.id}/result")
-        return Result(facts, self.receipt())
+        return Result(facts, self.receipt(), _Answers(self._transport, self.id))
 
     def receipt(self) -> dict[str, Any]:
         """Fetch the receipt: the measurements and the charge, step by step, with a digest."""

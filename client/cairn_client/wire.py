@@ -378,6 +378,9 @@ class ResultFacts:
     privacy: dict[str, Any]
     receipt: str
     noise: NoiseFacts | None = None
+    #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
+    level: dict[str, Any] | None = None
+    range: dict[str, Any] | None = None
 
 
 # --- from JSON and back -------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from core.data import UNITS, Domain
 from core.errors import InvalidRequest
 from core.kernels.clipping import WEIGHT_ONE, into_ball
 from core.mechanisms.noise import additive_noise, vector_noise
-from core.plan import KEPT_BYTES, Plan, Request, Step, Work
+from core.plan import KEPT_BYTES, KRange, Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
@@ -193,6 +193,12 @@ class Summit(Algorithm):
                 "ask for a single k",
                 parameter="k",
             )
+        if isinstance(request.k, KRange) and domain.dimension * sum(request.k) > tuning.MOST_OPEN_VALUES:
+            raise InvalidRequest(
+                "the centres for every k of this range would have too many values: ask for a shorter range, "
+                "or for a single k",
+                parameter="k",
+            )
 
     def clusters(self, domain: Domain, request: Request) -> int:
         return clusters_for(domain, request)
@@ -227,11 +233,11 @@ class Summit(Algorithm):
             operations += size * seen * seen + 10.0 * seen**3
             memory += 40.0 * seen * seen
         if plan.k_range is not None:
-            values = made_up_rows(plan.domain.dimension) * width
-            flat = min(width, 64.0) / width
-            # Drawing rows and telling their cells; then Lloyd's algorithm twice for each k.
-            operations += values * (60.0 * k + 50.0 * flat * sum(plan.k_range))
-            memory += 60.0 * values
+            made_up = float(made_up_rows(plan.domain.dimension))
+            # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
+            operations += 4e8 + 10.0 * made_up * width * k
+            operations += made_up * sum(plan.k_range) * (750.0 + 7.0 * min(width, 64.0))
+            memory += 60.0 * made_up * width
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:

@@ -89,6 +89,8 @@ POOLED_BINS, POOLED_FACTOR = 60, 1.1
 FINE_RECORDS, LEAST_FINE = 40.0, 16
 #: Made-up rows have all columns, and so many values must fit in memory.
 MOST_OPEN_COLUMNS = 4096
+#: Values in the centres for all k of a range together; each is kept with an interval.
+MOST_OPEN_VALUES = 1 << 21
 
 #: Laplace noise of a pure epsilon acts like Gaussian noise of about a third of it as mu.
 PURE_AS_MU = 1 / 3

@@ -11,6 +11,7 @@ from core.algorithms.base import Clustering
 from core.data import DataSource, domain_from_json
 from core.plan import Plan
 from service.datasets import sites
+from service.jobs import answers
 from service.jobs.executors import make_executor
 from service.jobs.queue import Claim, Outcome
 from service.jobs.receipts import make_receipt
@@ -48,7 +49,8 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     faults.reach("execute.released")
     transcript = cut(clustering, settings.transcript_bytes)
     receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys)
-    return Outcome(_body(job, dataset, clustering, receipt), receipt, transcript)
+    derived = {} if clustering.synopsis is None else answers.encoded(clustering.synopsis)
+    return Outcome(_body(job, dataset, clustering, receipt), receipt, transcript, derived)
 
 
 def _plan(claim: Claim, database: Database) -> Plan:

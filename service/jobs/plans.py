@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from core.algorithms import registry
 from core.data import SiteFacts, Stored
 from core.errors import WorkLimitExceeded
-from core.plan import Plan, Request, Work
+from core.plan import KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT
 from service import ledger
@@ -49,7 +49,8 @@ def make_plan(
         )
     named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
     rest = {name: value for name, value in options.items() if value is not named}
-    request = {"k": body.k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
+    k = body.k if isinstance(body.k, int) else body.k.model_dump(by_alias=True)
+    request = {"k": k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
     text = json.dumps(request, sort_keys=True)
     plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
     plan.work.require_within(work)
@@ -60,6 +61,8 @@ def make_plan(
 def _plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
     asked = json.loads(request)
+    if isinstance(asked["k"], dict):
+        asked["k"] = KRange.from_json(asked["k"])
     if sites is not None:
         asked["options"]["sites"] = sites
     plan = registry.plan(domain, Request(budget=budget, **asked))

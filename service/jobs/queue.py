@@ -10,8 +10,8 @@ wants jobs skips those that are locked, and the claim that holds them looks agai
 """
 
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,10 +20,10 @@ from sqlalchemy.orm import Session
 
 from service import ledger
 from service.datasets import access
-from service.jobs import release, transcripts
+from service.jobs import answers, release, transcripts
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Job, Result, TranscriptPart
+from service.operations.tables import Answer, Dataset, Job, Result, TranscriptPart
 
 MOST_ATTEMPTS = 3
 #: Work of jobs that were claimed longer ago does not count against their analyst.
@@ -55,11 +55,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run, its receipt, and the parts of its transcript."""
+    """The result of a run, its receipt, the parts of its transcript, and the answers for every k."""
 
     body: dict[str, Any]
     receipt: dict[str, Any]
     transcript: Sequence[bytes] = ()
+    answers: Mapping[int, bytes] = field(default_factory=dict)
 
 
 def claim(
@@ -190,6 +191,7 @@ def finish(
     if result:
         session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))
         transcripts.store(session, claim.job_id, result.transcript)
+        answers.store(session, claim.job_id, result.answers)
     faults.reach("finish.stored")
     return True
 
@@ -207,7 +209,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
         _void(session, locked, actor=actor, now=now)
         locked.end(JobState.CANCELLED, EndReason.ENDED, now)
     else:
-        for stored in (TranscriptPart, Result):
+        for stored in (Answer, TranscriptPart, Result):
             session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
     audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)

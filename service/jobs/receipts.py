@@ -45,6 +45,7 @@ def make_receipt(
         "algorithm": plan.algorithm,
         "objective": plan.objective,
         "k": plan.k,
+        **({} if plan.k_range is None else {"k_range": plan.k_range.to_json()}),
         "accountant": dataset.accountant,
         "charged": charged,
         "privacy": {**planned["privacy"], "unit": unit, "neighbours": neighbours},

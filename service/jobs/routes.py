@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
+from core.data import Dense, domain_from_json
 from service import ledger
 from service.datasets import access
 from service.errors import JobFailed, NotCancellable, NotFound
@@ -22,6 +23,7 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
+from service.jobs import answers as stored_answers
 from service.jobs import plans, queue, release, transcripts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
@@ -34,6 +36,7 @@ from service.jobs.wire import (
     Quote,
     Receipt,
     ResultFacts,
+    SampleFacts,
 )
 from service.operations.states import JobState
 from service.operations.tables import Result
@@ -53,6 +56,8 @@ _PLANNING = (
     "rate-limited",
 )
 _NPY = "application/x-npy"
+#: Values of made-up rows that are sent as text.
+_MOST_TEXT_VALUES = 200_000
 
 
 @router.get("/algorithms", responses=answers())
@@ -209,19 +214,86 @@ def get_result(
     job_id: JobId,
     caller: Anyone,
     context: Services,
+    k: Annotated[
+        int | None, Query(ge=1, le=10_000, description="of a job that left k open; default: the suggested k")
+    ] = None,
     accept: Annotated[
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
 ) -> Any:
-    """Get the centres in the data's units, and noisy sizes where they were released."""
+    """Get the centres in the data's units, and noisy sizes where they were released.
+
+    A job that left k open answers for the suggested k, or for the `k` of the query.
+    """
     result = _released(job_id, caller, context)
+    body = result.body if k is None else _answer(result, k, context)  # as it was stored, to the letter
     if _NPY in accept:
-        file = io.BytesIO()
-        np.save(file, np.array(result.body["centres"], dtype=np.float64))
-        return Response(file.getvalue(), media_type=_NPY)
+        return _npy(np.array(body["centres"], dtype=np.float64))
     if "text/csv" in accept:
-        return Response(_as_csv(result.body), media_type="text/csv")
-    return JSONResponse(result.body)  # as it was stored, to the letter
+        return Response(_as_csv(body), media_type="text/csv")
+    return JSONResponse(body)
+
+
+@router.get(
+    "/jobs/{job_id}/sample",
+    responses={
+        **answers("job-failed"),
+        200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": "a,b\n"}, _NPY: BINARY}},
+    },
+    response_model=SampleFacts,
+)
+def get_sample(
+    job_id: JobId,
+    caller: Anyone,
+    context: Services,
+    n: Annotated[
+        int, Query(ge=1, le=10_000, description="number of rows: the first ones of those made")
+    ] = 1000,
+    accept: Annotated[
+        str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
+    ] = "application/json",
+) -> Any:
+    """Get made-up rows that agree with the release of a job that left k open; the same ones each time."""
+    result = _released(job_id, caller, context)
+    with context.database.read() as session:
+        encoded = stored_answers.made_up_rows(session, result.job_id)
+    if encoded is None:
+        raise NotFound("this job has no made-up rows: only jobs that leave k open have some")
+    if _NPY not in accept and encoded[:n].size > _MOST_TEXT_VALUES:
+        raise NotFound(
+            f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
+        )
+    domain = domain_from_json(result.receipt["domain"])
+    assert isinstance(domain, Dense)  # only they leave k open
+    rows = domain.decode(encoded[:n])
+    columns = result.body["columns"]
+    if _NPY in accept:
+        return _npy(rows)
+    if "text/csv" in accept:
+        return Response(
+            _as_csv({"columns": columns, "centres": rows.tolist(), "sizes": None}), media_type="text/csv"
+        )
+    return JSONResponse({"columns": columns, "rows": rows.tolist(), "made_up": True})
+
+
+def _answer(result: Result, k: int, context: Context) -> dict[str, Any]:
+    """Return a result with the centres, sizes and intervals of another k."""
+    with context.database.read() as session:
+        found = stored_answers.at(session, result.job_id, k)
+    if found is None:
+        known = result.body.get("range")
+        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(result.body['centres'])}"
+        if not known and k == len(result.body["centres"]):
+            return result.body
+        raise NotFound(f"this job answers for k {asked}")
+    parts = {name: found.pop(name) for name in ("centres", "sizes")}
+    return {**result.body, **parts, "level": found}
+
+
+def _npy(array: Any) -> Response:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return Response(file.getvalue(), media_type=_NPY)
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)

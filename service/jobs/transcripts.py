@@ -13,6 +13,7 @@ from core.algorithms.base import Clustering
 from core.data import domain_from_json
 from core.errors import InvalidTranscript
 from core.transcript import FORMAT, Transcript
+from service.jobs import answers
 from service.jobs.receipts import digest_of
 from service.operations.database import Database
 from service.operations.tables import TranscriptPart
@@ -66,13 +67,14 @@ def stored_parts(database: Database, job_id: str) -> Iterator[bytes]:
 
 def released_values(clustering: Clustering) -> dict[str, Any]:
     """Return what a run released, as results show it."""
-    sizes = clustering.sizes
+    sizes, synopsis = clustering.sizes, clustering.synopsis
     return {
         "centres": np.asarray(clustering.centres, dtype=np.float64).tolist(),
         "sizes": None if sizes is None else np.asarray(sizes, dtype=np.float64).tolist(),
         "noise": clustering.noise.to_json(),
         "draws": dict(clustering.draws),
         "details": dict(clustering.details),
+        **({} if synopsis is None else answers.shown(synopsis)),
     }
 
 

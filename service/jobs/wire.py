@@ -31,13 +31,22 @@ def _at_most_63_bits(value: Any) -> Any:
     return value
 
 
+class OpenK(Body):
+    """Every number of clusters in a range: one release answers for all of them."""
+
+    first: int = Field(alias="from", ge=1, le=64)
+    last: int = Field(alias="to", ge=1, le=64)
+
+
 class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
-    k: int = Field(ge=1, le=10_000)
+    k: Annotated[int, Field(ge=1, le=10_000)] | OpenK = Field(
+        description='a number, or a range `{"from": 1, "to": 32}` that leaves it open'
+    )
     epsilon: Amount
     delta: Amount | None = Field(
         None,
@@ -203,6 +212,54 @@ class NoiseFacts(Answer):
     columns: list[float] | None = Field(description="factors of `centres` for each column; else all are 1")
 
 
+class Interval(Answer):
+    """An estimate, and an interval of nominally 95%."""
+
+    value: float
+    low: float
+    high: float
+
+
+class LevelFacts(Answer):
+    """What is known of each cluster, for one k of a job that left k open.
+
+    Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
+    """
+
+    k: int
+    centre_low: list[list[float]]
+    centre_high: list[list[float]]
+    size_low: list[float]
+    size_high: list[float]
+    spreads: list[float] = Field(description="root mean squared distance to the centre")
+    apart: list[float] = Field(description="distance to the next centre")
+    real: list[bool] = Field(description="false where noise alone could have made the cluster")
+    loss: Interval = Field(description="mean squared distance of records to their nearest centre")
+    explained: float = Field(description="share of the variance of all records")
+
+
+class CurvePoint(Answer):
+    """The loss at one k."""
+
+    k: int
+    loss: Interval
+    explained: float
+
+
+class RangeFacts(Answer):
+    """The range of a job that left k open, and what holds for all of it."""
+
+    first: int = Field(alias="from")
+    last: int = Field(alias="to")
+    suggested: int = Field(description="the k of the centres and sizes, unless another was asked for")
+    reason: str
+    curve: list[CurvePoint]
+    tree: dict[str, list[Any]] = Field(description="merges of fine clusters, and the loss that each adds")
+    reach: float = Field(description="losses are of records within this distance of a fine cluster")
+    heavy_tailed: bool = Field(description="whether records beyond `reach` may matter")
+    made_up_rows: int
+
+
 _RESULT = {
     "job": _ID,
     "dataset": "flowers",
@@ -234,8 +291,20 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
     noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
     draws: dict[str, str]
     details: dict[str, Any]
+    level: LevelFacts | None = Field(default=None, description="only of jobs that left k open")
+    range: RangeFacts | None = Field(default=None, description="only of jobs that left k open")
     privacy: dict[str, Any]
     receipt: str
+
+
+class SampleFacts(
+    Answer, json_schema_extra=example({"columns": ["a", "b"], "rows": [[0.1, 0.2]], "made_up": True})
+):
+    """Made-up rows that agree with a release; none of them is a record."""
+
+    columns: list[str]
+    rows: list[list[float]]
+    made_up: Literal[True]
 
 
 _RECEIPT = {

@@ -408,6 +408,16 @@ class TranscriptPart(Base):
     payload: Mapped[bytes]
 
 
+class Answer(Base):
+    """The answer for one k of a job that left k open; stored with the result, and read alone."""
+
+    __tablename__ = "answers"
+
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    k: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[bytes]
+
+
 class AuditEvent(Base):
     """Every act of a curator, and every refusal that matters."""
 

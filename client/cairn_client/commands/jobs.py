@@ -24,7 +24,28 @@ from cairn_client.wire import JobFacts, PlanFacts
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="Number of clusters.")]
+
+
+def _clusters(text: str) -> int | tuple[int, int]:
+    """Read `7`, or `1-32` for a range."""
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or int(first) < 1 or (dash and not last.isdecimal()):
+        raise typer.BadParameter(
+            f"{text!r} is neither a number of clusters, such as 7, nor a range, such as 1-32"
+        )
+    return (int(first), int(last)) if dash else int(first)
+
+
+Clusters = Annotated[
+    Any,
+    typer.Option(
+        "--clusters",
+        "-k",
+        parser=_clusters,
+        metavar="K",
+        help="Number of clusters; or a range such as 1-32, of which one job answers every number.",
+    ),
+]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
 Delta = Annotated[
     str | None,
@@ -269,10 +290,18 @@ def end(id: JobId, as_json: Json = False) -> None:
         typer.echo(f"Job {_short(found)}: {found.facts.message}.")
 
 
-def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
+def result(
+    id: JobId = "latest",
+    k: Annotated[
+        int | None, typer.Option("--k", min=1, help="Number of clusters, of a job that left it open.")
+    ] = None,
+    output: Output = None,
+    as_json: Json = False,
+) -> None:
     """Print a job's centres or write them to a file. Waits until the job has ended."""
     with Client() as signed_in:
-        print_result(watched(signed_in.job(id)), output, as_json)
+        found = watched(signed_in.job(id))
+        print_result(found if k is None else found.at(k), output, as_json)
 
 
 def transcript(
@@ -341,6 +370,11 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
     if found.facts.rehearsal:
         hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
     k, width = found.centres.shape
+    if (open_k := found.facts.range) is not None:
+        others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
+        hint(
+            f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}."
+        )
     if width > _MOST_COLUMNS:
         typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
         return
