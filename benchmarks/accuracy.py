@@ -56,7 +56,7 @@ def measure(
                 "n": len(data.rows),
                 "d": data.domain.dimension,
                 "objective": request.objective,
-                "k": request.clusters,
+                "k": request.k,
                 "algorithm": request.algorithm,
                 "epsilon": request.budget.epsilon_text,
                 "delta": delta,

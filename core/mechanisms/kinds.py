@@ -1,7 +1,7 @@
 """Mechanisms as JSON: the kinds that a plan may name."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any
 
 from core.mechanisms.base import Mechanism
@@ -16,8 +16,7 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
-    named = {each.name: getattr(mechanism, each.name) for each in fields(mechanism)}  # type: ignore[arg-type]  # all are dataclasses
-    return {"kind": mechanism.kind, **named}
+    return {"kind": mechanism.kind, **asdict(mechanism)}  # type: ignore[call-overload]  # all are dataclasses
 
 
 def mechanism_from_json(data: Mapping[str, Any]) -> Mechanism:

@@ -20,8 +20,6 @@ class Subspace:
     candidates: Floats
     #: The variance of every column outside the candidates.
     leftover: Floats
-    #: The variance of every column.
-    columns: Floats
 
 
 def symmetric(packed: npt.NDArray[np.int64], width: int) -> Floats:
@@ -51,5 +49,4 @@ def principal_axes(
     below = np.maximum(found, 0.0) / 2 + edge / 4
     values = np.where(found > edge, above, below)
     leftover = np.diag(matrix) - (vectors**2) @ np.maximum(seen, 0.0)
-    columns = np.diag(matrix) / count
-    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count, columns)
+    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count)

@@ -1,8 +1,8 @@
-// The HTTP API as functions. A key is sent once, to sign in, and is not kept.
+// The HTTP interface as functions. The key lives in session storage and nowhere else.
 
 import { sentence } from "./format.js";
 
-const MARK = "cairn.signed-in";
+const KEY = "cairn.key";
 
 export class Problem extends Error {
   constructor(body, status, retryAfter) {
@@ -14,50 +14,30 @@ export class Problem extends Error {
   }
 }
 
-// A session of the service. Its cookie is out of reach of scripts, so a mark in local storage says whether
-// there may be one: without it the page for signing in is shown at once.
 export const session = {
-  get mayExist() {
-    try {
-      return localStorage.getItem(MARK) !== null;
-    } catch {
-      return true; // storage is switched off: ask the service
-    }
+  get key() {
+    return sessionStorage.getItem(KEY);
   },
-  async start(key, remember) {
-    await call("POST", "/v1/sessions", { body: { remember }, key });
-    mark((storage) => storage.setItem(MARK, "yes"));
+  start(key) {
+    sessionStorage.setItem(KEY, key);
   },
-  async end() {
-    await remove("/v1/sessions/current");
-    this.forget();
-  },
-  forget() {
-    mark((storage) => storage.removeItem(MARK));
+  end() {
+    sessionStorage.removeItem(KEY);
   },
 };
 
-function mark(change) {
-  try {
-    change(localStorage);
-  } catch {
-    // Without storage the service is asked each time.
-  }
-}
-
 // What to do about it, where the service's own sentence does not say.
 const NEXT = {
-  "unauthorized": "Sign in again. If your key no longer works, ask a curator for a new one.",
-  "forbidden": "Sign in with a key that has the required role.",
+  "unauthorized": "Sign in again with a valid key, or ask a curator for a new one.",
+  "forbidden": "Sign in with a key of the right role.",
   "not-found": "Check the name, or ask the curator for a grant.",
   "not-sealed": "Come back when the curator has uploaded the data.",
-  "cannot-seal": "Tick what you have looked into, or upload other rows.",
   "already-sealed": "Create another dataset for other data.",
   "retired": "Choose another dataset.",
   "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
   "cap-exhausted": "Ask for less, or ask the curator to raise your cap.",
   "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
-  "epsilon-too-small": "Increase epsilon.",
+  "epsilon-too-small": "Move epsilon up.",
   "bad-format": "Correct the file and upload it again; nothing was stored.",
   "bad-rows": "The lines are listed below.",
   "digest-mismatch": "Upload again; nothing was stored.",
@@ -67,7 +47,7 @@ const NEXT = {
   "quote-mismatch": "Check the new price, then submit again; nothing was spent.",
   "rate-limited": "Wait a moment; the page tries again.",
   "not-cancellable": "Wait for the job to end.",
-  "job-failed": "Submit another job, or ask the curator to check the worker's log.",
+  "job-failed": "Submit another job, or ask the curator to look into the worker's log.",
   "unavailable": "Try again in a moment.",
   "offline": "Check the connection and that the service is running, then try again.",
 };
@@ -86,19 +66,25 @@ export function whenUnauthorized(act) {
   onUnauthorized = act;
 }
 
-async function send(verb, path, { body, accept = "application/json", signal, idempotencyKey, key } = {}) {
-  const headers = { Accept: accept };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
-  if (key) headers.Authorization = `Bearer ${key}`;
+function headers(extra) {
+  const all = { Accept: "application/json", ...extra };
+  if (session.key) all.Authorization = `Bearer ${session.key}`;
+  return all;
+}
+
+async function send(verb, path, { body, accept, signal, idempotencyKey } = {}) {
+  const extra = {};
+  if (body !== undefined) extra["Content-Type"] = "application/json";
+  if (accept) extra.Accept = accept;
+  if (idempotencyKey) extra["Idempotency-Key"] = idempotencyKey;
   let response;
   try {
     response = await fetch(path, {
       method: verb,
-      headers,
+      headers: headers(extra),
       body: body === undefined ? undefined : JSON.stringify(body),
       signal,
-      credentials: "same-origin",
+      credentials: "omit",
       cache: "no-store",
     });
   } catch (error) {
@@ -121,7 +107,7 @@ async function problemOf(response) {
     body = { title: response.statusText, detail: `The service answered ${response.status}` };
   }
   const problem = new Problem(body, response.status, Number(response.headers.get("Retry-After")) || null);
-  if (problem.status === 401) onUnauthorized(problem);
+  if (problem.status === 401 && session.key) onUnauthorized(problem);
   return problem;
 }
 
@@ -133,7 +119,6 @@ export async function call(verb, path, options) {
 export const get = (path, options) => call("GET", path, options);
 export const post = (path, body, options) => call("POST", path, { ...options, body });
 export const put = (path, body, options) => call("PUT", path, { ...options, body });
-export const patch = (path, body, options) => call("PATCH", path, { ...options, body });
 export const remove = (path, options) => call("DELETE", path, options);
 
 // One answer with the seconds after which there may be news.
@@ -202,6 +187,7 @@ export function upload(path, file, onProgress) {
   const request = new XMLHttpRequest();
   const done = new Promise((resolve, reject) => {
     request.open("PUT", path);
+    request.setRequestHeader("Authorization", `Bearer ${session.key}`);
     request.setRequestHeader("Accept", "application/json");
     request.setRequestHeader("Content-Type", kindOf(file.name));
     request.upload.addEventListener("progress", (event) => onProgress(event.loaded, event.total || file.size));
