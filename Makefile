@@ -7,6 +7,7 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
+SECONDS ?= 3600
 # The digest of the base image, for releases: `make image BASE_DIGEST=sha256:...`.
 BASE_DIGEST ?=
 
@@ -27,7 +28,7 @@ timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - b
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check coverage audit chaos fuzz bench docs screenshots dist image image-test requirements sbom clean
+.PHONY: help install browser run test test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots dist image image-test requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +61,7 @@ coverage: browser ## Run the tests and report the line coverage of core and serv
 	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.neighbours
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
 	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
 
@@ -67,6 +69,9 @@ chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outag
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos $(PIECES)
 	$(PYTEST) -m chaos $(PYTEST_ARGS)
 	$(MAKE) fuzz
+
+soak: $(TEST_READY) ## Use a service with eight clients for an hour, or SECONDS, and print what grew
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos.soak $(SECONDS)
 
 fuzz: $(TEST_READY) ## Send 20,000 hostile requests in every role, half of them on each database, and count faults
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.fuzz.campaign --database sqlite --requests 10000 --seconds 3600

@@ -56,7 +56,7 @@ def measure(
                 "n": len(data.rows),
                 "d": data.domain.dimension,
                 "objective": request.objective,
-                "k": request.k,
+                "k": request.clusters,
                 "algorithm": request.algorithm,
                 "epsilon": request.budget.epsilon_text,
                 "delta": delta,

@@ -206,11 +206,30 @@ def towns() -> Dataset:
     return _box("towns", gaussians(draw, 100_000, draw.uniform(5, 95, size=(40, 2)), 1.5, shares), 0, 100, 20)
 
 
+def overlap() -> Dataset:
+    """8 clusters in 8 dimensions that overlap, in shares from 37% down to 5%, 20,000 rows."""
+    draw = np.random.default_rng(88)
+    rows = gaussians(draw, 20_000, draw.normal(scale=1.5, size=(8, 8)), 1.0, power_shares(8, 1.0))
+    return _box("overlap", rows, -10, 10, 8)
+
+
+def costs() -> Dataset:
+    """Age, admissions and yearly cost of 40,000 people, each scaled to [-1, 1]; 1.5% cost a lot."""
+    draw = np.random.default_rng(15)
+    rare = draw.uniform(size=40_000) < 0.015
+    age = np.where(rare, draw.normal(70, 10, 40_000), draw.normal(45, 18, 40_000))
+    admissions = np.where(rare, draw.poisson(6, 40_000), draw.poisson(0.7, 40_000))
+    cost = np.where(rare, draw.lognormal(10, 0.9, 40_000), draw.lognormal(6.5, 1.0, 40_000))
+    rows = np.clip(np.stack([age, admissions, cost], axis=1), 0, [110, 30, 200_000])
+    rows = rows / np.array([55.0, 15.0, 100_000.0]) - 1
+    return _box("costs", rows, -1, 1, 3)
+
+
 DATASETS: dict[str, Callable[[], Dataset]] = {
     maker.__name__: maker
     for makers in (
         (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city, towns),
-        (few, tails, zipf, columns, million, millions),  # what others find hard
+        (few, tails, zipf, columns, million, millions, overlap, costs),  # what others find hard
     )
     for maker in makers
 }

@@ -84,6 +84,7 @@ class Curator:
         with self._files.path(kind).open("rb") as body:
             report = self._call("PUT", f"/v1/datasets/{name}/data", body, _TYPES[kind], 200)
         assert report["rows"] == self._files.rows, report
+        self._call("POST", f"/v1/datasets/{name}/seal", b"{}", "application/json", 200)
 
     def _call(self, verb: str, path: str, body: Any, kind: str, expected: int) -> dict[str, Any]:
         length = len(body) if isinstance(body, bytes) else Path(body.name).stat().st_size

@@ -47,6 +47,7 @@ def _set_up(carla: RemotePerson, count: int) -> list[str]:
     for name, rows in (("numbers", b"0.5,0.5\n" * 9), ("places", b"site\n" + b"1\n" * 9)):
         csv = {"Content-Type": "text/csv"}
         carla.call("PUT", f"/v1/datasets/{name}/data", content=rows, headers=csv, expect=200)
+        carla.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["size"]}, expect=200)
     path = "/v1/datasets/places/sites/all"
     carla.call("PUT", path, params={"kind": "distances"}, content=_matrix(count), expect=200)
     keys = []

@@ -23,7 +23,8 @@ from core.data import UNITS
 from core.plan import Work
 from core.privacy import Budget
 from core.views import limit_cache
-from service.datasets import access, grants, lifecycle
+from service.datasets import access, drafts, grants, lifecycle
+from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import ChunkFile
 from service.datasets.wire import Ball, Bounds, DatasetBody
 from service.http.wire import BudgetBody
@@ -94,14 +95,11 @@ class Library:
             for piece in clustered_rows(rows, width):
                 chunks.add(piece)
             chunks.end()
-            lifecycle.seal(
-                session,
-                dataset.id,
-                chunks.chunks(),
-                {"format": "npy"},
-                actor=self._owner.name,
-                at=now,
-            )
+            report = {"format": "npy", "rows": rows, "sha256": "", "columns": []}
+            report |= dict.fromkeys(("bad_rows", "clipped_rows", "rows_over_limit"), 0)
+            expected, actor = Expected.of(dataset), self._owner.name
+            drafts.store_rows(session, dataset.id, expected, chunks.chunks(), report, actor=actor, at=now)
+            drafts.seal(session, dataset, actor=actor, at=now)
             chunks.close()
             analyst = principals.find(session, self._reader.name)
             grants.grant(
@@ -111,7 +109,12 @@ class Library:
 
     def environment(self, cache: str, **settings: object) -> dict[str, str]:
         """What a process needs to know to work for this library."""
-        given = {"database_url": self.url, "cache_directory": self.folder / cache, "log_level": "warning"}
+        given = {
+            "database_url": self.url,
+            "cache_directory": self.folder / cache,
+            "signing_key_file": self.folder / "signing-key.pem",
+            "log_level": "warning",
+        }
         return Settings(**{**given, **settings}).as_environment()  # type: ignore[arg-type]  # environment names
 
     def run(self, name: str, k: int, *, cache: str, **settings: object) -> JobUsage:

@@ -108,6 +108,7 @@ def _set_up(address: str, curator: str, clients: int) -> list[str]:
         call.post("/v1/datasets", json=facts).raise_for_status()
         row = ",".join(["0.5"] * 20)
         call.put(f"/v1/datasets/{_DATASET}/data", content=f"{row}\n{row}\n".encode()).raise_for_status()
+        call.post(f"/v1/datasets/{_DATASET}/seal", json={"confirm": ["size"]}).raise_for_status()
         keys = []
         for number in range(clients):
             name = f"analyst-{number}"

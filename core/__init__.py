@@ -27,7 +27,7 @@ _HOMES = {
         "WorkLimitExceeded",
     ),
     "core.estimators": ("Guarantee", "PrivateKMeans", "PrivateKMedians"),
-    "core.plan": ("Plan", "Request"),
+    "core.plan": ("KRange", "Plan", "Request"),
     "core.privacy": ("Budget",),
 }
 _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names} | {

@@ -8,6 +8,7 @@
     │   ├── WorkLimitExceeded
     │   └── UnknownAlgorithm
     ├── InvalidData             the caller's own array cannot be read (also a ValueError)
+    ├── InvalidTranscript       a transcript is damaged, or of another run (also a ValueError)
     └── PlanViolation           an algorithm asked the probe for what was not planned
 
 All of them are raised before a row is measured, and none of their texts depends on rows.
@@ -48,6 +49,10 @@ class UnknownAlgorithm(InvalidRequest):
 
 class InvalidData(CoreError, ValueError):
     """The caller's own array is not something that can be encoded."""
+
+
+class InvalidTranscript(CoreError, ValueError):
+    """A transcript that cannot be read, or does not belong to the plan or the receipt beside it."""
 
 
 class PlanViolation(CoreError):

@@ -20,11 +20,13 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
-from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Geometry, Ids, Sparse, SparseSource
 from core.data.base import whole
 from core.errors import InvalidData, InvalidDomain, InvalidRequest
 from core.kernels.geometry import nearest
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
+from core.postprocessing.bounds import unit_length
+from core.postprocessing.synopsis import Synopsis
 from core.privacy import RHO_UNIT, Budget, default_delta
 
 #: The number of rows that is assumed where no order of magnitude is given.
@@ -63,13 +65,14 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     cluster_centers_: npt.NDArray[np.float64]
     cluster_sizes_: npt.NDArray[np.float64] | None
+    synopsis_: Synopsis | None
     plan_: Plan
     privacy_: Guarantee
     n_features_in_: int
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | tuple[int, int] = 8,
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
@@ -110,18 +113,21 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(X, DataSource):
             self._refuse_own_limits(groups)
-            rows, domain = X, X.domain
+            source = X
         else:
             rows = self._readable(X, fitting=True)
-            domain = self._domain(rows)
+            made = self._domain(rows)
             if groups is not None:
-                rows = rows[_first_rows(groups, rows.shape[0], domain.rows_per_person)]
+                rows = rows[_first_rows(groups, rows.shape[0], made.rows_per_person)]
+            source = _source(made, rows)
+        domain = source.domain
         plan = registry.plan(domain, self._request(domain.size))
         for text in domain.warnings:  # computed from bounds alone
             warnings.warn(text, UserWarning, stacklevel=2)
-        found = registry.run(plan, _source(domain, rows), self.executor)
+        found = registry.run(plan, source, self.executor)
         self.cluster_centers_ = found.centres
         self.cluster_sizes_ = found.sizes
+        self.synopsis_ = found.synopsis
         self.plan_ = plan
         self.privacy_ = Guarantee.of(plan)
         self.n_features_in_ = domain.dimension
@@ -144,7 +150,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         rows, centres = self._encoded(X)
         distances: npt.NDArray[np.float64] = euclidean_distances(rows.astype(np.float64), centres)
-        return distances * self._unit_length()
+        return distances * unit_length(self.plan_.domain)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Names of the columns that `transform` returns, one for each centre."""
@@ -158,20 +164,14 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         domain = self.plan_.domain
         if isinstance(domain, Ids):
             raise InvalidRequest("site numbers have no nearest centre without the distances between sites")
+        if isinstance(domain, Geometry):
+            raise InvalidRequest("predict and transform read no tables")
         rows = self._readable(X, fitting=False)
         if isinstance(domain, Dense):
             dense = rows.toarray() if isinstance(rows, sp.csr_array | sp.csr_matrix) else rows
             return domain.encode(dense), domain.encode_points(self.cluster_centers_)
         centres = np.rint(self.cluster_centers_ / domain.unit_lengths()).astype(np.int64)
         return domain.encode(rows), centres
-
-    def _unit_length(self) -> float:
-        """Length of one encoded unit in the geometry of the fit."""
-        domain = self.plan_.domain
-        assert not isinstance(domain, Ids)  # refused by `_encoded`
-        if isinstance(domain, Dense) and domain.scaling == "unit":
-            return math.sqrt(domain.dimension) / UNITS
-        return float(domain.unit_lengths()[0])
 
     def _readable(self, X: Any, *, fitting: bool) -> Any:
         """Rows as a numeric array or a CSR matrix without missing values; any number of them, or none."""
@@ -188,7 +188,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 parameter=given[0],
             )
 
-    def _domain(self, rows: Any) -> Domain:
+    def _domain(self, rows: Any) -> Dense | Sparse:
         """The public facts about the rows; of the rows themselves only the number of columns is used."""
         dimension = rows.shape[1]
         size = ASSUMED_SIZE if self.size_bound is None else self.size_bound
@@ -263,7 +263,13 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _request(self, size: int) -> Request:
         delta = default_delta(size) if self.delta is None else self.delta
         budget = Budget.at_most(_plain(self.epsilon), _plain(delta))
-        return Request(_plain(self.n_clusters), budget, self._objective, self.algorithm)
+        return Request(self._k(), budget, self._objective, self.algorithm)
+
+    def _k(self) -> Any:
+        """One number of clusters, or a range."""
+        if isinstance(self.n_clusters, tuple) and len(self.n_clusters) == 2:
+            return KRange(*(_plain(number) for number in self.n_clusters))
+        return _plain(self.n_clusters)
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; an executor is a resource of the process and is shared, not copied."""
@@ -284,8 +290,8 @@ class PrivateKMeans(_PrivateClustering):
 
     Parameters
     ----------
-    n_clusters : int
-        Number of centres.
+    n_clusters : int or (int, int)
+        Number of centres; or the first and the last of a range, of which every number is answered by one fit.
     epsilon : float
         Privacy loss to spend on this fit, for each row, or for each person with `rows_per_person`.
     delta : float or None
@@ -315,6 +321,9 @@ class PrivateKMeans(_PrivateClustering):
         Noisy sizes of the clusters, or None where the algorithm releases none.
     plan_ : Plan
         Every measurement that was made, and its noise.
+    synopsis_ : Synopsis or None
+        After a fit with a range: `synopsis_.at(k)` for every k in it, `synopsis_.sample(n)` for made-up rows.
+        `cluster_centers_` and `cluster_sizes_` are then those of the suggested k.
     privacy_ : Guarantee
         The promise of this fit; printed, a sentence.
     n_features_in_ : int
@@ -337,9 +346,7 @@ def _wrong_bounds(message: str) -> InvalidDomain:
     return InvalidDomain(message, parameter="bounds")
 
 
-def _source(domain: Domain, rows: Any) -> DataSource:
-    if isinstance(rows, DataSource):
-        return rows
+def _source(domain: Dense | Ids | Sparse, rows: Any) -> DataSource:
     return SparseSource(domain, rows) if isinstance(domain, Sparse) else ArraySource(domain, rows)
 
 

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from core.data import Domain, SiteFacts, Sites
+from core.data import Domain, Geometry, SiteFacts, Sites, Stored, Table
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms.base import Mechanism
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -21,26 +21,69 @@ from core.statistics.scores import BOUNDED_BY_ENTRY
 
 OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
+#: A range of k may reach this far: every k in it is answered, and stored.
+MAX_OPEN_CLUSTERS = 64
 FORMAT = 2
+
+
+@dataclass(frozen=True)
+class KRange:
+    """Every number of clusters from `first` to `last`: k is left open between them."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if any(isinstance(k, bool) or not isinstance(k, int) for k in (self.first, self.last)):
+            raise InvalidRequest("a range of k goes from a whole number to a whole number", parameter="k")
+        if not 1 <= self.first <= self.last <= MAX_OPEN_CLUSTERS:
+            raise InvalidRequest(
+                f"a range of k lies between 1 and {MAX_OPEN_CLUSTERS}, and does not end before it begins",
+                parameter="k",
+            )
+
+    def __contains__(self, k: object) -> bool:
+        return isinstance(k, int) and self.first <= k <= self.last
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+    def to_json(self) -> dict[str, int]:
+        return {"from": self.first, "to": self.last}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(data["from"], data["to"])
 
 
 @dataclass(frozen=True)
 class Request:
     """The request of an analyst; everything in it is public."""
 
-    k: int
+    #: A number, or a range where one release should answer for every number in it.
+    k: int | KRange
     budget: Budget
     objective: str = "means"
     algorithm: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: On a table: the columns to cluster on, weights in place of their own, and how columns are scaled.
+    columns: tuple[str, ...] | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    scaling: str = "declared"
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int):
-            raise InvalidRequest("k must be a whole number", parameter="k")
-        if not 1 <= self.k <= MAX_CLUSTERS:
-            raise InvalidRequest(f"k must be between 1 and {MAX_CLUSTERS}", parameter="k")
+        if not isinstance(self.k, KRange):
+            if isinstance(self.k, bool) or not isinstance(self.k, int):
+                raise InvalidRequest("k must be a whole number", parameter="k")
+            if not 1 <= self.k <= MAX_CLUSTERS:
+                raise InvalidRequest(f"k must be between 1 and {MAX_CLUSTERS}", parameter="k")
         if self.objective not in OBJECTIVES:
             raise InvalidRequest(f"objective must be one of {', '.join(OBJECTIVES)}", parameter="objective")
+
+    @property
+    def clusters(self) -> int:
+        """The number of clusters asked for; of a range, the last."""
+        return self.k.last if isinstance(self.k, KRange) else self.k
 
 
 @dataclass(frozen=True)
@@ -109,12 +152,24 @@ class Work:
                 )
 
 
+#: Part of epsilon that private scaling takes.
+SCALING_SHARE = 0.05
+
+
+def clustering_budget(domain: Domain, budget: Budget) -> Budget:
+    """The budget, less what private scaling takes of it."""
+    if not isinstance(domain, Geometry) or domain.scaling != "private":
+        return budget
+    return Budget.at_most(budget.epsilon * (1 - SCALING_SHARE), budget.delta)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Steps whose composed loss keeps the budget (else it refuses to exist), and public numbers for a run."""
 
     algorithm: str
     objective: str
+    #: The number of clusters that a run measures.
     k: int
     domain: Domain
     budget: Budget
@@ -125,6 +180,8 @@ class Plan:
     reason: str = ""
     #: Public sites, for algorithms that choose among them; their facts are enough for a plan, not for a run.
     sites: Sites | SiteFacts | None = None
+    #: The numbers of clusters that the release answers for, where k was left open.
+    k_range: KRange | None = None
 
     def __post_init__(self) -> None:
         if len({step.name for step in self.steps}) != len(self.steps):
@@ -166,9 +223,19 @@ class Plan:
         """Number of measurements planned in all: the length of a progress bar."""
         return sum(step.repeats for step in self.steps)
 
+    @property
+    def stored(self) -> Stored:
+        """The domain that the rows are stored in."""
+        return self.domain.table if isinstance(self.domain, Geometry) else self.domain
+
+    @property
+    def clustering_budget(self) -> Budget:
+        """The budget, less what private scaling takes of it."""
+        return clustering_budget(self.domain, self.budget)
+
     def shares(self, with_choices: bool = False) -> Shares:
-        """The budget, to be split between steps."""
-        return Shares(self.budget, self.domain.rows_per_person, with_choices)
+        """The budget of the clustering, to be split between steps."""
+        return Shares(self.clustering_budget, self.domain.rows_per_person, with_choices)
 
     def step(self, name: str) -> Step:
         for step in self.steps:
@@ -178,8 +245,10 @@ class Plan:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The public inputs, named by their digests: the domain, and sites where the algorithm takes some."""
+        """The public inputs: domain and sites by their digests, and what of a table is clustered on."""
         named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
+        if isinstance(self.domain, Geometry):
+            named["clustered"] = self.domain.choices
         if self.sites is not None:
             named["sites"] = asdict(self.sites.facts(self.domain))
         return named
@@ -192,6 +261,7 @@ class Plan:
             "algorithm": self.algorithm,
             "objective": self.objective,
             "k": self.k,
+            **({} if self.k_range is None else {"k_range": self.k_range.to_json()}),
             "reason": self.reason,
             "inputs": self.inputs,
             "privacy": {
@@ -210,18 +280,20 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], domain: Domain, sites: Sites | None = None) -> Self:
+    def from_json(cls, data: Mapping[str, Any], domain: Stored, sites: Sites | None = None) -> Self:
         """Read a plan with exactly the public inputs that it names; without its sites it cannot be run."""
         if data["format"] != FORMAT:
             raise PlanViolation(f"this version reads plans of format {FORMAT} only")
-        named = data["inputs"].get("sites")
+        inputs = data["inputs"]
+        known = Geometry.from_json(domain, inputs["clustered"]) if isinstance(domain, Table) else domain
+        named = inputs.get("sites")
         facts = SiteFacts(**named) if named else None
         privacy = data["privacy"]
         plan = cls(
             algorithm=data["algorithm"],
             objective=data["objective"],
             k=data["k"],
-            domain=domain,
+            domain=known,
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
@@ -229,8 +301,9 @@ class Plan:
             work=Work(**data["work"]),
             reason=data["reason"],
             sites=facts if sites is None else sites,
+            k_range=KRange.from_json(data["k_range"]) if "k_range" in data else None,
         )
-        if plan.inputs != data["inputs"]:
+        if plan.inputs != inputs:
             raise PlanViolation("these are not the public inputs that the plan was made for")
         return plan
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from core.arrays import Integers
 from core.coverage.coins import Coins
 from core.coverage.loop import CoverageLoop, LoopRound
-from core.data import ChunkLoader, DataSource
+from core.data import ChunkLoader, DataSource, Geometry
 from core.errors import PlanViolation
 from core.kernels.sparse_counts import Total
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.mechanisms.sampler import random_bytes
-from core.plan import Plan
+from core.plan import Plan, Step
 from core.statistics.base import Statistic
 
 #: Called after every measurement with the step's name, how many measurements are done, how many were planned.
@@ -83,9 +83,12 @@ class Probe:
         if isinstance(statistic, CoverageLoop):
             raise PlanViolation("a cover is measured by a coverage step only")
         self._left[step_name] -= 1
-        released = step.mechanism.release(self._total(statistic), statistic.sensitivity)
+        released = self._release(step, statistic)
         self._publish(step_name, released)
         return released
+
+    def _release(self, step: Step, statistic: Statistic) -> Integers:
+        return step.mechanism.release(self._total(statistic), statistic.sensitivity)
 
     def _cover(self, step_name: str, mechanism: CoverageChoice, cover: CoverageLoop) -> Integers:
         """All rounds of a coverage step; what the proof needs (`core/coverage/loop.md`) is enforced here."""
@@ -107,6 +110,15 @@ class Probe:
         if self._listener is not None:
             self._listener(step_name, self._measured, self.plan.measurements)
 
+    def rescale(self, geometry: Geometry) -> None:
+        """Go on with a geometry of the same table, of which released values decided.
+
+        It changes which statistics blocks ask for; what each of them may cost stays planned.
+        """
+        if geometry.fingerprint != self.plan.domain.fingerprint:
+            raise PlanViolation("the geometry is of another table than the plan's")
+        self.plan = replace(self.plan, domain=geometry)
+
     def draw(self, name: str) -> np.random.Generator:
         """Data-independent randomness under a name; its seed is recorded and published with the release.
 
@@ -115,9 +127,12 @@ class Probe:
         """
         if name in self.draws:
             raise PlanViolation(f"randomness named {name!r} was drawn already")
-        seed = random_bytes(16)
+        seed = self._seed(name)
         self.draws[name] = seed.hex()
         return np.random.default_rng(int.from_bytes(seed, "big"))
+
+    def _seed(self, name: str) -> bytes:
+        return random_bytes(16)
 
     def _total(self, statistic: Statistic) -> Total:
         total: Any = statistic.zero  # both kinds of total add up

@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from service import monitoring
 from service.datasets import budget_routes, site_routes
 from service.datasets import routes as dataset_routes
-from service.http import pages, problems
+from service.http import pages, problems, public_keys
 from service.http.context import Context
 from service.http.limits import RequestLimits
 from service.jobs import routes as job_routes
@@ -39,6 +39,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        _ = context.signing_keys  # a process without them should not start
         yield
         if database is None:
             opened.dispose()
@@ -64,6 +65,7 @@ def create_app(
         site_routes.router,
         people_routes.router,
         monitoring.router,
+        public_keys.router,
         pages.router,
     ):
         app.include_router(router)

@@ -1,4 +1,4 @@
-"""The command `cairn-server`: serve, worker, migrate, bootstrap, health, demo."""
+"""The command `cairn-server`: start, calibrate, migrate, bootstrap, keys, prune, health, replay, demo."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def serve(
     settings = Settings()
     # As the first process of a container, which has no default for it, it would ignore an order to stop.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
+    _require_signing_key(settings)
     if migrate_first:
         migrate()
     _first_key(settings, announce=True)
@@ -134,7 +135,23 @@ def worker(
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
+    _require_signing_key(settings)
     supervise(settings, max(1, processes or settings.worker_processes), stop_with_parent=stop_with_parent)
+
+
+@app.command()
+def calibrate(
+    processes: Annotated[
+        int | None, typer.Option(help="Worker processes of this machine; default CAIRN_WORKER_PROCESSES.")
+    ] = None,
+) -> None:
+    """Measure how long jobs take here, on synthetic rows, so that results are planned well: a few minutes."""
+    from service.operations.supervisor import worker_environment
+
+    settings = Settings()
+    environment = worker_environment(settings, max(1, processes or settings.worker_processes))
+    command = [sys.executable, "-c", "from service.jobs.calibration import main; main()"]
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 @app.command()
@@ -167,6 +184,54 @@ def _await(database: Database, seconds: float) -> None:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(0.5)
+
+
+@app.command()
+def new_signing_key() -> None:
+    """Make a key that signs receipts and checkpoints from the next start on; earlier ones still verify."""
+    from service.operations import signing
+
+    path = Settings().signing_key_path()
+    if path.exists():
+        signing.rotate(path)
+    else:
+        signing.make(path)
+    typer.echo(f"Key {signing.load(path).current} is in {path}: back it up, and restart API and workers.")
+
+
+@app.command()
+def prune(
+    days: Annotated[
+        int | None, typer.Option(min=1, help="Keep plans for so many days; default CAIRN_RETENTION_DAYS.")
+    ] = None,
+) -> None:
+    """Delete old plans of cancelled jobs and of rehearsals; ledger and results stay. Run it daily."""
+    from datetime import timedelta
+
+    from service.jobs import retention
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+
+    settings = Settings()
+    kept = days or settings.retention_days
+    if not kept:
+        typer.echo("Nothing is deleted: set CAIRN_RETENTION_DAYS, or give --days.", err=True)
+        return
+    database, now = Database(settings.database_address()), SystemClock().now()
+    pruned = retention.prune(database, before=now - timedelta(days=kept), now=now)
+    database.dispose()
+    typer.echo(f"Deleted the plans of {pruned} jobs that ended more than {kept} days ago.")
+
+
+def _require_signing_key(settings: Settings) -> None:
+    """Make the signing key at the first start, or end with what to do where it may not be made."""
+    from service.operations import signing
+
+    try:
+        signing.open_keys(settings)
+    except (signing.SigningKeyError, OSError) as error:
+        typer.echo(f"No signing key: {error}.", err=True)
+        raise typer.Exit(1) from error
 
 
 @app.command()
@@ -210,6 +275,28 @@ def bootstrap(
         typer.echo("There are principals already; nothing was done.", err=True)
     elif given is None:
         typer.echo(made)
+
+
+@app.command()
+def replay(
+    receipt: Annotated[Path, typer.Argument(help="A job's receipt, as JSON.")],
+    transcript: Annotated[Path, typer.Argument(help="The transcript that the receipt names.")],
+) -> None:
+    """Compute a job's result again from what was released, and print it as JSON; needs no rows."""
+    import json
+
+    from core.errors import InvalidTranscript
+    from service.jobs import transcripts
+
+    try:
+        document = json.loads(receipt.read_text())
+        found = transcripts.replay(document, transcript.read_bytes())
+    except (InvalidTranscript, json.JSONDecodeError, OSError) as error:
+        typer.echo(f"Not replayed: {error}.", err=True)
+        raise typer.Exit(1) from None
+    if changed := transcripts.other_versions(document):
+        typer.echo(f"Last digits may differ: this is {', '.join(changed)}.", err=True)
+    typer.echo(json.dumps(found, indent=2))
 
 
 @app.command()

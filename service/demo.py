@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 import migrations
 from core.privacy import Budget
-from service.datasets import access, grants, lifecycle
+from service.datasets import access, drafts, grants, lifecycle
 from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import Spool
@@ -126,7 +126,10 @@ def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller
         upload = Upload(spool, "text/csv", Expected.of(dataset), settings)
         with closing(encode(upload)) as encoded:
             report = encoded.report(access.warnings(dataset, upload.expected.domain))
-            lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=owner.name, at=now)
+            drafts.store_rows(
+                session, dataset.id, upload.expected, encoded.chunks(), report, actor=owner.name, at=now
+            )
+            drafts.seal(session, dataset, actor=owner.name, at=now)
 
 
 def _csv() -> bytes:

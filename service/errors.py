@@ -67,7 +67,12 @@ class InvalidRequest(ServiceError, status=422, title="Invalid request"):
 
 
 class NotSealed(ServiceError, status=409, title="Dataset has no data yet"):
-    """The dataset has no data yet. The curator must upload them once before jobs can be planned or run."""
+    """The dataset has no data yet. Its curator must upload and seal them before a job can be planned."""
+
+
+class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they are"):
+    """The draft has no rows, other rows than those you name, or rows that look wrong. Read its report; send
+    the words under `doubts` as `confirm` if everything is as it should be, else upload again."""
 
 
 class AlreadySealed(ServiceError, status=409, title="Dataset already has its data"):
@@ -94,8 +99,8 @@ class DeltaNotOffered(ServiceError, status=422, title="No delta on offer"):
 
 
 class EpsilonTooSmall(ServiceError, status=422, title="Epsilon too small"):
-    """The algorithm cannot do anything useful, or cannot be calibrated, at so small an epsilon. Ask for a
-    larger one."""
+    """The algorithm cannot do anything useful, or cannot be calibrated, at so small an epsilon, or the
+    dataset's curator asks for more. Ask for a larger one."""
 
 
 class IdempotencyMismatch(ServiceError, status=422, title="Idempotency-Key used for something else"):
@@ -139,8 +144,8 @@ class TooManyQueued(ServiceError, status=429, title="Too many unfinished jobs"):
 
 
 class RateLimited(ServiceError, status=429, title="Too many requests"):
-    """More requests or bytes than one caller's share, or too many rehearsals in a minute. Wait as long as
-    `Retry-After` says."""
+    """More requests or bytes than one caller's share, too many rehearsals in a minute, or more jobs on a
+    dataset in an hour than its curator allows. Wait as long as `Retry-After` says."""
 
 
 class JobFailed(ServiceError, status=409, title="Job has no result"):

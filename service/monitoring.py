@@ -38,7 +38,8 @@ def ready(context: Services) -> str:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses={**answers(), 200: _METRICS})
-def metrics(context: Services, _operator: Operator) -> Response:
-    """Prometheus metrics, for curators and for the scraper's token."""
+def metrics(context: Services, curator: Operator) -> Response:
+    """Prometheus metrics: of all datasets for the scraper's token, of a curator's own for the curator."""
+    owner_id = curator.id if curator else None
     with context.database.read() as session:
-        return Response(measure(session, context.clock.now()), media_type=CONTENT_TYPE_LATEST)
+        return Response(measure(session, context.clock.now(), owner_id), media_type=CONTENT_TYPE_LATEST)

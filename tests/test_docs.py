@@ -26,6 +26,18 @@ def documented() -> str:
     return "\n".join((ROOT / page).read_text() for page in GUIDES)
 
 
+def test_every_test_that_a_document_names_exists() -> None:
+    named = set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", documented()))
+    assert named
+    missing = [f"{path}::{test}" for path, test in sorted(named) if not _has_test(path, test)]
+    assert missing == []
+
+
+def _has_test(path: str, test: str) -> bool:
+    file = ROOT / path
+    return file.is_file() and (not test or f"def {test}(" in file.read_text())
+
+
 # --- make -------------------------------------------------------------------------------------------------
 
 

@@ -52,6 +52,7 @@ def server(
         "CAIRN_DATABASE_URL": url,
         "CAIRN_PORT": str(port),
         "CAIRN_CACHE_DIRECTORY": str(folder / "cache"),
+        "CAIRN_SIGNING_KEY_FILE": str(folder / "signing-key.pem"),
         "CAIRN_POLL_SECONDS": "0.05",
         "CAIRN_POLL_MOST_SECONDS": "0.2",
         "OPENBLAS_NUM_THREADS": "1",

@@ -11,11 +11,23 @@ from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.dataset import Dataset
 from cairn_client.errors import *  # noqa: F403  the whole tree
 from cairn_client.job import Job
-from cairn_client.receipt import is_whole
+from cairn_client.receipt import is_whole, verify
 from cairn_client.result import Result
 from cairn_client.wire import Amount
 
-__all__ = ["Amount", "Client", "Dataset", "Job", "Result", "ball", "box", "ids", "is_whole", "sparse"]
+__all__ = [
+    "Amount",
+    "Client",
+    "Dataset",
+    "Job",
+    "Result",
+    "ball",
+    "box",
+    "ids",
+    "is_whole",
+    "sparse",
+    "verify",
+]
 __all__ += [
     name
     for name, each in vars(errors).items()

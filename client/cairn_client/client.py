@@ -23,6 +23,7 @@ from cairn_client.wire import (
     NewPrincipal,
     Number,
     PrincipalFacts,
+    SessionFacts,
     WhoAmI,
     amount_text,
 )
@@ -104,11 +105,15 @@ class Client:
         """A dataset by its name. Nothing is requested yet, so NotFound is raised on first use."""
         return Dataset(self._transport, name)
 
-    def jobs(self, limit: int | None = None) -> list[Job]:
-        """Your jobs, newest first; for a curator, all jobs on their datasets."""
-        return [
-            Job(self._transport, facts) for facts in self._transport.pages(JobFacts, "/v1/jobs", limit=limit)
-        ]
+    def jobs(
+        self, limit: int | None = None, *, dataset: str | None = None, search: str | None = None
+    ) -> list[Job]:
+        """Your jobs, newest first; for a curator, all jobs on their datasets.
+
+        `search` finds jobs by a part of their name or note.
+        """
+        found = self._transport.pages(JobFacts, "/v1/jobs", {"dataset": dataset, "search": search}, limit)
+        return [Job(self._transport, facts) for facts in found]
 
     def job(self, id: str = "latest") -> Job:
         """A job by its id, or by as many of its first characters as are unique; by default the newest."""
@@ -125,6 +130,19 @@ class Client:
     def algorithms(self) -> list[AlgorithmFacts]:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
         return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
+
+    def public_keys(self) -> dict[str, Any]:
+        """The service's public keys, for `verify`: a JSON Web Key Set, worth keeping for use offline."""
+        keys: dict[str, Any] = self._transport.call("GET", "/.well-known/cairn-keys.json").json()
+        return keys
+
+    def sessions(self) -> list[SessionFacts]:
+        """The browsers that are signed in to the console with one of your keys."""
+        return list(self._transport.pages(SessionFacts, "/v1/sessions"))
+
+    def end_session(self, id: str) -> None:
+        """Sign a browser out: a session of yours or, for a curator, of an account that you manage."""
+        self._transport.call("DELETE", f"/v1/sessions/{quoted(id)}", repeatable=False)
 
     # --- for curators ---------------------------------------------------------------------------------------
 
@@ -144,11 +162,14 @@ class Client:
         id_column: str | None = None,
         accountant: str = "sum",
         release_ticks: bool = True,
+        least_epsilon: Number = "0.001",
+        jobs_per_hour: int = 1000,
     ) -> Dataset:
-        """Create a dataset from public facts, which must not depend on the rows; then `upload` the rows.
+        """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
         `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
-        is public. `epsilon` and `delta` are the most that all jobs together may spend.
+        is public. `epsilon` and `delta` are the most that all jobs together may spend. `least_epsilon` is the
+        least that one job must ask for; `jobs_per_hour` is the most jobs of one analyst.
         """
         body = {
             "name": name,
@@ -163,13 +184,15 @@ class Client:
             "budget": {"epsilon": amount_text(epsilon), "delta": amount_text(delta)},
             "accountant": accountant,
             "release_ticks": release_ticks,
+            "least_epsilon": amount_text(least_epsilon),
+            "jobs_per_hour": jobs_per_hour,
         }
         given = {field: value for field, value in body.items() if value is not None}
         made = self._transport.request(DatasetFacts, "POST", "/v1/datasets", body=given, repeatable=False)
         return Dataset(self._transport, name, made)
 
     def principals(self) -> list[PrincipalFacts]:
-        """All accounts, with the keys of those that you manage."""
+        """All accounts, with the keys and sessions of those that you manage."""
         return list(self._transport.pages(PrincipalFacts, "/v1/principals"))
 
     def add_principal(self, name: str, role: str = "analyst") -> NewPrincipal:

@@ -1,7 +1,7 @@
 """Operations on one dataset, those of analysts first, then those of its curator."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -31,6 +31,8 @@ from cairn_client.wire import (
 )
 
 T = TypeVar("T")
+#: A number of clusters, or the first and the last of a range that leaves it open.
+Clusters = int | tuple[int, int]
 _UPLOAD_SECONDS = 3600.0
 
 
@@ -86,7 +88,7 @@ class Dataset:
     # --- for analysts ---------------------------------------------------------------------------------------
 
     def plan(
-        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> PlanFacts:
         """Plan a job for free: its measurements and cost, what it would leave, a forecast of its accuracy.
 
@@ -97,7 +99,7 @@ class Dataset:
         return self._transport.request(PlanFacts, "POST", "/v1/plans", body=body, repeatable=True)
 
     def submit(
-        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> Job:
         """Submit a job and return it without waiting.
 
@@ -114,7 +116,7 @@ class Dataset:
     @overload
     def cluster(
         self,
-        k: int,
+        k: Clusters,
         epsilon: Number,
         delta: Number | None = None,
         *,
@@ -123,10 +125,10 @@ class Dataset:
     ) -> Job: ...
     @overload
     def cluster(
-        self, k: int, epsilon: Number, delta: Number | None = None, **request: Unpack[WaitingRequest]
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[WaitingRequest]
     ) -> Result: ...
     def cluster(
-        self, k: int, epsilon: Number, delta: Number | None = None, *, wait: bool = True, **request: Any
+        self, k: Clusters, epsilon: Number, delta: Number | None = None, *, wait: bool = True, **request: Any
     ) -> Result | Job:
         """Submit a job, wait for it with a progress bar, and return its result.
 
@@ -159,8 +161,13 @@ class Dataset:
         kind: str | None = None,
         on_bad_row: Literal["refuse", "drop"] = "refuse",
         progress: Sent | None = None,
+        seal: bool = False,
+        confirm: Collection[str] = (),
     ) -> UploadReport:
-        """Upload the rows, once: a path, an open binary file, bytes, an array or a pandas DataFrame.
+        """Upload the rows of a draft: a path, an open binary file, bytes, an array or a pandas DataFrame.
+
+        The report says what was found in them. They replace rows that were uploaded before, and count once
+        `seal` has been called; `seal=True` does that at once, and raises CannotSeal if the rows look wrong.
 
         A file is streamed, not read into memory. Its SHA-256 is sent along, so that a damaged upload is
         refused and an interrupted one can safely be repeated. A DataFrame is sent without its index; columns
@@ -170,7 +177,45 @@ class Dataset:
             query = {"on_bad_row": on_bad_row, "sha256": body.sha256}
             report = self._put(UploadReport, "/data", body, query)
         self._facts = None
+        if seal:
+            self.seal(confirm, sha256=report.sha256)
         return report
+
+    def seal(self, confirm: Collection[str] = (), *, sha256: str | None = None) -> DatasetFacts:
+        """Seal the dataset with the rows that were uploaded. It never changes again, and jobs can run on it.
+
+        `confirm` names the doubts of the report that you have looked into. `sha256` is that of the report.
+        """
+        if sha256 is None:
+            upload = self.refresh().upload
+            sha256 = upload.sha256 if upload else None
+        body = {"confirm": list(confirm), "sha256": sha256}
+        given = {name: value for name, value in body.items() if value is not None}
+        self._facts = self._transport.request(
+            DatasetFacts, "POST", self._path("/seal"), body=given, repeatable=True
+        )
+        return self._facts
+
+    def edit(self, **changes: Any) -> DatasetFacts:
+        """Change public facts of a draft: arguments of `create_dataset`, except budget and accountant.
+
+        Uploaded rows are thrown away unless only the size changes. A fact that is changed after a look at
+        rows is marked as such for everybody.
+        """
+        self._facts = self._transport.request(
+            DatasetFacts, "PATCH", self._path(), body=changes, repeatable=True
+        )
+        return self._facts
+
+    def throw_away_rows(self) -> None:
+        """Delete the uploaded rows of a draft, and the report on them."""
+        self._facts = None
+        self._transport.call("DELETE", self._path("/data"), repeatable=False)
+
+    def discard(self) -> None:
+        """Delete a draft with its rows. Its name can be used again."""
+        self._facts = None
+        self._transport.call("DELETE", self._path(), repeatable=False)
 
     def grant(self, analyst: str, epsilon: Number | None = None, delta: Number | None = None) -> GrantFacts:
         """Set the most that an analyst may spend, never below what they have used.
@@ -198,9 +243,15 @@ class Dataset:
         )
         return self._facts
 
-    def verify_ledger(self) -> VerifyReport:
-        """Have the service check the ledger: the chain of hashes and every balance."""
-        return self._transport.request(VerifyReport, "POST", self._path("/ledger/verify"), repeatable=True)
+    def verify_ledger(self, *, whole: bool = False) -> VerifyReport:
+        """Have the service check the ledger: hashes, balances, and the charge of every job.
+
+        From its last signed checkpoint on, or with `whole` from the first entry.
+        """
+        query = {"whole": "true"} if whole else None
+        return self._transport.request(
+            VerifyReport, "POST", self._path("/ledger/verify"), query=query, repeatable=True
+        )
 
     def put_sites(
         self, name: str, sites: npt.ArrayLike | str | Path | Any, kind: SiteKind = "coordinates"
@@ -235,7 +286,7 @@ class Dataset:
 
 def _job(
     dataset: str,
-    k: int,
+    k: Clusters,
     epsilon: Number,
     delta: Number | None,
     objective: str = "means",
@@ -249,7 +300,7 @@ def _job(
     """The body and the headers that submit a job."""
     body = {
         "dataset": dataset,
-        "k": k,
+        "k": {"from": k[0], "to": k[1]} if isinstance(k, tuple) else k,
         "epsilon": amount_text(epsilon),
         "delta": None if delta is None else amount_text(delta),
         "objective": objective,

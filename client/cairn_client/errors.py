@@ -6,7 +6,9 @@
     +-- NotCairn               the address is not that of a Cairn service
     +-- WaitTimeout            the job did not end within the time allowed
     +-- JobCancelled           the job was cancelled, so there is no result
-    +-- MissingLibrary         pandas or matplotlib is needed and not installed
+    +-- DamagedTranscript      a transcript is not the one that its receipt names
+    +-- MissingLibrary         pandas, matplotlib or cryptography is needed and not installed
+    +-- InvalidReceipt         the receipt was changed, or no known key signed it
     +-- Problem                the service refused; one class per problem `type`
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
@@ -56,8 +58,16 @@ class JobCancelled(CairnError):
     """The job was cancelled before it started; nothing was charged."""
 
 
+class DamagedTranscript(CairnError):
+    """The transcript does not have the digest that the receipt names."""
+
+
 class MissingLibrary(CairnError, ImportError):
     """An optional library is needed and not installed."""
+
+
+class InvalidReceipt(CairnError, ValueError):
+    """The receipt was changed, is not signed, or lacks what is asked of it."""
 
 
 class Problem(CairnError):
@@ -117,11 +127,20 @@ class InvalidRequest(Problem):
 
 
 class NotSealed(Problem):
-    """The dataset has no rows yet."""
+    """The dataset has no sealed rows yet."""
+
+
+class CannotSeal(Problem):
+    """A draft has no rows, other rows than named, or rows that look wrong; `doubts` says what to confirm."""
+
+    @property
+    def doubts(self) -> list[dict[str, str]]:
+        """The doubts that were not confirmed: `confirm` and `detail` of each."""
+        return list(self.fields.get("doubts", []))
 
 
 class AlreadySealed(Problem):
-    """The dataset already has its rows and can no longer change."""
+    """The dataset is sealed and can no longer change."""
 
 
 class Retired(Problem, advice="use another dataset"):

@@ -25,7 +25,7 @@ def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
     if crowded > 0.8 or blurred > 0.15:
         return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
     if crowded > 0.2 or blurred > 0.03:
-        return "The noise can be felt: large clusters come out well, small ones blur."
+        return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
     return "The noise is small beside the clusters: expect centres close to those without privacy."
 
 

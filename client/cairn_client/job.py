@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import time
 from typing import Any
 
-from cairn_client.errors import JobCancelled, JobFailed, WaitTimeout
+import numpy as np
+
+from cairn_client.errors import DamagedTranscript, JobCancelled, JobFailed, WaitTimeout
 from cairn_client.progress import Show, automatic
-from cairn_client.result import Result
+from cairn_client.result import Floats, Result
 from cairn_client.transport import Transport, retry_after
 from cairn_client.wire import JobFacts, ResultFacts
 
 #: The states that a job does not leave.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class _Answers:
+    """Further answers of a job that left k open."""
+
+    def __init__(self, transport: Transport, id: str):
+        self._transport, self._path = transport, f"/v1/jobs/{id}"
+
+    def result(self, k: int) -> ResultFacts:
+        return self._transport.request(ResultFacts, "GET", f"{self._path}/result", query={"k": k})
+
+    def sample(self, count: int) -> Floats:
+        headers = {"Accept": "application/x-npy"}
+        answer = self._transport.call("GET", f"{self._path}/sample", query={"n": count}, headers=headers)
+        rows: Floats = np.load(io.BytesIO(answer.content), allow_pickle=False)
+        return rows
 
 
 class Job:
@@ -24,7 +44,8 @@ class Job:
         self.facts = facts
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} on {self.facts.dataset}: {self.state}>"
+        name = f" {self.facts.name!r}" if self.facts.name else ""
+        return f"<Job {self.id}{name} on {self.facts.dataset}: {self.state}>"
 
     @property
     def id(self) -> str:
@@ -85,13 +106,34 @@ class Job:
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
         facts = self._transport.request(ResultFacts, "GET", f"/v1/jobs/{self.id}/result")
-        return Result(facts, self.receipt())
+        return Result(facts, self.receipt(), _Answers(self._transport, self.id))
 
     def receipt(self) -> dict[str, Any]:
         """Fetch the receipt: the measurements and the charge, step by step, with a digest."""
         answer = self._transport.call("GET", f"/v1/jobs/{self.id}/receipt")
         receipt: dict[str, Any] = answer.json()
         return receipt
+
+    def transcript(self) -> bytes:
+        """Fetch the transcript: every released value, to be replayed by `cairn-server replay`.
+
+        It has the SHA-256 that the receipt names, or DamagedTranscript is raised.
+        """
+        content = self._transport.call("GET", f"/v1/jobs/{self.id}/transcript").content
+        named = self.receipt().get("transcript") or {}
+        if hashlib.sha256(content).hexdigest() != named.get("sha256"):
+            raise DamagedTranscript("this is not the transcript that the receipt names: fetch it again")
+        return content
+
+    def describe(self, name: str | None = None, note: str | None = None) -> Job:
+        """Name the job, or write a note about it; None leaves the present text, "" removes it.
+
+        The curator of the dataset can read both.
+        """
+        texts = {"name": name, "note": note}
+        body = {field: text for field, text in texts.items() if text is not None}
+        self.facts = self._transport.request(JobFacts, "PUT", f"/v1/jobs/{self.id}/note", body=body)
+        return self
 
     def cancel(self) -> Job:
         """Cancel the job and release its reservation; raises NotCancellable unless it is queued."""

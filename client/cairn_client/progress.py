@@ -16,13 +16,12 @@ def in_words(job: JobFacts) -> str:
     """The state of a job, in a few words."""
     if job.state != "running":
         return job.state
-    if job.progress is None:
-        return "running"
-    return f"{job.phase or 'running'} ({job.progress.measured} of {job.progress.planned} measurements)"
+    phase = job.phase or "running"
+    return phase if job.due_at is None else f"{phase}, result at {job.due_at.astimezone():%H:%M:%S}"
 
 
 def done_share(job: JobFacts) -> float:
-    """The share of the planned measurements that have been made, between 0 and 1."""
+    """The share of the planned measurements that are due, between 0 and 1."""
     if job.state == "succeeded":
         return 1.0
     return job.progress.measured / max(job.progress.planned, 1) if job.progress else 0.0

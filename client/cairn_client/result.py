@@ -6,7 +6,7 @@ import csv
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from cairn_client.wire import Amount, ResultFacts, read, to_json
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 20
-_RECEIPT = "receipt_document"  # in a saved file; "receipt" is the service's link to it
+RECEIPT = "receipt_document"  # in a saved file; "receipt" is the service's link to it
 
 
 def optional(name: str, purpose: str) -> Any:
@@ -30,13 +30,21 @@ def optional(name: str, purpose: str) -> Any:
         raise MissingLibrary(f"{purpose} needs {library}: install it with `pip install {library}`") from error
 
 
+class Answers(Protocol):
+    """The job of a result, asked for other numbers of clusters and for made-up rows."""
+
+    def result(self, k: int) -> ResultFacts: ...
+
+    def sample(self, count: int) -> Floats: ...
+
+
 class Result:
     """Centres and noisy sizes. All of it is differentially private: keep it, share it, plot it freely.
 
     Arrays are indexed from 0 as usual in Python; tables, files and plots number the clusters from 1.
     """
 
-    def __init__(self, facts: ResultFacts, receipt: dict[str, Any] | None):
+    def __init__(self, facts: ResultFacts, receipt: dict[str, Any] | None, answers: Answers | None = None):
         #: The result as the service sent it.
         self.facts = facts
         #: One row per centre, in the data's own units.
@@ -44,6 +52,27 @@ class Result:
         #: About how many records each cluster has, with noise; None where no sizes were released.
         self.sizes: Floats | None = None if facts.sizes is None else np.array(facts.sizes, dtype=np.float64)
         self._receipt = receipt
+        self._answers = answers
+
+    def at(self, k: int) -> Result:
+        """The result for another number of clusters, of a job that left k open; costs nothing."""
+        if k == len(self.centres):
+            return self
+        return Result(self._service().result(k), self._receipt, self._answers)
+
+    def sample(self, count: int = 1000) -> Floats:
+        """Made-up rows that agree with the release, of a job that left k open; none of them is a record.
+
+        They are the same ones each time, in the data's own units; there are at most 10,000.
+        """
+        return self._service().sample(count)
+
+    def _service(self) -> Answers:
+        if self.facts.range is None:
+            raise ValueError("this job asked for a single k: submit one with a range, such as k=(1, 32)")
+        if self._answers is None:
+            raise ValueError("this result was read from a file: fetch it again with client.job(id).result()")
+        return self._answers
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
@@ -52,7 +81,7 @@ class Result:
         if path.suffix.lower() != ".json":
             raise ValueError(f"{path} is no .json file; .csv and .npy files hold the centres alone")
         data = json.loads(path.read_text())
-        return cls(read(ResultFacts, data), data.get(_RECEIPT))
+        return cls(read(ResultFacts, data), data.get(RECEIPT))
 
     def save(self, path: str | Path) -> None:
         """Write the result: everything to `.json`, for `load`; a table to `.csv`; the centres to `.npy`."""
@@ -68,7 +97,7 @@ class Result:
         elif kind == ".npy":
             np.save(path, self.centres, allow_pickle=False)
         elif kind == ".json":
-            path.write_text(json.dumps({**self.to_json(), _RECEIPT: self._receipt}, indent=2) + "\n")
+            path.write_text(json.dumps({**self.to_json(), RECEIPT: self._receipt}, indent=2) + "\n")
         else:
             raise ValueError(f"{path} should end in .csv, .json or .npy")
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -62,9 +63,37 @@ class Account:
     remaining: Amount
 
 
+class Doubt(StrEnum):
+    """Doubts about the rows of a draft that can be confirmed."""
+
+    LEFT_OUT = "left-out"
+    CLIPPED = "clipped"
+    SIZE = "size"
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """Values of a column that were missing, unreadable or outside its bounds."""
+
+    name: str
+    missing: int
+    unreadable: int
+    below: int
+    above: int
+    examples: list[str]
+
+
+@dataclass(frozen=True)
+class DoubtReport:
+    """A reason to look again before the rows are sealed, and the word that confirms it."""
+
+    confirm: str
+    detail: str
+
+
 @dataclass(frozen=True)
 class UploadReport:
-    """The outcome of an upload; only the curator sees it."""
+    """The report on the rows of a dataset; only its curator sees it."""
 
     format: str
     rows: int
@@ -76,6 +105,9 @@ class UploadReport:
     bytes: int
     sha256: str
     warnings: list[str]
+    columns: list[ColumnReport] = field(default_factory=list)
+    doubts: list[DoubtReport] = field(default_factory=list)
+    read_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,12 +128,17 @@ class DatasetFacts:
     privacy_unit: str
     accountant: str
     release_ticks: bool
+    least_epsilon: str
+    jobs_per_hour: int
+    overruns: int | None
+    size_warning: str | None
     owner: str
     created_at: datetime
     warnings: list[str]
     budget: Account
     cap: Account | None = None
     upload: UploadReport | None = None
+    revised: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -137,6 +174,7 @@ class VerifyReport:
     entries: int
     head: str
     faults: list[str]
+    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -189,8 +227,20 @@ class NewKey(KeyFacts):
 
 
 @dataclass(frozen=True)
+class SessionFacts:
+    """A browser that is signed in with a key."""
+
+    id: str
+    key: str
+    created_at: datetime
+    expires_at: datetime
+    remembered: bool
+    current: bool
+
+
+@dataclass(frozen=True)
 class PrincipalFacts:
-    """An account of a person or program; its keys are listed for whoever manages it."""
+    """An account of a person or program; its keys and sessions are listed for whoever manages it."""
 
     name: str
     role: str
@@ -198,6 +248,7 @@ class PrincipalFacts:
     created_at: datetime
     disabled_at: datetime | None
     keys: list[KeyFacts]
+    sessions: list[SessionFacts] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -241,6 +292,7 @@ class PlanFacts:
     digest: str
     cost: Amount
     quote: str
+    planned_seconds: float
     fits: bool
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
@@ -264,7 +316,7 @@ class PlanFacts:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """The number of measurements made, of those planned."""
+    """The number of measurements that are due by planned time, of those planned."""
 
     measured: int
     planned: int
@@ -275,6 +327,8 @@ class JobFacts:
     """The state of a job."""
 
     id: str
+    name: str
+    note: str
     dataset: str
     analyst: str
     state: str
@@ -287,6 +341,8 @@ class JobFacts:
     progress: JobProgress | None
     queued_at: datetime
     claimed_at: datetime | None
+    planned_seconds: float
+    due_at: datetime | None
     finished_at: datetime | None
     message: str | None
     links: dict[str, str]
@@ -322,6 +378,9 @@ class ResultFacts:
     privacy: dict[str, Any]
     receipt: str
     noise: NoiseFacts | None = None
+    #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
+    level: dict[str, Any] | None = None
+    range: dict[str, Any] | None = None
 
 
 # --- from JSON and back -------------------------------------------------------------------------------------
@@ -362,7 +421,7 @@ def _value(kind: Any, data: Any) -> Any:
         for each in fields(kind):
             if each.name in data:
                 given[each.name] = _value(hints[each.name], data[each.name])
-            elif each.default is MISSING:
+            elif each.default is MISSING and each.default_factory is MISSING:
                 raise KeyError(each.name)
         return kind(**given)
     return data

@@ -10,7 +10,7 @@ def choose(domain: Domain, request: Request) -> tuple[str, str]:
     pure = request.budget.is_pure
     guarantee = "pure epsilon" if pure else "epsilon and delta"
     asked = f"{domain.kind} rows, k-{request.objective} under {guarantee}"
-    if domain.kind == "dense":
+    if domain.kind in ("dense", "table"):
         return "summit", f"{asked}: the house algorithm loses least"
     if domain.kind == "sparse" and pure and request.objective == "means":
         return "balcan-sparse", f"{asked}: noise in few chosen columns hurts less than in all"

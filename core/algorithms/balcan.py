@@ -60,7 +60,7 @@ class Balcan(Algorithm):
     )
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        settings = settings_for(domain, request.k, options)
+        settings = settings_for(domain, request.clusters, options)
         return {**asdict(settings), "rounds": options["rounds"], self.choice: options[self.choice]}
 
     def blocks(self, plan: Plan) -> tuple[BestTrial] | tuple[BestTrial, LastStage]:

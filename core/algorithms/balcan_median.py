@@ -13,7 +13,7 @@ class BalcanMedian(Balcan):
     name = "balcan-median"
     summary = "candidates from partition trees in a projection, local swaps, private medians of each cluster"
     objectives = ("medians",)
-    domains = ("dense",)
+    domains = ("dense", "table")
     recovery_share, choice = 0.2, "recovery"
     options = balcan_options(
         "steps of the search for each cluster's median",

@@ -51,14 +51,14 @@ class BalcanSparse(Algorithm):
                 f"option largest must be above zero and at most the radius {domain.radius:g}",
                 parameter="options.largest",
             )
-        settings = settings_for(domain, request.k, {**options, "trials": 1})
+        settings = settings_for(domain, request.clusters, {**options, "trials": 1})
         # Under pure noise a second recovery costs more than it gains; with a delta it corrects assignments.
         rounds = options["rounds"] or (1 if request.budget.is_pure else 2)
         shares = Shares(request.budget, domain.rows_per_person, with_choices=True)
         width, nonzeros = domain.dimension, options["nonzeros"]
         part = (largest or domain.radius) / domain.radius
         picks = options["columns"] or affordable_picks(
-            shares, LEFT / rounds, domain.size, request.k, width, nonzeros, options["accuracy"]
+            shares, LEFT / rounds, domain.size, request.clusters, width, nonzeros, options["accuracy"]
         )
         return {
             **asdict(settings),

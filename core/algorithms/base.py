@@ -11,10 +11,13 @@ import numpy as np
 from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
-from core.data import Domain, SiteFacts, Sites, choose_sites
+from core.blocks.scaling import ColumnRanges
+from core.data import Domain, Geometry, SiteFacts, Sites, choose_sites
+from core.data.profiles import describe, ranges_of
 from core.errors import InvalidRequest, PlanViolation
-from core.plan import Plan, Request, Step, Work
-from core.probe import Probe
+from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
+from core.postprocessing.synopsis import Synopsis, summarise
+from core.probe import Probe, Release
 
 _TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
 _NOUNS = {int: "a whole number", float: "a number", dict: "an object"}
@@ -117,6 +120,12 @@ class Clustering:
     details: Mapping[str, Any] = field(default_factory=dict)
     #: The size of the noise in sizes and centres.
     noise: Noise = field(default_factory=Noise)
+    #: Every released value, in order.
+    releases: Sequence[Release] = ()
+    #: The answers for every k, where k was left open; centres and sizes are then those of the suggested one.
+    synopsis: Synopsis | None = None
+    #: Of a table: each centre column by column, in the curator's words (`core.data.profiles`).
+    profiles: list[list[dict[str, Any]]] | None = None
 
 
 class Algorithm(ABC):
@@ -128,8 +137,8 @@ class Algorithm(ABC):
     objectives: tuple[str, ...] = ("means",)
     #: "pure", "approximate" (needs a delta above zero) or "either".
     guarantee: str = "either"
-    #: Kinds of domain it reads: "dense", "sparse", "ids".
-    domains: tuple[str, ...] = ("dense", "sparse")
+    #: Kinds of domain it reads: "dense", "sparse", "ids", "table".
+    domains: tuple[str, ...] = ("dense", "sparse", "table")
     options: tuple[Option, ...] = ()
 
     @abstractmethod
@@ -152,6 +161,17 @@ class Algorithm(ABC):
         """The noise to expect, from public numbers alone."""
         return forecast_of(steps, plan.domain, plan.k, self.blocks(plan)[-1].clip)
 
+    def require_open_k(self, domain: Domain, request: Request) -> None:
+        """Refuse a range of k where one release cannot answer for every k in it."""
+        raise InvalidRequest(
+            f"{self.name} finds one number of clusters: ask for a single k, or let summit leave it open",
+            parameter="k",
+        )
+
+    def clusters(self, domain: Domain, request: Request) -> int:
+        """The number of clusters that a run measures."""
+        return request.clusters
+
     def decode(self, plan: Plan, centres: Floats) -> Floats:
         """Centres in the data's units."""
         return plan.domain.decode(centres)
@@ -160,26 +180,49 @@ class Algorithm(ABC):
         """Make a plan: a pure function of public numbers."""
         options = read_options(self.options, request.options)
         if "sites" in options:
-            options["sites"] = choose_sites(domain, options["sites"], request.k)
+            options["sites"] = choose_sites(domain, options["sites"], request.clusters)
+        part = replace(request, budget=clustering_budget(domain, request.budget))
         draft = Plan(
             self.name,
             request.objective,
-            request.k,
+            self.clusters(domain, request),
             domain,
             request.budget,
             steps=(),
-            parameters=self.parameters(domain, request, options),
+            parameters=self.parameters(domain, part, options),
             sites=options.get("sites"),
+            k_range=request.k if isinstance(request.k, KRange) else None,
         )
         steps = tuple(step for block in self.blocks(draft) for step in block.steps())
-        return replace(draft, steps=steps, forecast=self.forecast(draft, steps), work=self.work(draft))
+        forecast = self.forecast(draft, steps)
+        if isinstance(domain, Geometry) and domain.scaling == "private":
+            steps = (*ColumnRanges.of(draft, steps).steps(), *steps)
+            forecast["scaling_share"] = SCALING_SHARE
+        return replace(draft, steps=steps, forecast=forecast, work=self.work(draft))
 
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carry a plan out."""
-        found = self.cluster(plan, probe)
-        noise = noise_of(plan, found, self.blocks(plan)[-1].clip)
-        centres = self.decode(plan, found.centres)
-        return Clustering(centres, found.sizes, plan, dict(probe.draws), found.details, noise)
+        if isinstance(plan.domain, Geometry) and plan.domain.scaling == "private":
+            probe.rescale(ColumnRanges.of(plan, plan.steps[1:]).run(probe))  # it is the first step
+        scaled = probe.plan
+        found = self.cluster(scaled, probe)
+        synopsis = None
+        if plan.k_range is not None:
+            assert found.cells is not None  # what leaves k open releases them
+            synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
+        draws, releases = dict(probe.draws), tuple(probe.transcript)
+        if synopsis is not None:
+            level = synopsis.at(synopsis.suggested)
+            parts = (level.centres, level.sizes, plan, draws, found.details)
+            return Clustering(*parts, releases=releases, synopsis=synopsis)
+        noise = noise_of(scaled, found, self.blocks(scaled)[-1].clip)
+        centres = self.decode(scaled, found.centres)
+        details, profiles = found.details, None
+        if isinstance(scaled.domain, Geometry):
+            profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
+            if scaled.domain.ranges is not None:
+                details = {**details, "ranges": ranges_of(scaled.domain)}
+        return Clustering(centres, found.sizes, plan, draws, details, noise, releases, profiles=profiles)
 
 
 class SiteAlgorithm(Algorithm):

@@ -10,7 +10,7 @@ import numpy as np
 from core.algorithms.base import Algorithm, Option
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
-from core.data import UNITS, Dense, Domain
+from core.data import UNITS, Dense, Domain, Geometry
 from core.errors import WorkLimitExceeded
 from core.mechanisms.noise import LaplaceNoise
 from core.plan import Plan, Request, Step, Work
@@ -45,7 +45,7 @@ class GridHistogram(Block):
 
     def run(self, probe: Probe) -> tuple[Floats, Integers]:
         """The middles of all cells, and their noisy counts."""
-        assert isinstance(self.domain, Dense)
+        assert isinstance(self.domain, Dense | Geometry)
         low, widths = _box(self.domain)
         view = GridCells(Encoded.of(self.domain), low, widths, self.cells)
         counts = self.measure(probe, "cells", GridCounts(view))
@@ -60,7 +60,7 @@ class Grid(Algorithm):
     name = "grid"
     summary = "one noisy uniform grid of counts and weighted k-means on its cells, for few columns"
     guarantee = "pure"
-    domains = ("dense",)
+    domains = ("dense", "table")
     options = (Option("cells", int, None, "cells along each column", least=1, most=1 << 15),)
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Grid(Algorithm):
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
         (grid,), (step,) = self.blocks(plan), steps
-        assert isinstance(plan.domain, Dense)
+        assert isinstance(plan.domain, Dense | Geometry)
         assert isinstance(step.mechanism, LaplaceNoise)
         return {
             "cluster_share": 1 / plan.k,
@@ -112,7 +112,7 @@ def _cells_per_column(domain: Domain, epsilon: float) -> int:
     return max(2, round(math.exp(2 * math.log(mass) / (2 + domain.dimension))))
 
 
-def _box(domain: Dense) -> tuple[Integers, Integers]:
+def _box(domain: Dense | Geometry) -> tuple[Integers, Integers]:
     """The bounds in whole encoded units; a ball is covered by the cube around it."""
     if domain.bounds_units is None:
         return np.full(domain.dimension, -UNITS), np.full(domain.dimension, 2 * UNITS + 1)

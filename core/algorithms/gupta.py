@@ -27,8 +27,8 @@ class Gupta(SiteAlgorithm):
     )
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        swaps = options["swaps"] if options["swaps"] is not None else 2 * request.k
-        _work(domain, request.k, len(options["sites"]), swaps).require_within(LIMIT)
+        swaps = options["swaps"] if options["swaps"] is not None else 2 * request.clusters
+        _work(domain, request.clusters, len(options["sites"]), swaps).require_within(LIMIT)
         return {"swaps": swaps}
 
     def blocks(self, plan: Plan) -> tuple[LocalSearch]:

@@ -48,7 +48,7 @@ class Jones(SiteAlgorithm):
         public = {
             **{name: value for name, value in options.items() if name != "sites"},
             "power": options["power"] or (1 if request.objective == "medians" else 2),
-            "rounds": options["rounds"] or min(2 * request.k, MOST_ROUNDS),
+            "rounds": options["rounds"] or min(2 * request.clusters, MOST_ROUNDS),
             "radii": list(radii),
         }
         return {**public, **_coverage(Shares(request.budget, domain.rows_per_person), public).facts()}

@@ -40,7 +40,7 @@ class ProjectedCoverage(Algorithm):
         public = {
             **options,
             "dimension": min(wanted, dimension_for(domain.size), domain.dimension),
-            "rounds": options["rounds"] or min(math.ceil(1.5 * request.k), MOST_ROUNDS),
+            "rounds": options["rounds"] or min(math.ceil(1.5 * request.clusters), MOST_ROUNDS),
             self.lengths: self.lengths_of(growing_radii(UNITS, options["span"], options["growth"])),
         }
         return {**public, **self.coverage(Shares(request.budget, domain.rows_per_person), public).facts()}

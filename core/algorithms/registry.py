@@ -15,9 +15,9 @@ from core.algorithms.jones import Jones
 from core.algorithms.jones_euclidean import JonesEuclidean
 from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
-from core.data import DataSource, Domain
+from core.data import DataSource, Domain, Geometry, Stored, Table
 from core.errors import InvalidRequest, UnknownAlgorithm
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
 from core.probe import Listener, Probe
 
 _KINDS = (Summit, Balcan, BalcanMedian, BalcanSparse, Gupta, Jones, JonesEuclidean, Chaturvedi, Sulq, Grid)
@@ -38,11 +38,12 @@ def get(name: str) -> Algorithm:
     return _ALGORITHMS[name]
 
 
-def plan(domain: Domain, request: Request) -> Plan:
+def plan(stored: Stored, request: Request) -> Plan:
     """The plan of the request's algorithm, after the checks that are the same for all of them."""
+    domain = _domain(stored, request)
     if request.algorithm == "auto":
         name, reason = choose(domain, request)
-        return replace(plan(domain, replace(request, algorithm=name)), reason=reason)
+        return replace(plan(stored, replace(request, algorithm=name)), reason=reason)
     algorithm = get(request.algorithm)
     if request.objective not in algorithm.objectives:
         raise UnknownAlgorithm(
@@ -57,7 +58,24 @@ def plan(domain: Domain, request: Request) -> Plan:
         )
     if algorithm.guarantee == "approximate" and request.budget.is_pure:
         raise InvalidRequest(f"{algorithm.name} needs a delta above zero", parameter="delta")
+    if isinstance(request.k, KRange):
+        algorithm.require_open_k(domain, request)
     return algorithm.plan(domain, request)
+
+
+def _domain(stored: Stored, request: Request) -> Domain:
+    """What the request clusters in: of a table, the chosen columns."""
+    if isinstance(stored, Table):
+        return Geometry.of(stored, request.columns, request.weights, request.scaling)
+    asked = {
+        "columns": request.columns is not None,
+        "weights": bool(request.weights),
+        "scaling": request.scaling != "declared",
+    }
+    for name in asked:
+        if asked[name]:
+            raise InvalidRequest(f"{name} can be chosen on tables only", parameter=name)
+    return stored
 
 
 def run(

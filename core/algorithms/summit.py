@@ -13,22 +13,25 @@ import numpy.typing as npt
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
 from core.algorithms.summit_scene import Scene, SceneSteps
-from core.algorithms.summit_tuning import Schedule, schedule_for
+from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
 from core.arrays import Floats
 from core.blocks.adaptive_tree import AdaptiveTree, halvings, level_bits
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import widest_unit
+from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import ClippedRounds, Refinement, Round
 from core.data import UNITS, Domain
+from core.errors import InvalidRequest
 from core.kernels.clipping import WEIGHT_ONE, into_ball
 from core.mechanisms.noise import additive_noise, vector_noise
-from core.plan import KEPT_BYTES, Plan, Request, Step, Work
+from core.plan import KEPT_BYTES, KRange, Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
 from core.postprocessing.subspace import Subspace
+from core.postprocessing.synopsis import Cells, made_up_rows
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts
@@ -53,6 +56,8 @@ class Blocks:
     #: Only where clusters are found in a sketch.
     recover: SketchRecovery | None
     refine: Refinement
+    #: Only where k is open.
+    pooled: PooledDistances | None
 
     @classmethod
     def of(cls, plan: Plan) -> Blocks:
@@ -74,19 +79,47 @@ class Blocks:
             explore,
             recover,
             Refinement(plan.domain, rounds, medians=plan.objective == "medians"),
+            PooledDistances(plan.domain, shares, schedule.pooled_share) if plan.k_range else None,
         )
 
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
         coreset = self._coreset(probe, scene)
-        found = self._refined(probe, scene, self._explored(probe, scene, coreset))
+        found, last = self._refined(probe, scene, self._explored(probe, scene, coreset))
         assert found.radii is not None
         details = {
             "axes": int(scene.subspace.axes.shape[1]),
             # In units of the widest column: multiplied by the forecast, the noise in each centre.
             "clipping_radii": (found.radii * widest_unit(probe.plan.domain)).tolist(),
         }
-        return replace(found, details=details)
+        cells = None if self.pooled is None else self._cells(probe, scene, found, last)
+        return replace(found, details=details, cells=cells)
+
+    def _cells(self, probe: Probe, scene: Scene, found: Clusters, last: Round) -> Cells:
+        """All that was released of the fine clusters, with one more histogram about their anchors."""
+        assert self.pooled is not None
+        edges = geometric_edges(min(3 * scene.radius, 2 * UNITS), tuning.POOLED_FACTOR, tuning.POOLED_BINS)
+        # Axes through a sketch are not orthonormal: without them every direction counts alike.
+        sketched = bool(self.scene.schedule.sketch)
+        subspace, width = scene.subspace, len(scene.centre)
+        return Cells(
+            domain=probe.plan.domain,
+            anchors=last.centres.astype(np.float64),
+            centres=found.centres,
+            moves=last.moves,
+            errors=last.errors,
+            sizes=last.sizes,
+            size_error=last.size_error,
+            radii=last.radii.astype(np.float64),
+            distances=last.distances,
+            pooled=self.pooled.run(probe, last.centres, edges),
+            middle=scene.centre.astype(np.float64),
+            around=scene.distances,
+            axes=np.zeros((width, 0)) if sketched else subspace.axes,
+            variances=np.zeros(0) if sketched else subspace.variances,
+            columns=np.ones(width) if sketched else subspace.columns,
+            tight=float(scene.tight),
+        )
 
     def _coreset(self, probe: Probe, scene: Scene) -> Coreset:
         schedule = self.scene.schedule
@@ -120,8 +153,8 @@ class Blocks:
                 centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
         return merged(centres, weights, k, draw)
 
-    def _refined(self, probe: Probe, scene: Scene, seeds: Floats) -> Clusters:
-        """Centres in all columns."""
+    def _refined(self, probe: Probe, scene: Scene, seeds: Floats) -> tuple[Clusters, Round]:
+        """Centres in all columns, and the last round."""
         seeds, medians = exactly(seeds, self.k), self.refine.medians
         if self.recover is not None:
             shrinkage = _Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
@@ -138,7 +171,7 @@ class Blocks:
         edges = geometric_edges(min(2 * scene.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         domain = probe.plan.domain
         free = min(domain.dimension, 2 * scene.view.width)
-        return replace(self.refine, rule=rule).run(probe, clip_into(domain, centres), edges, free)
+        return replace(self.refine, rule=rule).run_rounds(probe, clip_into(domain, centres), edges, free)
 
 
 class Summit(Algorithm):
@@ -151,10 +184,29 @@ class Summit(Algorithm):
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
         return schedule_for(domain, request).to_json()
 
+    def require_open_k(self, domain: Domain, request: Request) -> None:
+        if request.objective != "means":
+            raise InvalidRequest("a range of k is for means: ask for a single k of medians", parameter="k")
+        if domain.kind != "dense" or domain.dimension > tuning.MOST_OPEN_COLUMNS:
+            raise InvalidRequest(
+                f"a range of k is for dense rows of at most {tuning.MOST_OPEN_COLUMNS} columns: "
+                "ask for a single k",
+                parameter="k",
+            )
+        if isinstance(request.k, KRange) and domain.dimension * sum(request.k) > tuning.MOST_OPEN_VALUES:
+            raise InvalidRequest(
+                "the centres for every k of this range would have too many values: ask for a shorter range, "
+                "or for a single k",
+                parameter="k",
+            )
+
+    def clusters(self, domain: Domain, request: Request) -> int:
+        return clusters_for(domain, request)
+
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
         made = Blocks.of(plan)
-        recover = () if made.recover is None else (made.recover,)
-        return (made.scene, made.tree, made.explore, *recover, made.refine)
+        stages = (made.scene, made.tree, made.explore, made.recover, made.pooled, made.refine)
+        return tuple(stage for stage in stages if stage is not None)
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
         """For medians, `noise_per_radius` is at most this fraction of the mean distance to the centre.
@@ -180,6 +232,12 @@ class Summit(Algorithm):
         if schedule.moments:
             operations += size * seen * seen + 10.0 * seen**3
             memory += 40.0 * seen * seen
+        if plan.k_range is not None:
+            made_up = float(made_up_rows(plan.domain.dimension))
+            # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
+            operations += 4e8 + 10.0 * made_up * width * k
+            operations += made_up * sum(plan.k_range) * (750.0 + 7.0 * min(width, 64.0))
+            memory += 60.0 * made_up * width
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:

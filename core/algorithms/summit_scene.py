@@ -14,13 +14,13 @@ from core.kernels.clipping import WEIGHT_ONE
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into
-from core.postprocessing.spread import geometric_edges, trimmed_shares
+from core.postprocessing.spread import DistanceHistogram, geometric_edges, trimmed_shares
 from core.postprocessing.subspace import Subspace, principal_axes
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import Count, NormHistogram
 from core.statistics.sums import SecondMoments, Sums
-from core.views import Assigned, Encoded, Projected, RowView
+from core.views import LONGEST_COLUMN, Assigned, Encoded, Projected, RowView
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,9 @@ class Scene:
     centre: Integers
     size: float
     radius: int
+    #: Second moments are of records pulled in to within this distance of the centre.
+    tight: int
+    distances: DistanceHistogram
     subspace: Subspace
     view: Projected
     #: Units of the projected view per encoded unit.
@@ -55,6 +58,13 @@ class _Spread:
         """The mean squared distance of records clipped to this limit."""
         middles = np.concatenate([[self.edges[0] / 2], (self.edges[1:] + self.edges[:-1]) / 2])
         return max(float(self.shares @ np.minimum(middles, limit) ** 2), 1e-9)
+
+
+def magnified(axes: Floats, zoom: float) -> tuple[Integers, float]:
+    """Axes as an integer matrix, magnified as asked for or as far as its products stay exact."""
+    longest = float(np.sqrt((axes**2).sum(axis=0)).max())
+    zoom = min(zoom, LONGEST_COLUMN / (2 * WEIGHT_ONE * longest))  # half of it: entries are rounded
+    return np.rint(axes * (WEIGHT_ONE * zoom)).astype(np.int64), zoom
 
 
 @dataclass(frozen=True)
@@ -87,13 +97,13 @@ class SceneSteps(Block):
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         distances = NormHistogram(Assigned(rows, centre[None, :]), edges)
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
-        shares = trimmed_shares(histogram, self.count_noise(probe.plan, "radius"))
-        spread = _Spread(edges, shares)
-        radius = spread.quantile(tuning.DATA_LEVEL)
+        found = DistanceHistogram(histogram, edges, self.count_noise(probe.plan, "radius"))
+        spread = _Spread(edges, trimmed_shares(histogram, found.noise))
+        radius, tight = spread.quantile(tuning.DATA_LEVEL), spread.quantile(tuning.SHAPE_LEVEL)
         subspace = self._subspace(probe, rows, centre, size, spread)
-        zoom = UNITS / radius
-        matrix = np.rint(subspace.axes * (WEIGHT_ONE * zoom)).astype(np.int64)
-        return Scene(centre, size, radius, subspace, Projected(rows, matrix, UNITS, centre), zoom)
+        matrix, zoom = magnified(subspace.axes, UNITS / radius)
+        view = Projected(rows, matrix, UNITS, centre)
+        return Scene(centre, size, radius, tight, found, subspace, view, zoom)
 
     def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
         """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""
@@ -112,11 +122,10 @@ class SceneSteps(Block):
         if not self.schedule.moments:
             axes = np.eye(rows.width) if sketch is None else sketch
             variances = np.full(axes.shape[1], spread.energy(radius) / axes.shape[1])
-            return Subspace(axes, variances, axes, np.zeros(rows.width))
+            return Subspace(axes, variances, axes, np.zeros(rows.width), (axes**2) @ variances)
         view, middle, zoom = rows, centre, 1.0
         if sketch is not None:
-            zoom = UNITS / (tuning.SKETCH_ROOM * radius)
-            matrix = np.rint(sketch * (WEIGHT_ONE * zoom)).astype(np.int64)
+            matrix, zoom = magnified(sketch, UNITS / (tuning.SKETCH_ROOM * radius))
             view, middle = Projected(rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
         clip = min(max(round(tight * zoom), 1), 2 * UNITS)
         shift = max(0, clip.bit_length() - tuning.MOMENT_BITS) if view.width >= tuning.COARSE_FROM else 0
@@ -127,7 +136,7 @@ class SceneSteps(Block):
             noise *= view.width  # Laplace noise pays for the l1 norm of a whole matrix
         found = principal_axes(packed, view.width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)
         unclipped = max(1.0, spread.energy(radius) / spread.energy(tight)) / zoom**2
-        found = replace(found, variances=found.variances * unclipped)
+        found = replace(found, variances=found.variances * unclipped, columns=found.columns * unclipped)
         return found if sketch is None else replace(found, axes=sketch @ found.axes)
 
     def _sketch(self, probe: Probe, width: int) -> Floats | None:

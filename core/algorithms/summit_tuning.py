@@ -9,7 +9,7 @@ from core.blocks.adaptive_tree import level_bits
 from core.data import Domain
 from core.errors import EpsilonTooSmall
 from core.mechanisms.noise import additive_noise
-from core.plan import Request
+from core.plan import KRange, Request
 from core.privacy.shares import Shares
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
@@ -79,6 +79,19 @@ SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
 #: Moves are shrunk in groups of this many principal axes, and beside those in this many groups of columns.
 GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
+
+# --- open k -------------------------------------------------------------------------------------------------
+#: Share of the histogram of all distances, from which the loss is estimated.
+POOLED = 0.03
+POOLED_BINS, POOLED_FACTOR = 60, 1.1
+#: Fine clusters hold at least `FINE_RECORDS / mu` records on average: the noise in smaller ones makes the
+#: answer for every k worse. There are at least `LEAST_FINE`, to merge from.
+FINE_RECORDS, LEAST_FINE = 40.0, 16
+#: Made-up rows have all columns, and so many values must fit in memory.
+MOST_OPEN_COLUMNS = 4096
+#: Values in the centres for all k of a range together; each is kept with an interval.
+MOST_OPEN_VALUES = 1 << 21
+
 #: Laplace noise of a pure epsilon acts like Gaussian noise of about a third of it as mu.
 PURE_AS_MU = 1 / 3
 
@@ -100,9 +113,14 @@ class Schedule:
     tree_levels: int
     explore_rounds: int
     explore_centres: int
+    #: Only where k is open.
+    pooled_share: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "refine_shares": list(self.refine_shares)}
+        numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
+        if not self.pooled_share:
+            del numbers["pooled_share"]
+        return numbers
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -112,8 +130,9 @@ class Schedule:
 def schedule_for(domain: Domain, request: Request) -> Schedule:
     """Shares, rounds and levels for these public numbers."""
     shares = Shares(request.budget, domain.rows_per_person)
-    size, width, k, pure = domain.size, domain.dimension, request.k, request.budget.is_pure
-    strength = shares.total * (PURE_AS_MU if pure else 1.0)
+    size, width, pure = domain.size, domain.dimension, request.budget.is_pure
+    k, strength = clusters_for(domain, request), _strength(shares)
+    pooled = POOLED if isinstance(request.k, KRange) else 0.0
     _require_enough(size, shares)
     sketch = min(max(SKETCH_ENTRIES // width, LEAST_SKETCH), MOST_SKETCH) if width > MOST_COLUMNS else 0
     seen = sketch or width
@@ -123,7 +142,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     wanted = 2 * seen / (SUBSPACE_SIGNAL * (size * strength)) ** 2
     subspace = min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE) if moments else 0.0
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
-    whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - radius)
+    whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - radius - pooled)
     plenty = size * strength / k >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
     refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
@@ -144,7 +163,22 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_levels=_tree_levels(size, depth, shares, TREE / whole),
         explore_rounds=explore_rounds,
         explore_centres=max(round(OVERSEED * k), ENOUGH_SEEDS),
+        pooled_share=pooled,
     )
+
+
+def clusters_for(domain: Domain, request: Request) -> int:
+    """The number of clusters to measure: k, or as many fine ones as a range and the records can carry."""
+    if not isinstance(request.k, KRange):
+        return request.k
+    strength = _strength(Shares(request.budget, domain.rows_per_person))
+    most = max(request.k.last, LEAST_FINE)
+    return min(most, max(round(domain.size * strength / FINE_RECORDS), LEAST_FINE))
+
+
+def _strength(shares: Shares) -> float:
+    """The budget as a mu, roughly."""
+    return shares.total * (PURE_AS_MU if shares.budget.is_pure else 1.0)
 
 
 def _require_enough(size: int, shares: Shares) -> None:

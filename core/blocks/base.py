@@ -8,6 +8,7 @@ from core.mechanisms.base import Mechanism
 from core.mechanisms.noise import AdditiveNoise, LaplaceNoise
 from core.plan import Plan, Step
 from core.postprocessing.spread import CountNoise
+from core.postprocessing.synopsis import Cells
 from core.probe import Probe
 
 
@@ -21,6 +22,8 @@ class Clusters:
     radii: Floats | None = None
     #: Further released numbers worth showing, as JSON.
     details: dict[str, Any] = field(default_factory=dict)
+    #: What was released of fine clusters, where k is open: everything else follows from it.
+    cells: Cells | None = None
 
 
 class Block:

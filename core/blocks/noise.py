@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from core.arrays import Floats
 from core.blocks.base import Clusters
 from core.data import UNITS, Domain, Ids, Sparse
 from core.mechanisms.noise import AdditiveNoise
@@ -28,6 +29,13 @@ class Noise:
     centres: tuple[float, ...] | None = None
     #: Factors of `centres` for each column: its unit over that of the widest; None where all are alike.
     columns: tuple[float, ...] | None = None
+
+    @property
+    def deviations(self) -> Floats | None:
+        """Standard deviations of the noise in each coordinate of each centre, in its own unit."""
+        if self.centres is None:
+            return None
+        return np.outer(self.centres, (1.0,) if self.columns is None else self.columns)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -16,7 +16,7 @@ from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.shrinkage import shorten
-from core.postprocessing.spread import DistanceShape, geometric_edges
+from core.postprocessing.spread import DistanceHistogram, DistanceShape, geometric_edges
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts, NormHistogram
@@ -87,6 +87,8 @@ class Round:
     reaches: Floats
     #: Mean squared distance of a cluster's records to the centre.
     spreads: Floats
+    #: Distances to the centre, by cluster, as they were measured.
+    distances: DistanceHistogram
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class ClippedRounds(Block):
             radii=radii,
             reaches=radii / weights,
             spreads=shape.spreads,
+            distances=DistanceHistogram(histogram, edges, per_bin),
         )
 
 
@@ -211,6 +214,16 @@ class Refinement(Block):
         free_coordinates: int | None = None,
     ) -> Clusters:
         """Centres after all rounds, with the noisy sizes and the radii of the last one."""
+        return self.run_rounds(probe, centres, edges, free_coordinates)[0]
+
+    def run_rounds(
+        self,
+        probe: Probe,
+        centres: Floats,
+        edges: Integers | None = None,
+        free_coordinates: int | None = None,
+    ) -> tuple[Clusters, Round]:
+        """As `run`, with all that the last round has released."""
         rows = Encoded.of(self.domain)
         edges = geometric_edges(2 * UNITS, 1.2, 25) if edges is None else edges
         free = free_coordinates or rows.width
@@ -218,7 +231,7 @@ class Refinement(Block):
             for _ in range(rounds.rounds):
                 found = rounds.run(probe, rows, centres, edges, free, self.medians)
                 centres = clip_into(self.domain, found.centres + self.rule(found))
-        return Clusters(centres, np.maximum(found.sizes, 0.0), found.reaches)
+        return Clusters(centres, np.maximum(found.sizes, 0.0), found.reaches), found
 
 
 def _combine(*estimates: tuple[Floats, float]) -> tuple[Floats, float]:

@@ -1,28 +1,47 @@
 """Public facts about a dataset, the encoding of its rows, and sources of chunks."""
 
 from core.data.base import MAX_RECORDS
+from core.data.columns import Boolean, Category, Column, Date, DateTime, Number, Text, column_from_json
 from core.data.dense import Dense
-from core.data.domain import Domain, Ids, Sparse, clip_encoded, domain_from_json
+from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
+from core.data.geometry import Geometry
+from core.data.reading import MISSING_CODE, Fault, Reading
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
-from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource
+from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource, TableSource
+from core.data.table import Table
 from core.kernels.rows import UNITS
 
 __all__ = [
     "MAX_RECORDS",
+    "MISSING_CODE",
     "UNITS",
     "ArraySource",
+    "Boolean",
+    "Category",
     "Chunk",
     "ChunkLoader",
+    "Column",
     "DataSource",
+    "Date",
+    "DateTime",
     "Dense",
     "Domain",
+    "Fault",
+    "Geometry",
     "Ids",
+    "Number",
+    "Reading",
     "SiteFacts",
     "Sites",
     "Sparse",
     "SparseSource",
+    "Stored",
+    "Table",
+    "TableSource",
+    "Text",
     "choose_sites",
     "clip_encoded",
+    "column_from_json",
     "domain_from_json",
     "read_sites",
 ]

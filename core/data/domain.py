@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from core.arrays import Floats
 from core.data.base import LARGEST_DIMENSION, PublicFacts, positive, whole
 from core.data.dense import Dense
+from core.data.geometry import Geometry
+from core.data.table import Table
 from core.errors import InvalidData, InvalidDomain
 from core.kernels.clipping import WEIGHT_ONE, clip_weights, into_ball
 from core.kernels.geometry import clip_rows
@@ -100,7 +102,10 @@ class Sparse(PublicFacts):
         return np.full(self.dimension, self.radius / UNITS)
 
 
-Domain = Dense | Sparse | Ids
+#: What an algorithm clusters in.
+Domain = Dense | Sparse | Ids | Geometry
+#: What a dataset is stored in.
+Stored = Dense | Sparse | Ids | Table
 
 
 def clip_encoded(rows: Any, site_count: int | None = None) -> Any:
@@ -115,7 +120,7 @@ def clip_encoded(rows: Any, site_count: int | None = None) -> Any:
     return rows if inside else np.clip(rows, 0, site_count - 1)
 
 
-def domain_from_json(data: Mapping[str, Any]) -> Domain:
+def domain_from_json(data: Mapping[str, Any]) -> Stored:
     """The domain that `to_json` described."""
     shared = {"size": data["size"], "rows_per_person": data["rows_per_person"]}
     match data["kind"]:
@@ -123,6 +128,8 @@ def domain_from_json(data: Mapping[str, Any]) -> Domain:
             return Sparse(dimension=data["dimension"], radius=data["radius"], **shared)
         case "ids":
             return Ids(count=data["count"], **shared)
+        case "table":
+            return Table.from_json(data)
         case "dense":
             columns, bounds = data["columns"], data["bounds"]
             if "box" in bounds:
@@ -130,4 +137,4 @@ def domain_from_json(data: Mapping[str, Any]) -> Domain:
                 return Dense.box(box["low"], box["high"], columns, scaling=data["scaling"], **shared)
             ball = bounds["ball"]
             return Dense.ball(ball["radius"], ball["centre"], columns=columns, **shared)
-    raise InvalidDomain("a domain is dense, sparse or ids", parameter="kind")
+    raise InvalidDomain("a domain is dense, sparse, ids or a table", parameter="kind")

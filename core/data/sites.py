@@ -11,7 +11,7 @@ import numpy as np
 
 from core.arrays import Floats, Integers
 from core.data.dense import Dense
-from core.data.domain import Domain, Ids
+from core.data.domain import Domain, Ids, Stored
 from core.errors import InvalidRequest
 from core.kernels.rows import UNITS
 
@@ -37,7 +37,7 @@ class SiteFacts:
     def __len__(self) -> int:
         return self.count
 
-    def facts(self, _domain: Domain) -> Self:
+    def facts(self, _domain: Domain | Stored) -> Self:
         return self
 
 
@@ -57,11 +57,11 @@ class Sites:
         """SHA-256 of the numbers as little-endian doubles, row by row."""
         return hashlib.sha256(np.ascontiguousarray(self.numbers, dtype="<f8").tobytes()).hexdigest()
 
-    def facts(self, domain: Domain) -> SiteFacts:
+    def facts(self, domain: Domain | Stored) -> SiteFacts:
         """Describe this set for plans on a domain."""
         return SiteFacts(self.metric, len(self), self.digest, self.reach(domain))
 
-    def reach(self, domain: Domain) -> int:
+    def reach(self, domain: Domain | Stored) -> int:
         """The most whole steps that a record inside the domain can lie from a site."""
         if not isinstance(domain, Dense) or self.metric != "euclidean":
             return UNITS
@@ -82,7 +82,7 @@ class Sites:
         return chosen
 
 
-def read_sites(domain: Domain, given: Mapping[str, Any]) -> Sites:
+def read_sites(domain: Domain | Stored, given: Mapping[str, Any]) -> Sites:
     """Check sites that were sent with a request; a refusal says what is wrong with them."""
     kind = given.get("kind")
     allowed = {"coordinates": {"kind", "metric", "points"}, "distances": {"kind", "matrix"}}
@@ -95,7 +95,7 @@ def read_sites(domain: Domain, given: Mapping[str, Any]) -> Sites:
 
 
 def choose_sites(
-    domain: Domain, given: Mapping[str, Any] | Sites | SiteFacts | None, k: int
+    domain: Domain | Stored, given: Mapping[str, Any] | Sites | SiteFacts | None, k: int
 ) -> Sites | SiteFacts:
     """The sites of a request: checked ones as they are, others after a check; enough for k centres."""
     if given is None:
@@ -124,7 +124,7 @@ def _table(given: Mapping[str, Any], field: str, most: int) -> Floats:
     return table
 
 
-def _matrix(domain: Domain, given: Mapping[str, Any]) -> Sites:
+def _matrix(domain: Domain | Stored, given: Mapping[str, Any]) -> Sites:
     table = _table(given, "matrix", MOST_SITES_IN_A_MATRIX)
     if not isinstance(domain, Ids):
         raise _refuse("a distance matrix is for datasets whose records are site numbers")
@@ -141,7 +141,7 @@ def _matrix(domain: Domain, given: Mapping[str, Any]) -> Sites:
     return Sites("matrix", table)
 
 
-def _coordinates(domain: Domain, given: Mapping[str, Any]) -> Sites:
+def _coordinates(domain: Domain | Stored, given: Mapping[str, Any]) -> Sites:
     table = _table(given, "points", MOST_SITES)
     metric = given.get("metric", "euclidean")
     if metric not in ("euclidean", "great-circle"):

@@ -4,10 +4,10 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ import scipy.sparse as sp
 
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
-from core.data.domain import Domain, Ids, Sparse
+from core.data.domain import Ids, Sparse, Stored
+from core.data.reading import Fault
+from core.data.table import Table
 from core.errors import InvalidData
 
 #: Bytes of encoded rows in one chunk: a task of about a tenth of a second.
@@ -28,7 +30,7 @@ _IN_MEMORY_BYTES = 100 << 20
 class Chunk:
     """Consecutive encoded records; `first` is the ordinal of the first one in the whole dataset."""
 
-    rows: npt.NDArray[np.int16] | npt.NDArray[np.int32] | sp.csr_array
+    rows: npt.NDArray[np.int16] | npt.NDArray[np.int32] | npt.NDArray[np.uint16] | sp.csr_array
     first: int
     key: Hashable
 
@@ -52,7 +54,7 @@ class DataSource(Protocol):
     """A domain and the chunks of a dataset inside it."""
 
     @property
-    def domain(self) -> Domain: ...
+    def domain(self) -> Stored: ...
 
     def loaders(self) -> Sequence[ChunkLoader]: ...
 
@@ -96,7 +98,7 @@ class _FileSlice:
 class _ChunkedSource:
     """Encoded records, cut into chunks."""
 
-    def __init__(self, domain: Domain, loaders: Sequence[ChunkLoader]) -> None:
+    def __init__(self, domain: Stored, loaders: Sequence[ChunkLoader]) -> None:
         self.domain = domain
         self._loaders = loaders
 
@@ -104,7 +106,7 @@ class _ChunkedSource:
         return self._loaders
 
 
-def _starts(domain: Domain, count: int, chunk_rows: int | None) -> range:
+def _starts(domain: Stored, count: int, chunk_rows: int | None) -> range:
     """The ordinals at which chunks start; how many records one holds is a function of public facts."""
     if count > MAX_RECORDS:
         raise InvalidData(f"a dataset holds at most {MAX_RECORDS} records")
@@ -112,7 +114,7 @@ def _starts(domain: Domain, count: int, chunk_rows: int | None) -> range:
     return range(0, count, chunk_rows or max(1024, min(1 << 20, CHUNK_BYTES // (2 * width))))
 
 
-def _slices(domain: Domain, encoded: Any, chunk_rows: int | None) -> list[ChunkLoader]:
+def _slices(domain: Stored, encoded: Any, chunk_rows: int | None) -> list[ChunkLoader]:
     name, starts = uuid.uuid4().hex, _starts(domain, encoded.shape[0], chunk_rows)
     return [_Slice(encoded[start : start + starts.step], start, name) for start in starts]
 
@@ -153,3 +155,36 @@ class SparseSource(_ChunkedSource):
 
     def __init__(self, domain: Sparse, rows: Any, *, chunk_rows: int | None = None) -> None:
         super().__init__(domain, _slices(domain, domain.encode(rows), chunk_rows))
+
+
+class TableSource(_ChunkedSource):
+    """Columns of a table (arrays, lists or a DataFrame), encoded once.
+
+    Rows with a gap in a column whose gaps are to be dropped are left out; a value that cannot be stored is
+    refused.
+    """
+
+    def __init__(self, table: Table, columns: Mapping[str, Any], *, chunk_rows: int | None = None) -> None:
+        absent = [name for name in table.columns if name not in columns]
+        if absent:
+            raise InvalidData(f"the columns {', '.join(absent)} are missing")
+        readings = {column.name: column.read(columns[column.name]) for column in table.stored}
+        if len({len(reading.codes) for reading in readings.values()}) != 1:
+            raise InvalidData("the columns differ in length")
+        rows, usable = table.rows(readings)
+        for column in table.stored:
+            left_out = column.missing == "drop"
+            bad = ~readings[column.name].usable
+            if np.any(bad & (readings[column.name].faults != Fault.MISSING if left_out else bad)):
+                raise InvalidData(
+                    f"column {column.name} has values that its declaration does not cover: remove or fill "
+                    "missing ones, and declare every level"
+                )
+        super().__init__(table, _slices(table, rows[usable], chunk_rows))
+
+    @classmethod
+    def of_codes(cls, table: Table, codes: npt.NDArray[Any]) -> Self:
+        """Rows that are codes already."""
+        source = cls.__new__(cls)
+        _ChunkedSource.__init__(source, table, _slices(table, codes.astype(np.uint16), None))
+        return source

@@ -1,7 +1,7 @@
 """Mechanisms as JSON: the kinds that a plan may name."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from core.mechanisms.base import Mechanism
@@ -16,7 +16,8 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
-    return {"kind": mechanism.kind, **asdict(mechanism)}  # type: ignore[call-overload]  # all are dataclasses
+    named = {each.name: getattr(mechanism, each.name) for each in fields(mechanism)}  # type: ignore[arg-type]  # all are dataclasses
+    return {"kind": mechanism.kind, **named}
 
 
 def mechanism_from_json(data: Mapping[str, Any]) -> Mechanism:

@@ -1,9 +1,11 @@
 """Points inside the public bounds: clipped into them, or spread over them without looking at rows."""
 
+import math
+
 import numpy as np
 
 from core.arrays import Floats, Integers
-from core.data import UNITS, Dense, Domain
+from core.data import UNITS, Dense, Domain, Geometry, Ids
 from core.kernels.clipping import clipped_block, into_ball
 
 _CANDIDATES_PER_CENTRE = 20
@@ -24,14 +26,23 @@ def spread_centres(domain: Domain, k: int, draw: np.random.Generator) -> Floats:
         gap = float(np.sqrt(distance[farthest]))
         chosen.append(candidates[farthest])
         np.minimum(distance, ((candidates - chosen[-1]) ** 2).sum(axis=1), out=distance)
-    bounds = domain.bounds_units if isinstance(domain, Dense) else None
-    inner = float(UNITS if bounds is None else bounds[1].min())  # of the largest ball inside the bounds
+    inner = _inner_radius(domain)
     shrink = 0.5 if k == 1 else max(0.5, 2 * inner / (gap + 2 * inner))
     return np.array(chosen) * shrink
 
 
+def _inner_radius(domain: Domain) -> float:
+    """Radius of the largest ball inside the bounds."""
+    if isinstance(domain, Geometry):
+        return domain.inner
+    bounds = domain.bounds_units if isinstance(domain, Dense) else None
+    return float(UNITS if bounds is None else bounds[1].min())
+
+
 def _inside(domain: Domain, count: int, draw: np.random.Generator) -> Floats:
     """Random points, uniform in the box or in the ball."""
+    if isinstance(domain, Geometry):
+        return domain.scatter(count, draw)
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         low, high = domain.bounds_units
         return draw.uniform(low, high, size=(count, domain.dimension))
@@ -41,10 +52,21 @@ def _inside(domain: Domain, count: int, draw: np.random.Generator) -> Floats:
 
 
 def clip_into(domain: Domain, points: Floats) -> Floats:
-    """Points in encoded units moved into the domain's box and ball."""
+    """Points in encoded units moved to where means of records can lie."""
+    if isinstance(domain, Geometry):
+        return domain.clip(points)
     if isinstance(domain, Dense) and domain.bounds_units is not None:
         points = np.clip(points, *domain.bounds_units)
     return into_ball(points)
+
+
+def unit_length(domain: Domain) -> float:
+    """Length of one encoded unit in the geometry of a run: half-widths of columns where they are scaled."""
+    if isinstance(domain, Dense) and domain.scaling == "unit":
+        return math.sqrt(domain.dimension) / UNITS
+    if isinstance(domain, Ids):
+        raise ValueError("numbers of sites have no unit of length")
+    return float(domain.unit_lengths()[0])
 
 
 def inside_ball(points: Integers) -> Integers:

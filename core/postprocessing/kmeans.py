@@ -1,7 +1,9 @@
 """Weighted k-means on released points: free, because it never sees rows."""
 
 import warnings
+from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -46,17 +48,36 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def lloyd(points: Floats, start: Floats, rounds: int) -> tuple[Floats, float]:
+    """Centres after Lloyd's algorithm from these, and their loss."""
+    with warnings.catch_warnings(), _libraries().limit(limits=1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = KMeans(len(start), init=start, n_init=1, max_iter=rounds).fit(points)
+    return fitted.cluster_centers_, float(fitted.inertia_)
+
+
 def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
     """k means of weighted points, merged pair by pair, always where that adds least to the loss (Ward)."""
+    owner = np.arange(len(points))
+    for one, other, _ in islice(merges(points, weights), len(points) - k):
+        owner[owner == other] = one
+    members = np.equal.outer(np.unique(owner), owner) * weights
+    means: Floats = members @ points / members.sum(axis=1, keepdims=True)
+    return means
+
+
+def merges(points: Floats, weights: Floats) -> Iterator[tuple[int, int, float]]:
+    """Ward's merges in turn: the point that stands for the union, the one that joins, the loss added."""
     squares = (points * points).sum(axis=1)
     apart = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
     cost = apart * (weights[:, None] * weights[None, :] / (weights[:, None] + weights[None, :]))
     np.fill_diagonal(cost, np.inf)
     partner, least = cost.argmin(axis=1), cost.min(axis=1)
-    mass, owner = weights.copy(), np.arange(len(points))
-    for _ in range(len(points) - k):
+    mass = weights.copy()
+    for _ in range(len(points) - 1):
         one = int(least.argmin())
         other = int(partner[one])
+        yield one, other, float(least[one])
         # The cost of merging a union with a third follows from the costs of its two parts (Lance and
         # Williams); parts that were merged keep an infinite cost.
         both = mass[one] + mass[other]
@@ -66,16 +87,12 @@ def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
         fresh[[one, other]] = np.inf
         cost[one, :] = cost[:, one] = fresh
         mass[one], least[other] = both, np.inf
-        owner[owner == other] = one
         # A merge never brings a third point closer than both parts were (Ward's costs only grow), so only
         # those whose partner is gone or has changed look for a new one.
         stale = np.flatnonzero((partner == one) | (partner == other))
         stale = stale[least[stale] < np.inf]
         partner[stale], least[stale] = cost[stale].argmin(axis=1), cost[stale].min(axis=1)
         partner[one], least[one] = cost[one].argmin(), cost[one].min()
-    members = np.equal.outer(np.unique(owner), owner) * weights
-    means: Floats = members @ points / members.sum(axis=1, keepdims=True)
-    return means
 
 
 def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:

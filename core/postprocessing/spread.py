@@ -50,6 +50,22 @@ class CountNoise:
 
 
 @dataclass(frozen=True, eq=False)
+class DistanceHistogram:
+    """Noisy counts of records by distance: bin b ends at edges[b], the last has no end."""
+
+    counts: Floats
+    edges: Integers
+    noise: CountNoise
+
+    @property
+    def lengths(self) -> Floats:
+        """The root mean squared distance in each bin, if records are spread evenly over it."""
+        low = np.concatenate([[0], self.edges[:-1]]).astype(np.float64)
+        high = self.edges.astype(np.float64)
+        return np.sqrt((high**2 + high * low + low**2) / 3)
+
+
+@dataclass(frozen=True, eq=False)
 class DistanceShape:
     """The distribution of distances in each cluster, estimated from noisy histograms."""
 

@@ -20,6 +20,8 @@ class Subspace:
     candidates: Floats
     #: The variance of every column outside the candidates.
     leftover: Floats
+    #: The variance of every column.
+    columns: Floats
 
 
 def symmetric(packed: npt.NDArray[np.int64], width: int) -> Floats:
@@ -49,4 +51,5 @@ def principal_axes(
     below = np.maximum(found, 0.0) / 2 + edge / 4
     values = np.where(found > edge, above, below)
     leftover = np.diag(matrix) - (vectors**2) @ np.maximum(seen, 0.0)
-    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count)
+    columns = np.diag(matrix) / count
+    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count, columns)

@@ -1,5 +1,6 @@
 """Counts of records: in all, by centre, site, distance or cell."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +11,9 @@ from core.data import Chunk
 from core.kernels.counting import bin_counts, value_counts
 from core.kernels.geometry import nearest
 from core.kernels.sparse_counts import SparseCounts
-from core.statistics.base import Counts, FamilyCounts
-from core.views import Assigned, Buckets, Cubes, GridCells, PathCodes, SiteDistances
+from core.privacy.sensitivity import Sensitivity
+from core.statistics.base import Counts, FamilyCounts, Statistic
+from core.views import Assigned, Buckets, ColumnBins, Cubes, GridCells, PathCodes, SiteDistances
 from core.views.base import require_increasing
 
 
@@ -50,6 +52,29 @@ class ClusterCounts(Counts):
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnHistograms(Statistic):
+    """A histogram of each of some columns: one record adds a one to one bin of every column."""
+
+    kind: ClassVar[str] = "column-histograms"
+    view: ColumnBins
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.lines), self.view.bins)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        columns = self.shape[0]
+        return Sensitivity(
+            l1=columns, l2=math.sqrt(columns), one_block=columns == 1, monotone=True, touched=columns
+        )
+
+    def of(self, chunk: Chunk) -> Integers:
+        found = self.view.of(chunk) + np.arange(self.shape[0]) * self.view.bins
+        return np.bincount(found.reshape(-1), minlength=math.prod(self.shape)).reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
 class NormHistogram(Counts):
     """For each centre a histogram of the distances of its records: bin b holds those up to edges[b]."""
 
@@ -67,6 +92,28 @@ class NormHistogram(Counts):
     def of(self, chunk: Chunk) -> Integers:
         found = self.view.assignment(chunk)
         return bin_counts(found.labels, found.squared, self.edges.astype(np.int64) ** 2, self.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class PooledHistogram(Counts):
+    """One histogram of the distances of all records to their nearest centre: bin b ends at edges[b]."""
+
+    kind: ClassVar[str] = "pooled-histogram"
+    view: Assigned
+    edges: Integers
+
+    def __post_init__(self) -> None:
+        require_increasing(self.edges, "edges")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.edges),)
+
+    def of(self, chunk: Chunk) -> Integers:
+        squared = self.view.assignment(chunk).squared
+        together = np.zeros(len(squared), dtype=np.int32)
+        counted: Integers = bin_counts(together, squared, self.edges.astype(np.int64) ** 2, 1)[0]
+        return counted
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,15 @@ from core.views.base import DerivedView, RowView, View, clear_cache, limit_cache
 from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
-from core.views.rows import Encoded, Projected, TopEntries
+from core.views.rows import LONGEST_COLUMN, Encoded, Projected, TopEntries
+from core.views.table import ColumnBins, TableRows
 
 __all__ = [
+    "LONGEST_COLUMN",
     "Assigned",
     "Buckets",
     "CandidateDistances",
+    "ColumnBins",
     "Cubes",
     "DerivedView",
     "Distances",
@@ -20,6 +23,7 @@ __all__ = [
     "Projected",
     "RowView",
     "SiteDistances",
+    "TableRows",
     "TopEntries",
     "View",
     "clear_cache",

@@ -1,15 +1,15 @@
 """Views of rows: encoded, projected, or cut to their largest entries."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from core.arrays import Integers, Rows
-from core.data import UNITS, Chunk, Dense, Domain, Sparse
+from core.data import UNITS, Chunk, Dense, Domain, Geometry, Sparse
 from core.kernels.clipping import top_entries
 from core.kernels.geometry import project
 from core.views.base import DerivedView, RowView, checked_points, require_clipping
+from core.views.table import TableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +22,20 @@ class Encoded(RowView):
     radius: int = UNITS
 
     @classmethod
-    def of(cls, domain: Domain) -> Self:
+    def of(cls, domain: Domain) -> RowView:
+        """The rows of a domain; those of a table come from its geometry."""
+        if isinstance(domain, Geometry):
+            return TableRows(domain)
         if not isinstance(domain, (Dense, Sparse)):
             raise ValueError("only dense and sparse domains have rows of numbers")
         return cls(domain.fingerprint, domain.dimension, isinstance(domain, Sparse))
 
     def rows(self, chunk: Chunk) -> Rows:
         return chunk.rows
+
+
+#: Longest column of a projection, whose products stay exact.
+LONGEST_COLUMN = 2.0**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +50,7 @@ class Projected(DerivedView, RowView):
     def __post_init__(self) -> None:
         if self.matrix.shape[0] != self.base.width or self.matrix.dtype.kind != "i":
             raise ValueError("a projection is an integer matrix with one row per column of its base")
-        if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > 2.0**31:
+        if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > LONGEST_COLUMN:
             raise ValueError("the columns of a projection are too long to stay exact")
         require_clipping(self.radius, self.radius)
         if self.centre is not None:

@@ -1,19 +1,38 @@
 """Access to datasets: who may use one, and what they may know about it."""
 
+from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Select, bindparam, false, select
+from sqlalchemy import bindparam, false, select
 from sqlalchemy.orm import Session
 
-from core.data import Domain, Ids, Sparse, domain_from_json
+from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
+from core.privacy.budget import EPSILON_UNIT, units_text
 from service import ledger
+from service.datasets.doubts import doubts
 from service.errors import NotFound
 from service.ledger import accountants
+from service.operations import metrics
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal
 from service.people.authentication import Caller
 
-# Built once: every submission and every claim needs it.
+#: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
+NAMELESS = "~"
+
+#: More rows than the declared size times this make jobs overrun their planned times.
+_ROOM = 1.25
+# Built once: every submission, and the last every claim, needs them.
+_GRANTED = (
+    select(Dataset, Grant)
+    .join(Grant, Grant.dataset_id == Dataset.id)
+    .where(Grant.principal_id == bindparam("caller"), Grant.revoked_at.is_(None))
+)
+_OWNED = select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == bindparam("caller"))
+_GRANTED_BY_NAME, _OWNED_BY_NAME = (
+    query.where(Dataset.name == bindparam("name")).execution_options(populate_existing=True)
+    for query in (_GRANTED, _OWNED)
+)
 _STATE = (
     select(Dataset.state, Grant.revoked_at, Principal.disabled_at)
     .join(Grant, Grant.dataset_id == Dataset.id)
@@ -24,8 +43,8 @@ _STATE = (
 
 def find(session: Session, name: str, caller: Caller) -> tuple[Dataset, Grant | None]:
     """Return a dataset that the caller may use, with an analyst's grant, or raise NotFound."""
-    query = _visible(caller).where(Dataset.name == name).execution_options(populate_existing=True)
-    found = session.execute(query).one_or_none()
+    query = _OWNED_BY_NAME if caller.is_curator else _GRANTED_BY_NAME
+    found = session.execute(query, {"caller": caller.id, "name": name}).one_or_none()
     if found is None:
         raise NotFound(f"there is no dataset named {name}, or you have no grant for it")
     dataset, grant = found
@@ -50,19 +69,13 @@ def is_open(session: Session, grant_id: int) -> bool:
 
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tuple[Dataset, Grant | None]]:
     """Return datasets that the caller may use, by name."""
-    query = _visible(caller).where(Dataset.name > after).order_by(Dataset.name).limit(limit)
-    return [(dataset, grant) for dataset, grant in session.execute(query)]
+    visible = _OWNED if caller.is_curator else _GRANTED
+    named = ~Dataset.name.startswith(NAMELESS)
+    query = visible.where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
+    return [(dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 
 
-def _visible(caller: Caller) -> Select[Dataset, Grant]:
-    """Select what a caller may use: a curator their own datasets, an analyst the datasets granted to them."""
-    if caller.is_curator:
-        return select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == caller.id)
-    standing = (Grant.principal_id == caller.id) & Grant.revoked_at.is_(None)
-    return select(Dataset, Grant).join(Grant, Grant.dataset_id == Dataset.id).where(standing)
-
-
-def domain_of(dataset: Dataset) -> Domain:
+def domain_of(dataset: Dataset) -> Stored:
     """Return the public domain of a dataset."""
     return domain_from_json(dataset.domain)
 
@@ -76,9 +89,9 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "description": dataset.description,
         "state": dataset.state,
         "kind": domain.kind,
-        "columns": described.get("columns"),
+        "columns": list(domain.columns) if domain.kind in ("dense", "table") else None,
         "dimension": domain.dimension,
-        "bounds": described.get("bounds") or _other_bounds(domain),
+        "bounds": described.get("bounds") or other_bounds(domain),
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -86,13 +99,26 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "privacy_unit": privacy_unit(dataset),
         "accountant": dataset.accountant,
         "release_ticks": dataset.release_ticks,
+        "least_epsilon": units_text(dataset.least_epsilon_units, EPSILON_UNIT),
+        "jobs_per_hour": dataset.jobs_per_hour,
+        "overruns": metrics.overruns(session, dataset.id) if grant is None else None,
+        "size_warning": _size_warning(dataset, domain) if grant is None else None,
         "owner": session.get_one(Principal, dataset.owner_id).name,
         "created_at": dataset.created_at,
+        "revised": revised(dataset),
         "warnings": warnings(dataset, domain),
         "budget": balance_view(session, dataset),
         "cap": balance_view(session, dataset, grant) if grant else None,
-        "upload": dataset.upload if grant is None else None,
+        "upload": report_on(dataset) if grant is None else None,
     }
+
+
+def report_on(dataset: Dataset) -> dict[str, Any] | None:
+    """Return the report on a dataset's rows, and what sealing a draft's would have to confirm."""
+    if dataset.upload is None or dataset.state != DatasetState.DRAFT:
+        return dataset.upload
+    found = doubts(dataset.upload, domain_of(dataset).size)
+    return {**dataset.upload, "doubts": [asdict(doubt) for doubt in found]}
 
 
 def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None) -> dict[str, dict[str, str]]:
@@ -104,12 +130,17 @@ def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None)
     )
 
 
+def revised(dataset: Dataset) -> list[str]:
+    """Return the public facts that were changed after their owner had looked at rows."""
+    return dataset.revised or []
+
+
 def privacy_unit(dataset: Dataset) -> str:
     """Return the unit of privacy: a person where an id column limits their rows, else a single row."""
     return "person" if dataset.id_column else "row"
 
 
-def warnings(dataset: Dataset, domain: Domain) -> list[str]:
+def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
     """Return warnings that follow from the public facts alone."""
     found = list(domain.warnings)
     if dataset.id_column is None:
@@ -117,10 +148,28 @@ def warnings(dataset: Dataset, domain: Domain) -> list[str]:
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
             "is made with an id column"
         )
+    if changed := revised(dataset):
+        found.append(
+            f"changed after a look at the rows: {', '.join(changed)}; these facts may tell something "
+            "about the rows that no budget paid for"
+        )
     return found
 
 
-def _other_bounds(domain: Domain) -> dict[str, Any]:
+def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
+    """Return a warning about a declared size that is too small, for the owner alone: it tells of the rows."""
+    if dataset.upload is None or dataset.upload["rows"] <= _ROOM * domain.size:
+        return None
+    return (
+        f"there are {dataset.upload['rows']:,} rows, but jobs are planned for the declared size of "
+        f"{domain.size:,}: they take longer than planned, and analysts can see how long"
+    )
+
+
+def other_bounds(domain: Stored) -> dict[str, Any]:
+    """Describe the bounds of a domain that has no box and no ball."""
+    if isinstance(domain, Table):
+        return {"columns": domain.to_json()["columns"]}
     if isinstance(domain, Sparse):
         return {"sparse": {"radius": domain.radius}}
     assert isinstance(domain, Ids)

@@ -2,10 +2,11 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path
+from anyio import to_thread
+from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 from sqlalchemy.orm import Session
 
@@ -13,12 +14,12 @@ from core.privacy import Budget
 from service.datasets import access, grants, lifecycle
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantFacts, GrantPage, LedgerPage, VerifyReport
-from service.http.context import Services
+from service.http.context import Context, Services
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import NAME_PATTERN, BudgetBody
-from service.ledger import accountants, entries, verification
+from service.ledger import accountants, checkpoints, entries
 from service.ledger.units import Cost
 from service.operations.clock import rfc3339
 from service.operations.tables import Dataset, Grant, LedgerEntry
@@ -119,10 +120,15 @@ def get_ledger(
     after = paging.after(int) or 0
     if "text/csv" in accept:
         described = (_entry(dataset, each, analysts, whole=whole) for each in _all_after(after, page))
-        return StreamingResponse(_as_csv(described), media_type="text/csv")
+        return StreamingResponse(_pieces(_as_csv(described), context), media_type="text/csv")
     shown, following = paging.cut(page(after, paging.fetch), lambda entry: entry.sequence)
     rows = [_entry(dataset, entry, analysts, whole=whole) for entry in shown]
     return LedgerPage.model_validate({"items": rows, "next": following})
+
+
+async def _pieces(text: Iterator[str], context: Context) -> AsyncIterator[str]:
+    while (piece := await to_thread.run_sync(next, text, None, limiter=context.downloads)) is not None:
+        yield piece
 
 
 def _all_after(after: int, page: Callable[[int, int], list[LedgerEntry]]) -> Iterator[LedgerEntry]:
@@ -133,12 +139,28 @@ def _all_after(after: int, page: Callable[[int, int], list[LedgerEntry]]) -> Ite
 
 
 @router.post("/ledger/verify", responses=answers())
-def verify_ledger(name: DatasetName, caller: Curator, context: Services) -> VerifyReport:
-    """Verify the ledger: the chain of hashes and every balance."""
+def verify_ledger(
+    name: DatasetName,
+    caller: Curator,
+    context: Services,
+    whole: Annotated[
+        bool, Query(description="read every entry, not only those after the checkpoint")
+    ] = False,
+) -> VerifyReport:
+    """Verify the ledger: the chain of hashes, every balance, and the charge of every job and result.
+
+    What was verified before is taken from a checkpoint that the service signed.
+    """
+    keys = context.signing_keys
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
-        found = verification.verify(session, dataset.id)
-    return VerifyReport(ok=found.ok, entries=found.entries, head=found.head, faults=found.faults)
+        found, state = checkpoints.verify_ledger(session, dataset.id, keys, whole=whole)
+    if found.ok and found.entries > found.since:
+        with context.database.write() as session:
+            checkpoints.sign(session, dataset.id, keys, state, at=context.clock.now())
+    return VerifyReport(
+        ok=found.ok, entries=found.entries, since=found.since, head=found.head, faults=found.faults
+    )
 
 
 def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""Life of a dataset: create, seal, raise the budget, retire."""
+"""Life of a dataset: create, raise the budget, retire. `drafts` has what happens before it is sealed."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -8,17 +7,15 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.data import Dense, Domain, Ids, Sparse
-from core.errors import InvalidDomain
-from core.privacy import Budget
+from core.data import Dense, Ids, Sparse, Stored
+from core.errors import InvalidBudget, InvalidDomain
+from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
-from service.datasets.ingest import store
-from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
 from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
 from service.ledger import accountants
-from service.operations import audit, faults
+from service.operations import audit
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, DatasetChunk
 from service.people.authentication import Caller
@@ -26,17 +23,9 @@ from service.people.authentication import Caller
 
 def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) -> Dataset:
     """Create a dataset without data; core's InvalidRequest when the public facts are inconsistent."""
-    domain = _domain(body)
+    domain = domain_of(body)
     budget = Budget.of(body.budget.epsilon, body.budget.delta)
     total = accountants.total_of(body.accountant, budget.epsilon_units, budget.delta_units)
-    if body.rows_per_person > 1 and body.id_column is None:
-        raise InvalidDomain(
-            "more than one row per person needs an id column that tells people apart", parameter="id_column"
-        )
-    if body.id_column is not None and body.id_column in domain.columns:
-        raise InvalidDomain(
-            "the id column must not be one of the columns: it is dropped", parameter="id_column"
-        )
     dataset = Dataset(
         name=body.name,
         owner_id=owner.id,
@@ -48,6 +37,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
         release_ticks=body.release_ticks,
+        least_epsilon_units=_least_epsilon(body),
+        jobs_per_hour=body.jobs_per_hour,
         created_at=at,
         upload=None,
     )
@@ -70,7 +61,28 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
     return dataset
 
 
-def _domain(body: DatasetBody) -> Domain:
+def domain_of(body: DatasetBody) -> Stored:
+    """Return the domain that public facts describe; InvalidDomain when they are inconsistent."""
+    domain = _domain(body)
+    if body.rows_per_person > 1 and body.id_column is None:
+        raise InvalidDomain(
+            "more than one row per person needs an id column that tells people apart", parameter="id_column"
+        )
+    if body.id_column is not None and body.id_column in domain.columns:
+        raise InvalidDomain(
+            "the id column must not be one of the columns: it is dropped", parameter="id_column"
+        )
+    return domain
+
+
+def _least_epsilon(body: DatasetBody) -> int:
+    units = to_units(body.least_epsilon, EPSILON_UNIT, "least_epsilon")
+    if not 0 <= units <= LARGEST_EPSILON * EPSILON_UNIT:
+        raise InvalidBudget(f"least_epsilon must be from 0 to {LARGEST_EPSILON}", parameter="least_epsilon")
+    return units
+
+
+def _domain(body: DatasetBody) -> Stored:
     bounds: Bounds = body.bounds
     given = [name for name in Bounds.model_fields if getattr(bounds, name) is not None]
     if len(given) != 1:
@@ -90,11 +102,11 @@ def _domain(body: DatasetBody) -> Domain:
 
 
 def require_draft(dataset: Dataset) -> None:
-    """Raise AlreadySealed or Retired unless the dataset has no data yet."""
+    """Raise AlreadySealed or Retired unless the dataset is still a draft."""
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.DRAFT:
-        raise AlreadySealed(f"{dataset.name} has its data and never changes again; create another dataset")
+        raise AlreadySealed(f"{dataset.name} is sealed and never changes again; create another dataset")
 
 
 def require_sealed(dataset: Dataset) -> None:
@@ -102,32 +114,7 @@ def require_sealed(dataset: Dataset) -> None:
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.SEALED:
-        raise NotSealed(f"{dataset.name} has no data yet; its curator must upload them first")
-
-
-def seal(
-    session: Session,
-    dataset_id: int,
-    chunks: Iterable[StoredChunk],
-    report: dict[str, Any],
-    *,
-    actor: str,
-    at: datetime,
-) -> None:
-    """Store an upload's chunks and seal the dataset, in the caller's one transaction.
-
-    Uploads to one dataset wait for each other; other transactions wait only while the dataset is sealed.
-    """
-    store.wait_for_other_uploads(session, dataset_id)
-    require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
-    store.store(session, dataset_id, chunks)
-    ledger.lock(session, dataset_id)
-    dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
-    require_draft(dataset)
-    dataset.state, dataset.sealed_at, dataset.upload = DatasetState.SEALED, at, report
-    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
-    session.flush()
-    faults.reach("upload.sealed")
+        raise NotSealed(f"{dataset.name} has no data yet; its curator must upload and seal them first")
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Routes of datasets: create, list, upload, retire."""
+"""Routes of datasets: create, edit, list, upload, seal, retire."""
 
 import base64
 import binascii
@@ -12,12 +12,20 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.datasets import access, lifecycle
+from service.datasets import access, drafts, lifecycle
 from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import FORMATS, Spool
-from service.datasets.wire import DatasetBody, DatasetFacts, DatasetPage, Retirement, UploadReport
-from service.errors import InvalidRequest
+from service.datasets.wire import (
+    DatasetBody,
+    DatasetFacts,
+    DatasetPage,
+    DraftChanges,
+    Retirement,
+    SealBody,
+    UploadReport,
+)
+from service.errors import BadRows, InvalidRequest
 from service.http.context import Context, Services
 from service.http.documentation import file_body, links
 from service.http.json_limits import StrictRoute
@@ -65,9 +73,59 @@ def get_dataset(name: DatasetName, caller: Anyone, context: Services) -> Dataset
         return DatasetFacts.model_validate(access.facts(session, dataset, grant))
 
 
+@router.patch("/{name}", responses=answers("already-sealed", "retired"))
+def edit_draft(name: DatasetName, body: DraftChanges, caller: Curator, context: Services) -> DatasetFacts:
+    """Change public facts of a draft. Rows that are there are thrown away, unless only the size changes.
+
+    Facts that are changed after a look at rows are marked as such, for everybody and for good.
+    """
+    with context.database.write() as session:
+        dataset, _ = access.find(session, name, caller)
+        drafts.edit(session, dataset, body, actor=caller.name, at=context.clock.now())
+        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+
+
+@router.delete("/{name}", status_code=204, responses=answers("already-sealed", "retired"))
+def discard_draft(name: DatasetName, caller: Curator, context: Services) -> None:
+    """Delete a draft with its rows; its name can be used again."""
+    with context.database.write() as session:
+        dataset, _ = access.find(session, name, caller)
+        drafts.discard(session, dataset, actor=caller.name, at=context.clock.now())
+
+
+@router.delete("/{name}/data", status_code=204, responses=answers("already-sealed", "retired"))
+def throw_away_data(name: DatasetName, caller: Curator, context: Services) -> None:
+    """Delete the rows of a draft and the report on them."""
+    with context.database.write() as session:
+        dataset, _ = access.find(session, name, caller)
+        drafts.throw_away_rows(session, dataset, actor=caller.name, at=context.clock.now())
+
+
+@router.post("/{name}/seal", responses=answers("already-sealed", "retired", "cannot-seal"))
+def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Services) -> DatasetFacts:
+    """Seal a draft with the rows it has; it never changes again, and jobs can run on it.
+
+    Doubts about the rows (many left out, many outside the bounds, another number of rows than declared)
+    must be confirmed. A dataset without rows cannot be sealed.
+    """
+    with context.database.write() as session:
+        dataset, _ = access.find(session, name, caller)
+        drafts.seal(
+            session,
+            dataset,
+            confirmed=body.confirm,
+            sha256=body.sha256,
+            actor=caller.name,
+            at=context.clock.now(),
+        )
+        facts = DatasetFacts.model_validate(access.facts(session, dataset, None))
+    faults.reach("seal.committed")
+    return facts
+
+
 @router.post("/{name}/retire", responses=answers())
 def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Retirement:
-    """Delete a dataset's rows for good; its ledger stays. Queued jobs are withdrawn and not charged."""
+    """Delete a dataset's rows permanently and keep its ledger. Queued jobs are cancelled and not charged."""
     with context.database.write() as session:
         dataset, _ = access.find(session, name, caller)
         withdrawn = lifecycle.retire(session, dataset, actor=caller.name, at=context.clock.now())
@@ -94,10 +152,10 @@ async def upload_data(
         str | None, Header(max_length=200, description="RFC 9530: `sha-256=:<base64>:`")
     ] = None,
 ) -> UploadReport:
-    """Upload the rows, once; the dataset is then sealed and never changes again.
+    """Upload the rows of a draft in place of those it has, and get a report on them.
 
-    Nothing is stored unless everything is good. With the SHA-256 announced, repeating an upload whose
-    answer was lost is safe: the answer is given again.
+    Nothing is stored unless everything is good. No job can run before the rows are sealed. With the SHA-256
+    announced, repeating an upload whose answer was lost is safe: the answer is given again.
     """
     announced = sha256 or _digest(content_digest)
     dataset, earlier = await run_in_threadpool(_find_draft, context, name, caller, announced)
@@ -144,17 +202,28 @@ async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
 def _store(
     context: Context, dataset: Dataset, upload: Upload, caller: Caller, request: Request
 ) -> dict[str, Any]:
-    """Encode an upload, then store it and seal the dataset in one transaction."""
-    with closing(encode(upload)) as encoded:
+    """Encode an upload and store it in one transaction."""
+    try:
+        found = encode(upload)
+    except BadRows:
+        with context.database.write() as session:
+            drafts.note_look(session, dataset.id, at=context.clock.now())
+        raise
+    with closing(found) as encoded:
         faults.reach("upload.encoded")
         if from_thread.run(request.is_disconnected):
             raise ClientDisconnect
         report = encoded.report(access.warnings(dataset, upload.expected.domain))
         with context.database.write() as session:
             now = context.clock.now()
-            lifecycle.seal(session, dataset.id, encoded.chunks(), report, actor=caller.name, at=now)
+            chunks, expected = encoded.chunks(), upload.expected
+            stored = drafts.store_rows(
+                session, dataset.id, expected, chunks, report, actor=caller.name, at=now
+            )
+            shown = access.report_on(stored)
     faults.reach("upload.committed")
-    return report
+    assert shown is not None
+    return shown
 
 
 def _digest(header: str | None) -> str | None:

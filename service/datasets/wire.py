@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from service.http.wire import (
+    Amount,
     Answer,
     Body,
     BudgetBody,
@@ -37,8 +38,13 @@ _DATASET = {
     "privacy_unit": "row",
     "accountant": "sum",
     "release_ticks": True,
+    "least_epsilon": "0.001",
+    "jobs_per_hour": 1000,
+    "overruns": None,
+    "size_warning": None,
     "owner": "curator",
     "created_at": "2030-01-01T09:00:00.000Z",
+    "revised": [],
     "warnings": [],
     "budget": _BUDGET,
     "cap": _BUDGET,
@@ -106,6 +112,10 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
     budget: BudgetBody
     accountant: Literal["sum", "zcdp"] = "sum"
     release_ticks: bool = True
+    least_epsilon: Amount = Field(default="0.001", description="least epsilon of a job; 0: any")
+    jobs_per_hour: int = Field(
+        default=1000, ge=1, le=1_000_000_000, description="most jobs of one analyst in an hour"
+    )
 
 
 class AmountFacts(Answer):
@@ -130,33 +140,89 @@ class BudgetFacts(Answer, json_schema_extra=example(_BUDGET)):
     remaining: AmountFacts
 
 
+class DraftChanges(Body, json_schema_extra=example({"size": 20000})):
+    """Public facts of a draft to be changed; what is left out stays as it is."""
+
+    description: Words | None = None
+    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000)] | None = None
+    dimension: int | None = Field(default=None, ge=1)
+    bounds: Bounds | None = None
+    scaling: Literal["unit", "none"] | None = None
+    size: int | None = Field(default=None, ge=1)
+    rows_per_person: int | None = Field(default=None, ge=1)
+    id_column: ColumnName | None = Field(default=None, description="null: one row per person")
+    release_ticks: bool | None = None
+
+
+Doubt = Literal["left-out", "clipped", "size"]
+
+
+class SealBody(Body, json_schema_extra=example({"confirm": ["size"]})):
+    """Confirmation that a draft's rows are those that were meant."""
+
+    confirm: list[Doubt] = Field(
+        default=[], max_length=10, description="the doubts of the report that you have looked into"
+    )
+    sha256: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{64}$",
+        description="of the file whose report you read: refused if the draft holds other rows",
+    )
+
+
 _UPLOAD = {
     "format": "csv",
+    "read_as": "separated by commas, UTF-8",
     "rows": 9981,
     "clipped_rows": 12,
     "bad_rows": 1,
     "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
+    "columns": [
+        {"name": "petal_width", "missing": 1, "unreadable": 0, "below": 0, "above": 12, "examples": []}
+    ],
     "rows_over_limit": 0,
     "ignored_columns": ["species"],
     "bytes": 120044,
     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "warnings": [],
+    "doubts": [],
 }
 
 
-class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
-    """Report of an upload; for the curator alone."""
+class ColumnReport(Answer):
+    """Values of a column that were missing, unreadable or outside the bounds."""
 
-    format: Moment
+    name: str
+    missing: int
+    unreadable: int
+    below: int
+    above: int
+    examples: list[str] = Field(description="at most three unreadable values, until the dataset is sealed")
+
+
+class DoubtReport(Answer):
+    """A reason to look again before the rows are sealed, and the word that confirms it."""
+
+    confirm: Doubt
+    detail: str
+
+
+class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
+    """Report on the rows of a dataset; for its owner alone."""
+
+    format: str
+    read_as: str = Field(default="", description="separator, decimal sign and encoding that were found")
     rows: int
     clipped_rows: int
     bad_rows: int
     bad_row_lines: list[dict[str, Any]]
+    columns: list[ColumnReport] = Field(default=[], description="those in which something was found")
     rows_over_limit: int
     ignored_columns: list[str]
     bytes: int
     sha256: str
     warnings: list[str]
+    doubts: list[DoubtReport] = Field(default=[], description="what sealing these rows must confirm")
 
 
 class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
@@ -176,8 +242,15 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     privacy_unit: Literal["row", "person"]
     accountant: Literal["sum", "zcdp"]
     release_ticks: bool
+    least_epsilon: str
+    jobs_per_hour: int
+    overruns: int | None = Field(
+        description="to the owner: jobs that took longer than planned, so that their run time showed"
+    )
+    size_warning: str | None = Field(description="to the owner: the declared size is too small for the rows")
     owner: str
     created_at: Moment
+    revised: list[str] = Field(description="facts that were changed after a look at the rows")
     warnings: list[str]
     budget: BudgetFacts
     cap: BudgetFacts | None
@@ -235,7 +308,7 @@ class LedgerPage(Page[LedgerRow], json_schema_extra=page_example(_ROW)):
     """A page of entries in order, and the cursor of the next."""
 
 
-_VERIFIED = {"ok": True, "entries": 42, "head": "5e" * 32, "faults": []}
+_VERIFIED = {"ok": True, "entries": 42, "since": 40, "head": "5e" * 32, "faults": []}
 
 
 class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
@@ -243,6 +316,7 @@ class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
 
     ok: bool
     entries: int
+    since: int = Field(description="entries up to this one were verified before, and signed")
     head: str
     faults: list[str]
 

@@ -19,6 +19,8 @@ from service.operations.settings import KIB, Settings
 #: What a request uses of an allowance: itself, planning, and each 64 KiB that come in or go out.
 _REQUEST, _PLANNING, _PER_BYTE = 1.0, 20.0, 1 / (64 * KIB)
 _PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
+#: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
+_PLAN_BYTES = 320 * KIB
 _UPLOAD = re.compile(r"/v1/datasets/[^/]+/data")
 _SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
 
@@ -43,6 +45,8 @@ def body_limit(scope: Scope, settings: Settings) -> int:
         return settings.max_sites_bytes
     if scope["method"] not in ("POST", "PUT"):
         return KIB  # nothing is expected, but some clients send an empty object
+    if (scope["method"], scope["path"]) in _PLANS:
+        return min(_PLAN_BYTES, settings.max_body_bytes)
     return settings.max_body_bytes
 
 

@@ -9,10 +9,12 @@ from fastapi import Depends, Request
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.signing import SigningKeys, open_keys
 
 #: Each may use a core and a connection to the database.
 _UPLOADS_AT_ONCE = 4
 _SUBMISSIONS_AT_ONCE = 2
+_DOWNLOADS_AT_ONCE = 1
 
 
 @dataclass
@@ -26,6 +28,13 @@ class Context:
     uploads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_UPLOADS_AT_ONCE))
     #: Threads that submit jobs. A few: the one that has an account's lock must not wait for the interpreter.
     submissions: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SUBMISSIONS_AT_ONCE))
+    #: The thread that writes long tables, piece by piece: several would keep the interpreter from everybody.
+    downloads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_DOWNLOADS_AT_ONCE))
+
+    @property
+    def signing_keys(self) -> SigningKeys:
+        """The keys that sign receipts and checkpoints."""
+        return open_keys(self.settings)
 
 
 async def _services(request: Request) -> Context:

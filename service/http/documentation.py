@@ -21,6 +21,7 @@ _TARGETS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
         "look": ("get_job_v1_jobs__job_id__get", _JOB),
         "result": ("get_result_v1_jobs__job_id__result_get", _JOB),
         "receipt": ("get_receipt_v1_jobs__job_id__receipt_get", _JOB),
+        "transcript": ("get_transcript_v1_jobs__job_id__transcript_get", _JOB),
         "cancel": ("cancel_job_v1_jobs__job_id__delete", _JOB),
     },
     "principal": {

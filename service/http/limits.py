@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 from anyio import to_thread
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import InvalidRequest, ServiceError, TooLarge
@@ -128,11 +128,11 @@ async def _refuse(error: ServiceError, scope: Scope, exchange: _Exchange) -> Non
 class RequestLimits:
     """ASGI middleware around the whole app.
 
-    `authenticate` finds the caller of an Authorization header, or raises. Everything below `/v1/` needs a
+    `authenticate` finds the caller of a request by its headers, or raises. Everything below `/v1/` needs a
     caller, and nothing of a body is read before there is one; outside of it no route takes a body.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, authenticate: Callable[[str | None], Caller]):
+    def __init__(self, app: ASGIApp, settings: Settings, authenticate: Callable[[HTTPConnection], Caller]):
         self._app = app
         self._settings = settings
         self._authenticate = authenticate
@@ -168,8 +168,7 @@ class RequestLimits:
             if not scope["path"].startswith(_WITH_KEY):
                 await self._run(scope, exchange)
                 return
-            header = Headers(scope=scope).get("authorization")
-            caller = await to_thread.run_sync(self._authenticate, header)
+            caller = await to_thread.run_sync(self._authenticate, HTTPConnection(scope))
             scope.setdefault("state", {})["caller"] = caller
             self._allowances.enter(caller.id, scope)
         except ServiceError as error:

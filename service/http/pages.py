@@ -1,6 +1,7 @@
 """Pages without scripts: the API page, the explanations of problems, the front page."""
 
 import json
+import re
 from html import escape
 from typing import Annotated, Any
 
@@ -76,14 +77,14 @@ def _problem_page(problem: type[ServiceError]) -> str:
     return _page(
         problem.title,
         f"<h1>{escape(problem.title)}</h1><p><code>{problem.slug}</code>, status {problem.status}</p>"
-        f"<p>{escape(' '.join((problem.__doc__ or '').split()))}</p>"
+        f"<p>{_words(problem.__doc__ or '')}</p>"
         '<p><a href="/docs">All calls and problems</a></p>',
     )
 
 
 def _api_page(openapi: dict[str, Any]) -> str:
     parts = [f"<h1>{escape(openapi['info']['title'])} {escape(openapi['info']['version'])}</h1>"]
-    parts += [f"<p>{escape(each)}</p>" for each in openapi["info"]["description"].split("\n\n")]
+    parts += [f"<p>{_words(each)}</p>" for each in openapi["info"]["description"].split("\n\n")]
     parts.append('<p>The same for programs: <a href="/openapi.json">openapi.json</a></p>')
     groups: dict[str, list[str]] = {}
     for path, verbs in openapi["paths"].items():
@@ -100,26 +101,65 @@ def _api_page(openapi: dict[str, Any]) -> str:
     return _page("Cairn API", "".join(parts))
 
 
+def _words(text: str) -> str:
+    """Return text as HTML, with what stands in backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(" ".join(text.split())))
+
+
 def _call(openapi: dict[str, Any], path: str, verb: str, call: dict[str, Any]) -> str:
-    body = [f"<p>{escape(' '.join(call.get('description', '').split()))}</p>"]
+    body = [f"<p>{_words(call.get('description', ''))}</p>"]
     if call.get("parameters"):
         rows = "".join(
             f"<tr><td><code>{escape(each['name'])}</code></td><td>{each['in']}</td>"
-            f"<td>{escape(each.get('description', ''))}</td></tr>"
+            f"<td>{_words(each.get('description', ''))}</td></tr>"
             for each in call["parameters"]
         )
         body.append(f"<table>{rows}</table>")
     for kind, media in call.get("requestBody", {}).get("content", {}).items():
         body.append(_example(f"Send {kind}", openapi, media))
+        body.append(_fields(openapi, media))
     for status, answer in sorted(call["responses"].items()):
         if status.startswith("2"):
             body += [
-                _example(f"Answer {status}, {k}", openapi, m) for k, m in answer.get("content", {}).items()
+                _example(f"Response {status}, {k}", openapi, m) + _fields(openapi, m)
+                for k, m in answer.get("content", {}).items()
             ]
     return (
         f'<details><summary><span class="verb">{verb.upper()}</span><code>{escape(path)}</code> '
         f"{escape(call.get('summary', ''))}</summary>{''.join(body)}</details>"
     )
+
+
+def _fields(openapi: dict[str, Any], media: dict[str, Any]) -> str:
+    """Return a table of the fields of a JSON body, or nothing."""
+    schema = _resolved(openapi, media.get("schema", {}))
+    rows = "".join(
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(_type(openapi, each))}</td>"
+        f"<td>{'required' if name in schema.get('required', ()) else 'optional'}</td>"
+        f"<td>{_words(each.get('description', ''))}</td></tr>"
+        for name, each in schema.get("properties", {}).items()
+    )
+    head = "<tr><th>Field</th><th>Type</th><th></th><th>Meaning</th></tr>"
+    return f"<table>{head}{rows}</table>" if rows else ""
+
+
+def _type(openapi: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Return the type of a field in a few words."""
+    if "anyOf" in schema:
+        kinds = [_type(openapi, each) for each in schema["anyOf"]]
+        return " or ".join(dict.fromkeys(kinds))
+    if "enum" in schema or "const" in schema:
+        return " or ".join(f'"{each}"' for each in schema.get("enum", [schema.get("const")]))
+    resolved = _resolved(openapi, schema)
+    if resolved.get("type") == "array":
+        return f"list of {_type(openapi, resolved.get('items', {}))}"
+    return str(resolved.get("type", "any"))
+
+
+def _resolved(openapi: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    reference = schema.get("$ref", "")
+    found = openapi["components"]["schemas"][reference.rsplit("/", 1)[1]] if reference else schema
+    return dict(found)
 
 
 def _example(label: str, openapi: dict[str, Any], media: dict[str, Any]) -> str:
@@ -142,9 +182,6 @@ def example_of(openapi: dict[str, Any], media: dict[str, Any]) -> Any:
         return media["example"]
     if "examples" in media:
         return next(iter(media["examples"].values()))["value"]
-    schema = media.get("schema", {})
-    reference = schema.get("$ref", "")
-    if reference:
-        schema = openapi["components"]["schemas"][reference.rsplit("/", 1)[1]]
+    schema = _resolved(openapi, media.get("schema", {}))
     examples = schema.get("examples") or [None]
     return examples[0]

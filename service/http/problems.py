@@ -102,14 +102,16 @@ def failure(error: Exception) -> Response:
         return mistake(error)
     log.error("the database failed", error=type(error).__name__, detail=str(error)[:500])
     return respond(
-        errors.Unavailable("the database is away or busy; try again", headers={"Retry-After": "2"})
+        errors.Unavailable("the database is unavailable or busy; try again", headers={"Retry-After": "2"})
     )
 
 
 def mistake(error: Exception) -> Response:
     """Respond to an unexpected error without details, which go to the log."""
     log.error("unexpected error", exc_info=error)
-    return respond(errors.Unavailable("the service made a mistake, which is logged", status=500))
+    return respond(
+        errors.Unavailable("an unexpected error occurred; the details are in the service's log", status=500)
+    )
 
 
 def _place(fault: Mapping[str, Any]) -> dict[str, str]:

@@ -10,18 +10,21 @@ from service.operations.clock import rfc3339
 Item = TypeVar("Item")
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-_VISIBLE = r"^[^\x00-\x1f\x7f]*$"
+VISIBLE_PATTERN = r"^[^\x00-\x1f\x7f]*$"
 
 JOB_PATTERN = "^([0-9a-f-]{36}|latest)$"
 KEY_PATTERN = "^[0-9a-f]{8}$"
+SESSION_PATTERN = "^([0-9a-f]{8}|current)$"
 #: Descriptions of the patterns, for error messages.
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "at most 64 lower-case letters, digits, dots, underscores, dashes; a letter or digit first",
     JOB_PATTERN: "the 36 characters that submitting answered, or `latest`; the list of jobs has it",
     KEY_PATTERN: "the 8 characters before the secret of a key; the list of keys has it",
+    VISIBLE_PATTERN: "text on one line",
+    SESSION_PATTERN: "the 8 characters that the list of sessions shows, or `current`",
 }
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, `.`, `_`, `-`")]
-ColumnName = Annotated[str, Field(min_length=1, max_length=128, pattern=_VISIBLE)]
+ColumnName = Annotated[str, Field(min_length=1, max_length=128, pattern=VISIBLE_PATTERN)]
 Words = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
 Amount = Annotated[
     Annotated[StrictStr, Field(max_length=64)] | StrictInt | StrictFloat,

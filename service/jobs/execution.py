@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -12,14 +11,17 @@ from core.algorithms.base import Clustering
 from core.data import DataSource, domain_from_json
 from core.plan import Plan
 from service.datasets import sites
+from service.jobs import answers
 from service.jobs.executors import make_executor
-from service.jobs.queue import Claim
+from service.jobs.queue import Claim, Outcome
 from service.jobs.receipts import make_receipt
 from service.jobs.rehearsal import synthetic_source
 from service.jobs.rows import ChunkCache, DatabaseSource
+from service.jobs.transcripts import cut, facts_of, released_values
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.tables import Dataset, Job, Principal
 
 Listener = Callable[[str, int, int], None]
@@ -35,18 +37,20 @@ def can_run(stored: dict[str, Any], domain: dict[str, Any]) -> bool:
     return plan.to_json() == stored
 
 
-def execute(
-    claim: Claim, database: Database, settings: Settings, listener: Listener
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run a job's plan; return what it released, and the receipt."""
+def execute(claim: Claim, database: Database, settings: Settings, listener: Listener) -> Outcome:
+    """Run a job's plan; return what it released, the receipt and the transcript."""
     plan = _plan(claim, database)
+    # Before the run: a fact that the curator changes meanwhile would tell in the receipt how long it took.
+    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
+    keys = open_keys(settings)
     faults.reach("execute.begun")
     with make_executor(settings) as executor:
         clustering = registry.run(plan, _source(claim, plan, database, settings), executor, listener)
     faults.reach("execute.released")
-    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
-    receipt = make_receipt(job, dataset, plan, analyst)
-    return _body(job, dataset, clustering, receipt), receipt
+    transcript = cut(clustering, settings.transcript_bytes)
+    receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys)
+    derived = {} if clustering.synopsis is None else answers.encoded(clustering.synopsis)
+    return Outcome(_body(job, dataset, clustering, receipt), receipt, transcript, derived)
 
 
 def _plan(claim: Claim, database: Database) -> Plan:
@@ -64,7 +68,7 @@ def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str]:
 
 def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) -> DataSource:
     if claim.rehearsal:
-        return synthetic_source(plan.domain, plan.k, settings.rehearsal_rows)
+        return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
     return DatabaseSource(
         database, claim.dataset_id, ChunkCache(settings.cache_directory, settings.cache_bytes)
     )
@@ -79,13 +83,7 @@ def _body(job: Job, dataset: Dataset, clustering: Clustering, receipt: dict[str,
         "algorithm": plan.algorithm,
         "objective": plan.objective,
         "columns": list(plan.domain.columns) if plan.domain.kind != "sparse" else None,
-        "centres": np.asarray(clustering.centres, dtype=np.float64).tolist(),
-        "sizes": None
-        if clustering.sizes is None
-        else np.asarray(clustering.sizes, dtype=np.float64).tolist(),
-        "noise": clustering.noise.to_json(),
-        "draws": dict(clustering.draws),
-        "details": dict(clustering.details),
+        **released_values(clustering),
         "privacy": receipt["privacy"],
         "receipt": f"/v1/jobs/{job.id}/receipt",
     }

@@ -7,13 +7,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.data import Domain, SiteFacts
+from core.data import SiteFacts, Stored
 from core.errors import WorkLimitExceeded
-from core.plan import Plan, Request, Work
+from core.plan import KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
+from core.privacy.budget import EPSILON_UNIT
 from service import ledger
 from service.datasets import access, lifecycle, sites
-from service.errors import DeltaNotOffered
+from service.errors import DeltaNotOffered, EpsilonTooSmall
 from service.jobs import quotes
 from service.jobs.wire import PlanBody
 from service.ledger import accountants
@@ -41,24 +42,33 @@ def make_plan(
     lifecycle.require_sealed(dataset)
     domain = access.domain_of(dataset)
     budget = _budget(dataset, grant, body, domain.size, delta_left)
+    if budget.epsilon_units < dataset.least_epsilon_units:
+        least = units_text(dataset.least_epsilon_units, EPSILON_UNIT)
+        raise EpsilonTooSmall(
+            f"a job on {dataset.name} must ask for an epsilon of at least {least}", least_epsilon=least
+        )
     named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
     rest = {name: value for name, value in options.items() if value is not named}
-    request = {"k": body.k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
+    k = body.k if isinstance(body.k, int) else body.k.model_dump(by_alias=True)
+    request = {"k": k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
     text = json.dumps(request, sort_keys=True)
     plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
     plan.work.require_within(work)
-    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
-        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
     return plan
 
 
 @lru_cache(maxsize=128)  # of at most 64 KiB of JSON each
-def _plan(domain: Domain, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
+def _plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
     asked = json.loads(request)
+    if isinstance(asked["k"], dict):
+        asked["k"] = KRange.from_json(asked["k"])
     if sites is not None:
         asked["options"]["sites"] = sites
-    return registry.plan(domain, Request(budget=budget, **asked))
+    plan = registry.plan(domain, Request(budget=budget, **asked))
+    if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
+        raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
+    return plan
 
 
 def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int, delta_left: int) -> Budget:
@@ -88,7 +98,9 @@ def _automatic_delta(size: int, left: int) -> int:
     return max(min(default, left), default // 10)
 
 
-def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> dict[str, Any]:
+def quote(
+    session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan, planned_ms: int
+) -> dict[str, Any]:
     """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
     cost = quotes.cost_of(dataset, body, plan)
     rooms = {
@@ -108,6 +120,7 @@ def quote(session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan
         "digest": plan.digest,
         "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
         "quote": quotes.quote_of(dataset, grant, body, plan),
+        "planned_seconds": planned_ms / 1000,
         "fits": fits,
         "remaining_after": after or None,
         "forecast": dict(plan.forecast),

@@ -10,24 +10,25 @@ wants jobs skips those that are locked, and the claim that holds them looks agai
 """
 
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service import ledger
 from service.datasets import access
-from service.jobs import release
+from service.jobs import answers, release, transcripts
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Job, Result
+from service.operations.tables import Answer, Dataset, Job, Result, TranscriptPart
 
 MOST_ATTEMPTS = 3
 #: Work of jobs that were claimed longer ago does not count against their analyst.
 _LATELY = timedelta(minutes=10)
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,27 @@ class Claim:
     dataset_id: int
     rehearsal: bool
     claimed_at: datetime
-    release_ticks: bool
+    #: Time after the claim at which the end of the job is shown, unless its run takes longer.
+    planned: timedelta
+    #: Whether the end of the job is held back until then.
+    held: bool
     plan: dict[str, Any]
     domain: dict[str, Any]
     request: dict[str, Any]
+
+    def released_at(self, ended_at: datetime) -> datetime:
+        """Return when an end of the job is shown, and its worker free for the next one."""
+        return release.release_time(self.claimed_at, self.planned, ended_at) if self.held else ended_at
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run, its receipt, the parts of its transcript, and the answers for every k."""
+
+    body: dict[str, Any]
+    receipt: dict[str, Any]
+    transcript: Sequence[bytes] = ()
+    answers: Mapping[int, bytes] = field(default_factory=dict)
 
 
 def claim(
@@ -59,7 +77,8 @@ def claim(
     rehearsals come last. Planned work is public: how long jobs really took must not show in the order.
 
     A queued job is charged here, before any row is read. A job whose worker was lost is taken over under
-    the charge it has. One that cannot run any more is ended instead.
+    the charge it has, first of all by the process that replaces its own. One that cannot run any more is
+    ended instead.
     """
     recent = (
         select(Job.principal_id, func.sum(Job.operations).label("operations"))
@@ -73,7 +92,12 @@ def claim(
             or_(Job.state == JobState.QUEUED, (Job.state == JobState.RUNNING) & (Job.lease_expires_at < now))
         )
         .outerjoin(recent, recent.c.principal_id == Job.principal_id)
-        .order_by(Job.rehearsal, func.coalesce(recent.c.operations, 0), Job.number)
+        .order_by(
+            case((Job.worker == worker, 0), else_=1),
+            Job.rehearsal,
+            func.coalesce(recent.c.operations, 0),
+            Job.number,
+        )
         .limit(1)
         .with_for_update(skip_locked=True, of=Job)
     ).one_or_none()
@@ -83,7 +107,7 @@ def claim(
     dataset = session.get_one(Dataset, job.dataset_id)
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
-            job.end(JobState.FAILED, EndReason.LOST, now)
+            job.end(JobState.FAILED, EndReason.LOST, now, _released_at(job, dataset, now))
             return None
     elif not _charge(session, job, dataset, worker=worker, now=now, can_run=can_run):
         return None
@@ -103,6 +127,7 @@ def claim(
         job.dataset_id,
         job.rehearsal,
         job.claimed_at,
+        job.planned,
         dataset.release_ticks,
         job.plan,
         dataset.domain,
@@ -136,14 +161,9 @@ def _charge(
     return False
 
 
-def beat(
-    session: Session, claim: Claim, *, now: datetime, lease: timedelta, progress: dict[str, Any] | None
-) -> bool:
+def beat(session: Session, claim: Claim, *, now: datetime, lease: timedelta) -> bool:
     """Renew a lease; False when the job is no longer this worker's."""
-    values: dict[str, Any] = {"lease_expires_at": now + lease}
-    if progress is not None:
-        values["progress"] = progress
-    return _update(session, claim, values)
+    return _update(session, claim, {"lease_expires_at": now + lease})
 
 
 def finish(
@@ -151,8 +171,7 @@ def finish(
     claim: Claim,
     *,
     now: datetime,
-    result: tuple[dict[str, Any], dict[str, Any]] | None,
-    progress: dict[str, Any] | None = None,
+    result: Outcome | None,
 ) -> bool:
     """End a job, with its result or without; False when it is no longer this worker's: nothing is stored."""
     state = JobState.SUCCEEDED if result else JobState.FAILED
@@ -160,18 +179,19 @@ def finish(
         "state": state,
         "reason": EndReason.NONE if result else EndReason.ERROR,
         "finished_at": now,
+        "released_at": claim.released_at(now),
         "lease": None,
         "lease_expires_at": None,
     }
-    if progress is not None:
-        values["progress"] = progress
     if not _update(session, claim, values):
         return False
+    if values["released_at"] > claim.claimed_at + claim.planned and claim.held:
+        metrics.overran(session, claim.dataset_id)
     faults.reach("finish.updated")
     if result:
-        body, receipt = result
-        session.add(Result(job_id=claim.job_id, body=body, receipt=receipt, created_at=now))
-        session.flush()
+        session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))
+        transcripts.store(session, claim.job_id, result.transcript)
+        answers.store(session, claim.job_id, result.answers)
     faults.reach("finish.stored")
     return True
 
@@ -179,27 +199,49 @@ def finish(
 def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: datetime) -> bool:
     """End a job for good, at its dataset's curator's order; False when its analyst has seen it end.
 
-    A claimed job keeps its charge. A result that is stored and waits for its time is deleted: whether it
-    appeared would tell how long the job ran.
+    A claimed job keeps its charge. It is shown as ended from now on, and a result that is stored and waits for
+    its time is deleted: whether it appeared would tell how long the job ran. Its worker waits for that time.
     """
     locked = _lock(session, job)
-    over = release.state_at(locked, now, ticked=dataset.release_ticks).finished_at is not None
-    if over:
+    if release.state_at(locked, now, held=True).finished_at is not None:
         return False
     if locked.state == JobState.QUEUED:
         _void(session, locked, actor=actor, now=now)
         locked.end(JobState.CANCELLED, EndReason.ENDED, now)
     else:
-        session.execute(delete(Result).where(Result.job_id == locked.id))
+        for stored in (Answer, TranscriptPart, Result):
+            session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
     audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
     return True
 
 
+def _released_at(job: Job, dataset: Dataset, ended_at: datetime) -> datetime:
+    assert job.claimed_at is not None, "a job that ends after its claim"
+    return release.release_time(job.claimed_at, job.planned, ended_at) if dataset.release_ticks else ended_at
+
+
+def resume(session: Session, worker: str, *, now: datetime) -> datetime | None:
+    """Return until when the newest job of a worker keeps it busy, whose process was lost; None if it is free.
+
+    A job that its process did not end is left to be claimed again, by this worker before anything else.
+    """
+    newest = select(Job).where(Job.worker == worker).order_by(Job.claimed_at.desc()).limit(1)
+    job = session.scalars(newest.with_for_update()).one_or_none()
+    if job is None:
+        return None
+    if job.state == JobState.RUNNING:
+        job.lease_expires_at = now - _INSTANT
+        return None
+    return job.released_at
+
+
 def give_back(session: Session, claim: Claim, *, now: datetime) -> bool:
     """Let go of a job because the worker is told to stop; this does not count as an attempt."""
     return _update(
-        session, claim, {"lease_expires_at": now - timedelta(seconds=1), "attempts": Job.attempts - 1}
+        session,
+        claim,
+        {"lease_expires_at": now - _INSTANT, "attempts": Job.attempts - 1, "worker": None},
     )
 
 

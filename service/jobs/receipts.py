@@ -1,4 +1,4 @@
-"""Receipts of jobs: a document of what was planned and charged, with its own digest."""
+"""Receipts of jobs: a document of what was planned and charged, with its own digest and a signature."""
 
 import hashlib
 import json
@@ -8,19 +8,32 @@ from typing import Any
 
 from core.plan import Plan
 from service.datasets import access
+from service.jobs import disclosure
 from service.ledger import accountants
 from service.ledger.units import NOTHING, Cost
 from service.operations.clock import rfc3339
+from service.operations.signing import SigningKeys
 from service.operations.tables import Dataset, Job
 
-FORMAT = 1
+#: Receipts of format 1 are not signed, and have neither citation nor explanation.
+FORMAT = 2
+_UNHASHED = ("digest", "signature")
 
 
-def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[str, Any]:
-    """Make the receipt of a job; every field is a function of the request and of public facts."""
-    charged = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
+def make_receipt(
+    job: Job,
+    dataset: Dataset,
+    plan: Plan,
+    analyst: str,
+    transcript: dict[str, Any] | None,
+    keys: SigningKeys,
+) -> dict[str, Any]:
+    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release."""
+    cost = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
+    charged = accountants.amount(dataset.accountant, cost, dataset.delta_units)
     planned = plan.to_json()
     unit = access.privacy_unit(dataset)
+    neighbours = disclosure.neighbours(unit)
     receipt: dict[str, Any] = {
         "format": FORMAT,
         "job": job.id,
@@ -32,33 +45,37 @@ def make_receipt(job: Job, dataset: Dataset, plan: Plan, analyst: str) -> dict[s
         "algorithm": plan.algorithm,
         "objective": plan.objective,
         "k": plan.k,
+        **({} if plan.k_range is None else {"k_range": plan.k_range.to_json()}),
         "accountant": dataset.accountant,
-        "charged": accountants.amount(dataset.accountant, charged, dataset.delta_units),
-        "privacy": {**planned["privacy"], "unit": unit},
+        "charged": charged,
+        "privacy": {**planned["privacy"], "unit": unit, "neighbours": neighbours},
         "privacy_unit": unit,
-        "neighbours": "add or remove one record" if unit == "row" else "add or remove all rows of one person",
+        "neighbours": neighbours,
         "statement": _statement(job, plan, unit),
         "domain": plan.domain.to_json(),
+        "revised_after_a_look": access.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),
         "parameters": planned["parameters"],
         "forecast": planned["forecast"],
         "plan_digest": plan.digest,
+        "transcript": transcript,
         "versions": {
             "cairn": version("cairn-dp"),
             "numpy": version("numpy"),
             "scipy": version("scipy"),
             "python": platform.python_version(),
         },
-        "registry": _registry(dataset, plan, unit),
+        **_disclosure(job, dataset, plan, analyst, unit, charged),
     }
     receipt["digest"] = digest_of(receipt)
+    receipt["signature"] = keys.sign("receipt", receipt["digest"])
     return receipt
 
 
 def digest_of(receipt: dict[str, Any]) -> str:
-    """Return the SHA-256 of the receipt without its digest, as JSON with sorted keys and no spaces."""
-    rest = {name: value for name, value in receipt.items() if name != "digest"}
+    """Return the SHA-256 of the receipt without digest and signature: JSON, keys sorted, no spaces."""
+    rest = {name: value for name, value in receipt.items() if name not in _UNHASHED}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -75,30 +92,17 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
 def _statement(job: Job, plan: Plan, unit: str) -> str:
     if job.rehearsal:
         return "A rehearsal on synthetic rows: it read no data, cost nothing and says nothing about the data."
-    kind = "pure" if plan.budget.is_pure else "approximate"
-    protects = {
-        "row": "each single row; a person with several rows is protected less",
-        "person": f"each person, with at most {plan.domain.rows_per_person} rows",
-    }[unit]
-    return (
-        f"{kind} differential privacy with epsilon {plan.budget.epsilon_text} and delta "
-        f"{plan.budget.delta_text}, which protects {protects}"
-    )
+    return f"{disclosure.guarantee(plan)}, which protects {disclosure.protects(plan, unit)}"
 
 
-def _registry(dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
-    """Return the fields that public registries of differentially private deployments ask for."""
+def _disclosure(
+    job: Job, dataset: Dataset, plan: Plan, analyst: str, unit: str, charged: dict[str, str]
+) -> dict[str, Any]:
+    """Return what the receipt tells people beyond its numbers; a rehearsal has released nothing."""
+    if job.rehearsal:
+        return {"citation": None, "explanation": [], "registry": None}
     return {
-        "release_type": "interactive",
-        "trust_model": "central: a trusted curator holds the data",
-        "privacy_notion": "pure DP" if plan.budget.is_pure else "approximate DP",
-        "privacy_unit": unit,
-        "neighbouring_relation": "add or remove",
-        "epsilon": plan.budget.epsilon_text,
-        "delta": plan.budget.delta_text,
-        "composition_across_releases": "basic (sum)" if dataset.accountant == "sum" else "zCDP filter",
-        "mechanisms": sorted({step.to_json()["mechanism"]["kind"] for step in plan.steps}),
-        "public_inputs": "column names, bounds, scaling, order of magnitude of the number of records",
-        "post_processing": "weighted clustering and clipping of released values",
-        "software": f"cairn {version('cairn-dp')}",
+        "citation": disclosure.citation(job, dataset, plan, analyst, unit),
+        "explanation": disclosure.explanation(dataset, plan, unit, charged),
+        "registry": disclosure.registry_entry(job, dataset, plan, unit),
     }

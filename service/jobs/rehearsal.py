@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from core.data import UNITS, ArraySource, DataSource, Dense, Domain, Ids, SparseSource
+from core.data import UNITS, ArraySource, DataSource, Dense, Ids, SparseSource, Stored, Table, TableSource
 
 _ENTRIES_PER_ROW = 16
 
 
-def synthetic_source(domain: Domain, k: int, most_rows: int) -> DataSource:
+def synthetic_source(domain: Stored, k: int, most_rows: int) -> DataSource:
     """Draw synthetic rows in k groups inside the bounds: the public size of them, up to a limit."""
     # No noise and no data: a generator seeded by the operating system suffices for synthetic rows.
     generator = np.random.default_rng()
@@ -19,6 +19,8 @@ def synthetic_source(domain: Domain, k: int, most_rows: int) -> DataSource:
         return ArraySource(domain, generator.integers(0, domain.count, rows))
     if isinstance(domain, Dense):
         return ArraySource(domain, _dense(domain, k, rows, generator))
+    if isinstance(domain, Table):
+        return TableSource.of_codes(domain, _codes(domain, k, rows, generator))
     entries = min(_ENTRIES_PER_ROW, domain.dimension)
     columns = generator.integers(0, domain.dimension, rows * entries)
     values = generator.random(rows * entries) * domain.radius / np.sqrt(entries)
@@ -32,3 +34,14 @@ def _dense(domain: Dense, k: int, rows: int, generator: np.random.Generator) -> 
     centres = generator.uniform(-spread, spread, (k, domain.dimension))
     around = generator.normal(0, spread / 20, (rows, domain.dimension))
     return domain.decode(centres[generator.integers(0, k, rows)] + around)
+
+
+def _codes(table: Table, k: int, rows: int, generator: np.random.Generator) -> Any:
+    """Draw groups of rows of codes: around uniform steps, and mostly of one level."""
+    group = generator.integers(0, k, rows)
+    columns = []
+    for column in table.stored:
+        middles = generator.integers(0, column.codes, k)[group]
+        around = np.rint(generator.normal(middles, column.codes / 40))
+        columns.append(np.clip(around, 0, column.codes - 1))
+    return np.stack(columns, axis=1)

@@ -1,15 +1,15 @@
 """Release of what happens to a job: which callers may see it, and when.
 
-A running job's events are shown only at the release ticks, 1, 2, 4, 8, ... seconds after its claim. A watcher
-then learns at most the order of magnitude of the run time, which may depend on rows.
+How long a run takes may depend on rows, so nothing that an analyst can see follows it. The end of a job is
+shown at a planned time after its claim, which was estimated from public numbers when it was submitted; phases
+are shown by planned time too. Only a run that takes longer than planned is shown later, at the next of the
+ticks 1, 2, 4, 8, ... seconds after the claim.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session, defer
 
 from service.errors import NotFound
@@ -17,11 +17,16 @@ from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Job, Principal
+from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
 
 LATEST = "latest"
 _SECOND = timedelta(seconds=1)
+_INSTANT = timedelta(microseconds=1)
+#: Time to store the end of a run: it must be in the database before anybody may see it.
+_STORING = timedelta(milliseconds=100)
+#: Seconds after which somebody who waits should look again: phases change before the end.
+_LONGEST_WAIT = 10
 _AFTER_CHARGE = "the job ended without a result; its charge stands"
 _MESSAGES: dict[EndReason | tuple[JobState, EndReason], str] = {
     EndReason.CANCELLED: "cancelled by the analyst; nothing was charged",
@@ -35,54 +40,18 @@ _MESSAGES: dict[EndReason | tuple[JobState, EndReason], str] = {
 }
 
 
-def tick_number(elapsed: timedelta) -> int:
-    """Return the number j of the first tick, at 2**j seconds, that is not before `elapsed`."""
-    number = 0
-    while _SECOND * 2**number < elapsed:
-        number += 1
-    return number
-
-
 def next_tick(elapsed: timedelta) -> timedelta:
     """Return the first tick that is not before `elapsed`."""
-    return _SECOND * int(2 ** tick_number(elapsed))
+    tick = _SECOND
+    while tick < elapsed:
+        tick *= 2
+    return tick
 
 
-def last_tick(elapsed: timedelta) -> timedelta:
-    """Return the last tick that is not after `elapsed`; zero before the first."""
-    if elapsed < _SECOND:
-        return timedelta(0)
-    upper = next_tick(elapsed)
-    return upper if upper == elapsed else upper / 2
-
-
-class Progress:
-    """The newest event before each tick, and the newest of all: a few numbers, however long the job."""
-
-    def __init__(self) -> None:
-        self._ticks: dict[str, list[Any]] = {}
-        self._latest: list[Any] | None = None
-
-    def note(self, elapsed: timedelta, step: str, measured: int, planned: int) -> None:
-        """Note a measurement that was made `elapsed` after the claim."""
-        self._latest = [step, measured, planned]
-        self._ticks[str(tick_number(elapsed))] = self._latest
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what the job's row stores."""
-        return {"ticks": dict(self._ticks), "latest": self._latest}
-
-
-def visible_progress(stored: Mapping[str, Any], elapsed: timedelta | None) -> list[Any] | None:
-    """Return the newest event that may be seen `elapsed` after the claim; of all events when None."""
-    if elapsed is None:
-        latest: list[Any] | None = stored.get("latest")
-        return latest
-    horizon = last_tick(elapsed)
-    ticks = stored.get("ticks", {})
-    past = [int(number) for number in ticks if horizon and _SECOND * 2 ** int(number) <= horizon]
-    visible: list[Any] | None = ticks[str(max(past))] if past else None
-    return visible
+def release_time(claimed_at: datetime, planned: timedelta, ended_at: datetime) -> datetime:
+    """Return when the end of a run may be seen: at its planned time or, if it took longer, at a tick."""
+    needed = ended_at - claimed_at + _STORING
+    return claimed_at + (planned if needed <= planned else next_tick(needed))
 
 
 @dataclass(frozen=True)
@@ -90,42 +59,48 @@ class VisibleState:
     """The state of a job as a caller may see it at one moment."""
 
     state: JobState
-    phase: str | None
-    progress: dict[str, int] | None
-    finished_at: datetime | None
-    message: str | None
-    retry_after: int | None
+    phase: str | None = None
+    progress: dict[str, int] | None = None
+    #: While the job runs: when its end will be shown.
+    due_at: datetime | None = None
+    finished_at: datetime | None = None
+    message: str | None = None
+    retry_after: int | None = None
 
 
-def visible_state(job: Job, dataset: Dataset, caller: Caller, now: datetime) -> VisibleState:
-    """Return a job's state through the release ticks, unless they are off or the caller is the owner."""
-    return state_at(job, now, ticked=dataset.release_ticks and not caller.is_curator)
+def visible_state(job: Job, caller: Caller, now: datetime) -> VisibleState:
+    """Return a job's state at a moment: an analyst sees its end when it is released, the owner at once."""
+    return state_at(job, now, held=not caller.is_curator)
 
 
-def state_at(job: Job, now: datetime, *, ticked: bool) -> VisibleState:
-    """Return a job's state at a moment, as it is or through the release ticks."""
-    message = _MESSAGES.get((job.state, job.reason)) or _MESSAGES.get(job.reason)
-    if job.reason == EndReason.ENDED:  # shown from the curator's order on, which tells nothing of the run
-        return VisibleState(job.state, None, None, job.finished_at, message, None)
+def state_at(job: Job, now: datetime, *, held: bool) -> VisibleState:
+    """Return a job's state at a moment, with its end held back until it is released, or as it is."""
+    if job.finished_at is not None and (not held or _released_at(job) <= now):
+        message = _MESSAGES.get((job.state, job.reason)) or _MESSAGES.get(job.reason)
+        shown = _released_at(job) if held else job.finished_at
+        return VisibleState(job.state, finished_at=shown, message=message)
     if job.claimed_at is None:
-        retry = 1 if job.state == JobState.QUEUED else None
-        return VisibleState(job.state, None, None, job.finished_at, message, retry)
-    elapsed = max(now - job.claimed_at, timedelta(0))
-    shown_until = last_tick(elapsed) if ticked else elapsed
-    finished = job.finished_at
-    if finished is not None and finished - job.claimed_at <= shown_until:
-        shown = job.claimed_at + next_tick(finished - job.claimed_at) if ticked else finished
-        return VisibleState(job.state, None, None, shown, message, None)
-    event = visible_progress(job.progress, elapsed if ticked else None)
-    wait = next_tick(elapsed + timedelta(microseconds=1)) - elapsed if ticked else _SECOND
-    return VisibleState(
-        JobState.RUNNING,
-        event[0] if event else None,
-        {"measured": event[1], "planned": event[2]} if event else None,
-        None,
-        None,
-        max(1, -(-wait // _SECOND)),
-    )
+        return VisibleState(JobState.QUEUED, retry_after=1)
+    planned = job.claimed_at + job.planned
+    due = planned if now < planned else job.claimed_at + next_tick(now - job.claimed_at + _INSTANT)
+    phase, progress = _phase(job, now)
+    wait = min(_LONGEST_WAIT, max(1, -(-(due - now) // _SECOND)))
+    return VisibleState(JobState.RUNNING, phase, progress, due, retry_after=wait)
+
+
+def _released_at(job: Job) -> datetime:
+    assert job.released_at is not None, "a job that ended has a time of release"
+    return job.released_at
+
+
+def _phase(job: Job, now: datetime) -> tuple[str | None, dict[str, int] | None]:
+    """Return the phase of a running job and how many measurements are due, as if all took equally long."""
+    phases: list[tuple[str, int]] = job.progress.get("phases", [])
+    names = [name for name, repeats in phases for _ in range(repeats)]
+    if job.claimed_at is None or not names:
+        return None, None
+    due = min(len(names), max(0, (now - job.claimed_at) * len(names) // max(job.planned, _INSTANT)))
+    return names[min(due, len(names) - 1)], {"measured": due, "planned": len(names)}
 
 
 def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, str]:
@@ -146,21 +121,34 @@ def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, s
 
 
 def page(
-    session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None
+    session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None, search: str = ""
 ) -> list[tuple[Job, Dataset, str]]:
-    """Return jobs that the caller may see as `find` does, newest first."""
-    query = _visible(caller)
-    if dataset is not None:
-        query = query.where(Dataset.name == dataset)
+    """Return jobs that the caller may see as `find` does, newest first; `search` is part of name or note."""
+    query = _visible(caller, dataset)
+    if search:
+        wanted = (each.icontains(search, autoescape=True) for each in (Job.name, Job.note))
+        query = query.where(or_(*wanted))
     if before is not None:
         query = query.where(Job.number < select(Job.number).where(Job.id == before).scalar_subquery())
     found = session.execute(query.order_by(Job.number.desc()).limit(limit))
     return [(job, owned, analyst) for job, owned, analyst in found]
 
 
-def _visible(caller: Caller) -> Select[Job, Dataset, str]:
-    """Select the jobs that a caller may see: a curator those on their datasets, an analyst their own."""
-    mine = Dataset.owner_id == caller.id if caller.is_curator else Job.principal_id == caller.id
+def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, Dataset, str]:
+    """Select the jobs that a caller may see: a curator those on their datasets, an analyst their own.
+
+    Each condition is on one column of jobs, whose index has them in order.
+    """
+    mine: ColumnElement[bool]
+    if dataset is None:
+        mine = (Job.owner_id if caller.is_curator else Job.principal_id) == caller.id
+    elif caller.is_curator:
+        owned = select(Dataset.id).where(Dataset.name == dataset, Dataset.owner_id == caller.id)
+        mine = Job.dataset_id == owned.scalar_subquery()
+    else:
+        granted = select(Grant.id).join(Dataset, Dataset.id == Grant.dataset_id)
+        granted = granted.where(Dataset.name == dataset, Grant.principal_id == caller.id)
+        mine = Job.grant_id == granted.scalar_subquery()
     return (
         select(Job, Dataset, Principal.name)
         .join(Dataset, Job.dataset_id == Dataset.id)
@@ -172,12 +160,14 @@ def _visible(caller: Caller) -> Select[Job, Dataset, str]:
 
 def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetime) -> JobFacts:
     """Describe a job as the caller may see it now."""
-    visible = visible_state(job, dataset, caller, now)
+    visible = visible_state(job, caller, now)
     place = f"/v1/jobs/{job.id}"
     cost = Cost(job.loss_units, job.delta_units)
     return JobFacts.model_validate(
         {
             "id": job.id,
+            "name": job.name,
+            "note": job.note,
             "dataset": dataset.name,
             "analyst": analyst,
             "state": visible.state,
@@ -190,8 +180,13 @@ def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetim
             "progress": visible.progress,
             "queued_at": job.queued_at,
             "claimed_at": job.claimed_at,
+            "planned_seconds": job.planned.total_seconds(),
+            "due_at": visible.due_at,
             "finished_at": visible.finished_at,
             "message": visible.message,
-            "links": {"self": place, "result": f"{place}/result", "receipt": f"{place}/receipt"},
+            "links": {
+                "self": place,
+                **{part: f"{place}/{part}" for part in ("result", "receipt", "transcript")},
+            },
         }
     )

@@ -1,4 +1,4 @@
-"""Routes of algorithms, plans, jobs, results and receipts."""
+"""Routes of algorithms, plans, jobs, results, receipts and transcripts."""
 
 import csv
 import io
@@ -9,10 +9,11 @@ import numpy as np
 import structlog
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
+from core.data import Dense, domain_from_json
 from service import ledger
 from service.datasets import access
 from service.errors import JobFailed, NotCancellable, NotFound
@@ -22,17 +23,20 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
-from service.jobs import plans, queue, release
+from service.jobs import answers as stored_answers
+from service.jobs import plans, queue, release, transcripts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,
     JobBody,
     JobFacts,
     JobPage,
+    NoteBody,
     PlanBody,
     Quote,
     Receipt,
     ResultFacts,
+    SampleFacts,
 )
 from service.operations.states import JobState
 from service.operations.tables import Result
@@ -52,6 +56,8 @@ _PLANNING = (
     "rate-limited",
 )
 _NPY = "application/x-npy"
+#: Values of made-up rows that are sent as text.
+_MOST_TEXT_VALUES = 200_000
 
 
 @router.get("/algorithms", responses=answers())
@@ -79,10 +85,11 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
         dataset, grant = access.find_granted(session, body.dataset, caller)
         delta_left = ledger.delta_left(session, dataset.id, grant.id)
         options = plans.options_of(session, dataset, body)
-    work = Limits.of(context.settings).work
-    plan = plans.make_plan(dataset, grant, body, options, work, delta_left=delta_left)
+    limits = Limits.of(context.settings)
+    plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
     with context.database.read() as session:
-        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan))
+        planned_ms = limits.planned_ms(session, plan, rehearsal=body.rehearsal)
+        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
 
 
 @router.post(
@@ -131,11 +138,16 @@ def list_jobs(
     dataset: Annotated[
         str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
     ] = None,
+    search: Annotated[
+        str, Query(max_length=80, description="only jobs with this in their name or note")
+    ] = "",
 ) -> JobPage:
     """List your jobs, or the jobs on datasets that you own, newest first."""
     now, before = context.clock.now(), paging.after(str)
     with context.database.read() as session:
-        found = release.page(session, caller, before=before, limit=paging.fetch, dataset=dataset)
+        found = release.page(
+            session, caller, before=before, limit=paging.fetch, dataset=dataset, search=search
+        )
     shown, following = paging.cut(found, lambda each: each[0].id)
     return JobPage(items=[release.facts(*each, caller, now) for each in shown], next=following)
 
@@ -146,7 +158,7 @@ def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response
     now = context.clock.now()
     with context.database.read() as session:
         job, dataset, analyst = release.find(session, job_id, caller)
-    retry = release.visible_state(job, dataset, caller, now).retry_after
+    retry = release.visible_state(job, caller, now).retry_after
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
     return release.facts(job, dataset, analyst, caller, now)
@@ -160,6 +172,17 @@ def cancel_job(job_id: JobId, caller: Analyst, context: Services) -> JobFacts:
         job, dataset, analyst = release.find(session, job_id, caller)
         if not queue.cancel(session, job, actor=caller.name, now=now):
             raise NotCancellable("only a queued job can be cancelled; this one was claimed, or has ended")
+    return release.facts(job, dataset, analyst, caller, now)
+
+
+@router.put("/jobs/{job_id}/note", responses=answers())
+def describe_job(job_id: JobId, body: NoteBody, caller: Analyst, context: Services) -> JobFacts:
+    """Name a job of yours or write a note about it; the dataset's owner can read both."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        job, dataset, analyst = release.find(session, job_id, caller)
+        job.name = job.name if body.name is None else body.name.strip()
+        job.note = job.note if body.note is None else body.note.strip()
     return release.facts(job, dataset, analyst, caller, now)
 
 
@@ -191,19 +214,86 @@ def get_result(
     job_id: JobId,
     caller: Anyone,
     context: Services,
+    k: Annotated[
+        int | None, Query(ge=1, le=10_000, description="of a job that left k open; default: the suggested k")
+    ] = None,
     accept: Annotated[
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
 ) -> Any:
-    """Get the centres in the data's units, and noisy sizes where they were released."""
+    """Get the centres in the data's units, and noisy sizes where they were released.
+
+    A job that left k open answers for the suggested k, or for the `k` of the query.
+    """
     result = _released(job_id, caller, context)
+    body = result.body if k is None else _answer(result, k, context)  # as it was stored, to the letter
     if _NPY in accept:
-        file = io.BytesIO()
-        np.save(file, np.array(result.body["centres"], dtype=np.float64))
-        return Response(file.getvalue(), media_type=_NPY)
+        return _npy(np.array(body["centres"], dtype=np.float64))
     if "text/csv" in accept:
-        return Response(_as_csv(result.body), media_type="text/csv")
-    return JSONResponse(result.body)  # as it was stored, to the letter
+        return Response(_as_csv(body), media_type="text/csv")
+    return JSONResponse(body)
+
+
+@router.get(
+    "/jobs/{job_id}/sample",
+    responses={
+        **answers("job-failed"),
+        200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": "a,b\n"}, _NPY: BINARY}},
+    },
+    response_model=SampleFacts,
+)
+def get_sample(
+    job_id: JobId,
+    caller: Anyone,
+    context: Services,
+    n: Annotated[
+        int, Query(ge=1, le=10_000, description="number of rows: the first ones of those made")
+    ] = 1000,
+    accept: Annotated[
+        str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
+    ] = "application/json",
+) -> Any:
+    """Get made-up rows that agree with the release of a job that left k open; the same ones each time."""
+    result = _released(job_id, caller, context)
+    with context.database.read() as session:
+        encoded = stored_answers.made_up_rows(session, result.job_id)
+    if encoded is None:
+        raise NotFound("this job has no made-up rows: only jobs that leave k open have some")
+    if _NPY not in accept and encoded[:n].size > _MOST_TEXT_VALUES:
+        raise NotFound(
+            f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
+        )
+    domain = domain_from_json(result.receipt["domain"])
+    assert isinstance(domain, Dense)  # only they leave k open
+    rows = domain.decode(encoded[:n])
+    columns = result.body["columns"]
+    if _NPY in accept:
+        return _npy(rows)
+    if "text/csv" in accept:
+        return Response(
+            _as_csv({"columns": columns, "centres": rows.tolist(), "sizes": None}), media_type="text/csv"
+        )
+    return JSONResponse({"columns": columns, "rows": rows.tolist(), "made_up": True})
+
+
+def _answer(result: Result, k: int, context: Context) -> dict[str, Any]:
+    """Return a result with the centres, sizes and intervals of another k."""
+    with context.database.read() as session:
+        found = stored_answers.at(session, result.job_id, k)
+    if found is None:
+        known = result.body.get("range")
+        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(result.body['centres'])}"
+        if not known and k == len(result.body["centres"]):
+            return result.body
+        raise NotFound(f"this job answers for k {asked}")
+    parts = {name: found.pop(name) for name in ("centres", "sizes")}
+    return {**result.body, **parts, "level": found}
+
+
+def _npy(array: Any) -> Response:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return Response(file.getvalue(), media_type=_NPY)
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
@@ -213,11 +303,32 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     return JSONResponse(_released(job_id, caller, context).receipt)
 
 
+@router.get(
+    "/jobs/{job_id}/transcript",
+    responses={
+        **answers("job-failed"),
+        200: {"content": {transcripts.MEDIA_TYPE: {**BINARY, "example": "cairn transcript 1\n"}}},
+    },
+    response_class=StreamingResponse,
+)
+def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
+    """Get the transcript: every released value in order, from which the result can be computed again."""
+    result = _released(job_id, caller, context)
+    named = result.receipt.get("transcript")
+    if named is None:
+        raise NotFound("this job has no transcript: it ran under an earlier version, or released too much")
+    return StreamingResponse(
+        transcripts.stored_parts(context.database, result.job_id),
+        media_type=transcripts.MEDIA_TYPE,
+        headers={"Content-Length": str(named["bytes"])},
+    )
+
+
 def _released(job_id: str, caller: Caller, context: Context) -> Result:
     """Return the result of a job that the caller may see now."""
     with context.database.read() as session:
-        job, dataset, _ = release.find(session, job_id, caller)
-        visible = release.visible_state(job, dataset, caller, context.clock.now())
+        job, _, _ = release.find(session, job_id, caller)
+        visible = release.visible_state(job, caller, context.clock.now())
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:

@@ -20,7 +20,7 @@ import structlog
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.data import Chunk, ChunkLoader, Domain, Ids, clip_encoded, domain_from_json
+from core.data import Chunk, ChunkLoader, Ids, Stored, clip_encoded, domain_from_json
 from core.views import limit_cache
 from service.datasets.ingest.chunks import decode_payload
 from service.operations import faults, metrics
@@ -141,12 +141,17 @@ class DatabaseChunk:
             payload = self._fetch(database)
             faults.reach("execute.fetched")
             cache.put(self.dataset_id, self.digest, payload)
-        metrics.chunk_read(source, len(payload), (time.perf_counter_ns() - begun) // 1000)
+        metrics.chunk_read(source, self.dataset_id, len(payload), (time.perf_counter_ns() - begun) // 1000)
         rows = decode_payload(self.kind, memoryview(payload), self.dimension)
         return Chunk(self._clipped(rows), self.first, self.key)
 
     def _clipped(self, rows: Any) -> Any:
-        """Clip rows to the domain, whatever was stored; a chunk that needs no clipping is checked once."""
+        """Clip rows to the domain, whatever was stored; a chunk that needs no clipping is checked once.
+
+        The codes of a table are clipped by the view of a job, column by column.
+        """
+        if self.kind == "table":
+            return rows
         checked = (self.digest, self.dimension, self.site_count)
         if checked in _clean_chunks:
             return rows
@@ -180,7 +185,7 @@ class DatabaseSource:
         ]
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> Stored:
         """The dataset's public domain."""
         return self._domain
 
@@ -189,7 +194,7 @@ class DatabaseSource:
         return self._loaders
 
 
-def _facts(session: Session, dataset_id: int) -> tuple[Domain, list[tuple[int, str, int]]]:
+def _facts(session: Session, dataset_id: int) -> tuple[Stored, list[tuple[int, str, int]]]:
     """The domain of a dataset, and the id, digest and first record of each of its chunks."""
     dataset = session.get_one(Dataset, dataset_id)
     query = select(DatasetChunk.id, DatasetChunk.digest, DatasetChunk.first_record)

@@ -30,17 +30,18 @@ from service.errors import (
     TooManyQueued,
     WorkLimit,
 )
-from service.jobs import plans, quotes
+from service.jobs import plans, quotes, timing
 from service.jobs.wire import JobBody
 from service.ledger import accountants
 from service.operations import faults, metrics
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Grant, Job, Principal
+from service.operations.tables import Dataset, Grant, Job, Moment, Principal
 from service.people.authentication import Caller
 
 _MINUTE = timedelta(minutes=1)
+_HOUR = timedelta(hours=1)
 # Built once: every submission needs them.
 _LOCK_ANALYST = (
     select(Principal.id).where(Principal.id == bindparam("analyst")).with_for_update(key_share=True)
@@ -48,9 +49,26 @@ _LOCK_ANALYST = (
 _BY_KEY = select(Job.number, Job.request_digest).where(
     Job.principal_id == bindparam("analyst"), Job.idempotency_key == bindparam("key")
 )
-_UNFINISHED = select(func.count()).where(
-    Job.principal_id == bindparam("analyst"),
-    text("state IN ('queued', 'running')"),  # literally, so that the partial index serves it
+_OWN = Job.principal_id == bindparam("analyst")
+_QUOTA = select(
+    select(func.count())
+    .where(_OWN, text("state IN ('queued', 'running')"))  # literally, so that the partial index serves it
+    .scalar_subquery()
+    .label("unfinished"),
+    # A job whose end is not shown yet counts as unfinished, else the quota would tell of it.
+    select(func.count())
+    .where(_OWN, Job.released_at > bindparam("now", type_=Moment))
+    .scalar_subquery()
+    .label("unreleased"),
+    select(func.count())
+    .where(
+        _OWN,
+        Job.dataset_id == bindparam("dataset"),
+        Job.queued_at > bindparam("since", type_=Moment),
+        Job.rehearsal.is_(False),
+    )
+    .scalar_subquery()
+    .label("last_hour"),
 )
 
 
@@ -63,6 +81,7 @@ class Limits:
     rehearsals_per_minute: int
     rehearsal_rows: int = 20_000
     rehearsal_operations: float = math.inf
+    release_margin: float = 1.5
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
@@ -74,7 +93,13 @@ class Limits:
             settings.rehearsals_per_minute,
             settings.rehearsal_rows,
             settings.rehearsal_operations,
+            settings.release_margin,
         )
+
+    def planned_ms(self, session: Session, plan: Plan, *, rehearsal: bool) -> int:
+        """Return the time from the claim of a job to its result, in milliseconds."""
+        rows = min(self.rehearsal_rows, plan.domain.size) if rehearsal else plan.domain.size
+        return timing.planned_ms(timing.rates_of(session, plan), plan, rows, self.release_margin)
 
     def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
         """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
@@ -148,8 +173,8 @@ def reserve_and_enqueue(
     earlier = _earlier(session, caller, body, key)
     if earlier is not None:
         return Submission(earlier, dataset, replayed=True)
-    _require_quota(session, caller, body, limits, now)
-    request = body.model_dump(mode="json", exclude_none=True, exclude={"quote"})
+    _require_quota(session, caller, body, dataset, limits, now)
+    request = body.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"quote"})
     if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
         request["options"]["sites"] = plan.inputs["sites"]
     cost = quotes.cost_of(dataset, body, plan)
@@ -158,9 +183,11 @@ def reserve_and_enqueue(
         dataset_id=dataset.id,
         principal_id=caller.id,
         grant_id=grant.id,
+        owner_id=dataset.owner_id,
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
+        planned_ms=limits.planned_ms(session, plan, rehearsal=body.rehearsal),
         operations=round(limits.operations_of(plan, rehearsal=body.rehearsal)),
         plan=plan.to_json(),
         plan_digest=plan.digest,
@@ -170,7 +197,7 @@ def reserve_and_enqueue(
         reason=EndReason.NONE,
         attempts=0,
         queued_at=now,
-        progress={},
+        progress={"phases": [[step.name, step.repeats] for step in plan.steps]},
         idempotency_key=key,
         request_digest=_digest(body),
     )
@@ -204,17 +231,27 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
     return session.get_one(Job, found.number)
 
 
-def _require_quota(session: Session, caller: Caller, body: JobBody, limits: Limits, now: datetime) -> None:
-    if session.connection().execute(_UNFINISHED, {"analyst": caller.id}).scalar_one() >= limits.queued_jobs:
+def _require_quota(
+    session: Session, caller: Caller, body: JobBody, dataset: Dataset, limits: Limits, now: datetime
+) -> None:
+    asked = {"analyst": caller.id, "dataset": dataset.id, "now": now, "since": now - _HOUR}
+    found = session.connection().execute(_QUOTA, asked).one()
+    if found.unfinished + found.unreleased >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
             headers={"Retry-After": "5"},
             limit=limits.queued_jobs,
         )
     if not body.rehearsal:
+        if found.last_hour >= dataset.jobs_per_hour:
+            raise RateLimited(
+                f"at most {dataset.jobs_per_hour} jobs an hour on {dataset.name}; wait a little",
+                headers={"Retry-After": "60"},
+                limit=dataset.jobs_per_hour,
+            )
         return
     recent = select(func.count()).where(
-        Job.principal_id == caller.id, Job.rehearsal.is_(True), Job.queued_at > now - _MINUTE
+        Job.principal_id == caller.id, text("rehearsal"), Job.queued_at > now - _MINUTE
     )
     if session.execute(recent).scalar_one() >= limits.rehearsals_per_minute:
         raise RateLimited(
@@ -249,6 +286,6 @@ def _in_words(amount: dict[str, str]) -> str:
 
 def _digest(body: JobBody) -> str:
     # The quote is no part of what is asked for.
-    asked = body.model_dump(mode="json", exclude={"quote"})
+    asked = body.model_dump(mode="json", by_alias=True, exclude={"quote"})
     canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

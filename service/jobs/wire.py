@@ -5,7 +5,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from service.datasets.wire import AmountFacts
-from service.http.wire import Amount, Answer, Body, Moment, Name, Page, example, page_example
+from service.http.wire import (
+    VISIBLE_PATTERN,
+    Amount,
+    Answer,
+    Body,
+    Moment,
+    Name,
+    Page,
+    Words,
+    example,
+    page_example,
+)
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 _REQUEST = {"dataset": "flowers", "k": 3, "epsilon": "0.5"}
@@ -20,13 +31,22 @@ def _at_most_63_bits(value: Any) -> Any:
     return value
 
 
+class OpenK(Body):
+    """Every number of clusters in a range: one release answers for all of them."""
+
+    first: int = Field(alias="from", ge=1, le=64)
+    last: int = Field(alias="to", ge=1, le=64)
+
+
 class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
-    k: int = Field(ge=1, le=10_000)
+    k: Annotated[int, Field(ge=1, le=10_000)] | OpenK = Field(
+        description='a number, or a range `{"from": 1, "to": 32}` that leaves it open'
+    )
     epsilon: Amount
     delta: Amount | None = Field(
         None,
@@ -51,6 +71,13 @@ class JobBody(PlanBody, json_schema_extra=example({**_REQUEST, "quote": _QUOTE})
         pattern="^[0-9a-f]{64}$",
         description="the plan's `quote`: the job is refused if anything else would be charged",
     )
+
+
+class NoteBody(Body, json_schema_extra=example({"name": "baseline", "note": "Before the reform."})):
+    """The name of a job and a note about it; a field that is left out stays as it is."""
+
+    name: str | None = Field(default=None, max_length=80, pattern=VISIBLE_PATTERN)
+    note: Words | None = None
 
 
 _ALGORITHM = {
@@ -85,6 +112,7 @@ _PLANNED = {
     "digest": "5e" * 32,
     "cost": _COST,
     "quote": _QUOTE,
+    "planned_seconds": 0.75,
     "fits": True,
     "remaining_after": {
         "budget": {"epsilon": "2.5", "delta": "0"},
@@ -102,6 +130,7 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     digest: str
     cost: AmountFacts
     quote: str = Field(description="send it with the job to be charged this cost, or nothing")
+    planned_seconds: float = Field(description="time from a worker's claim of the job to its result")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
     forecast: dict[str, Any]
@@ -110,6 +139,8 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
 
 _JOB = {
     "id": _ID,
+    "name": "baseline",
+    "note": "Before the reform.",
     "dataset": "flowers",
     "analyst": "ada",
     "state": "running",
@@ -122,18 +153,21 @@ _JOB = {
     "progress": {"measured": 4, "planned": 10},
     "queued_at": "2030-01-01T09:00:00.000Z",
     "claimed_at": "2030-01-01T09:00:01.000Z",
+    "planned_seconds": 0.75,
+    "due_at": "2030-01-01T09:00:01.750Z",
     "finished_at": None,
     "message": None,
     "links": {
         "self": f"/v1/jobs/{_ID}",
         "result": f"/v1/jobs/{_ID}/result",
         "receipt": f"/v1/jobs/{_ID}/receipt",
+        "transcript": f"/v1/jobs/{_ID}/transcript",
     },
 }
 
 
 class JobProgress(Answer):
-    """Number of measurements made and planned."""
+    """Measurements due by now and planned in all; by planned time, not by what the worker has done."""
 
     measured: int
     planned: int
@@ -143,6 +177,8 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     """State of a job."""
 
     id: str
+    name: str = Field(description="what the analyst calls it, or empty")
+    note: str = Field(description="what the analyst wrote about it, or empty")
     dataset: str
     analyst: str
     state: JobState
@@ -155,6 +191,8 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     progress: JobProgress | None
     queued_at: Moment
     claimed_at: Moment | None
+    planned_seconds: float = Field(description="time from the claim to the result, from public numbers")
+    due_at: Moment | None = Field(description="while the job runs: when its end is shown")
     finished_at: Moment | None
     message: str | None
     links: dict[str, str]
@@ -172,6 +210,54 @@ class NoiseFacts(Answer):
         description="in each coordinate of each centre, in units of the widest column"
     )
     columns: list[float] | None = Field(description="factors of `centres` for each column; else all are 1")
+
+
+class Interval(Answer):
+    """An estimate, and an interval of nominally 95%."""
+
+    value: float
+    low: float
+    high: float
+
+
+class LevelFacts(Answer):
+    """What is known of each cluster, for one k of a job that left k open.
+
+    Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
+    """
+
+    k: int
+    centre_low: list[list[float]]
+    centre_high: list[list[float]]
+    size_low: list[float]
+    size_high: list[float]
+    spreads: list[float] = Field(description="root mean squared distance to the centre")
+    apart: list[float] = Field(description="distance to the next centre")
+    real: list[bool] = Field(description="false where noise alone could have made the cluster")
+    loss: Interval = Field(description="mean squared distance of records to their nearest centre")
+    explained: float = Field(description="share of the variance of all records")
+
+
+class CurvePoint(Answer):
+    """The loss at one k."""
+
+    k: int
+    loss: Interval
+    explained: float
+
+
+class RangeFacts(Answer):
+    """The range of a job that left k open, and what holds for all of it."""
+
+    first: int = Field(alias="from")
+    last: int = Field(alias="to")
+    suggested: int = Field(description="the k of the centres and sizes, unless another was asked for")
+    reason: str
+    curve: list[CurvePoint]
+    tree: dict[str, list[Any]] = Field(description="merges of fine clusters, and the loss that each adds")
+    reach: float = Field(description="losses are of records within this distance of a fine cluster")
+    heavy_tailed: bool = Field(description="whether records beyond `reach` may matter")
+    made_up_rows: int
 
 
 _RESULT = {
@@ -205,12 +291,24 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
     noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
     draws: dict[str, str]
     details: dict[str, Any]
+    level: LevelFacts | None = Field(default=None, description="only of jobs that left k open")
+    range: RangeFacts | None = Field(default=None, description="only of jobs that left k open")
     privacy: dict[str, Any]
     receipt: str
 
 
+class SampleFacts(
+    Answer, json_schema_extra=example({"columns": ["a", "b"], "rows": [[0.1, 0.2]], "made_up": True})
+):
+    """Made-up rows that agree with a release; none of them is a record."""
+
+    columns: list[str]
+    rows: list[list[float]]
+    made_up: Literal[True]
+
+
 _RECEIPT = {
-    "format": 1,
+    "format": 2,
     "job": _ID,
     "dataset": "flowers",
     "rehearsal": False,
@@ -219,14 +317,38 @@ _RECEIPT = {
     "privacy_unit": "row",
     "neighbours": "add or remove one record",
     "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
+    "transcript": {"format": 1, "bytes": 8120, "sha256": "7c" * 32},
     "versions": {"cairn": "0.1.0"},
-    "registry": {"privacy_unit": "row", "release_type": "interactive"},
+    "citation": "Centres of 3 clusters (k-means) of the dataset “flowers”, computed for ada by Cairn 0.1.0.",
+    "explanation": [{"question": "Who is protected?", "answer": "Each single row."}],
+    "registry": {"url_slug": "flowers-6f1cbb0e", "status": "Draft", "tier": 3, "deployment": {}},
     "digest": "5e" * 32,
+    "signature": {
+        "algorithm": "Ed25519",
+        "key": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+        "value": f"{'A' * 86}==",
+    },
 }
 
 
+class Signature(Answer):
+    """An Ed25519 signature of a receipt's digest."""
+
+    algorithm: str
+    key: str = Field(description="id of the public key, see `/.well-known/cairn-keys.json`")
+    value: str = Field(description="in base64")
+
+
+class TranscriptFacts(Answer):
+    """A transcript by its digest."""
+
+    format: int
+    bytes: int
+    sha256: str
+
+
 class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
-    """Record of what was promised and charged; nothing in it comes from rows."""
+    """Record of what was promised and charged; of what was released it holds a digest alone."""
 
     format: int
     job: str
@@ -237,6 +359,18 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     privacy_unit: str
     neighbours: str
     steps: list[dict[str, Any]]
+    transcript: TranscriptFacts | None = Field(
+        default=None, description="null, or missing in earlier versions: the job has no transcript"
+    )
     versions: dict[str, str]
-    registry: dict[str, Any]
+    citation: str | None = Field(default=None, description="a sentence to cite the release by")
+    explanation: list[dict[str, str]] = Field(
+        default_factory=list, description="questions of a data protection officer, answered"
+    )
+    registry: dict[str, Any] | None = Field(
+        description="an entry of the public registry of differential privacy deployments"
+    )
     digest: str
+    signature: Signature | None = Field(
+        default=None, description="of the digest; receipts of format 1 are not signed"
+    )

@@ -15,27 +15,29 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from core.views import limit_cache
+from service.datasets import drafts
 from service.jobs import execution, queue
 from service.jobs.queue import Claim
-from service.jobs.release import Progress, next_tick
 from service.operations import faults, metrics
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.supervisor import end_with_parent
 
 log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ENDED_BY_LIMIT = 75
+_DELETION_SECONDS = 600.0
 
 
 class JobLost(Exception):
@@ -43,19 +45,17 @@ class JobLost(Exception):
 
 
 class Heartbeat(threading.Thread):
-    """Renews the lease, writes progress down, and ends what takes too long, too much, or too late."""
+    """Renews the lease, and ends what takes too long, too much, or too late."""
 
     def __init__(
         self,
         worker: Worker,
         claim: Claim,
-        progress: Progress,
         leave: Callable[[int], Any] = os._exit,
     ):
         super().__init__(daemon=True, name="heartbeat")
         self._worker = worker
         self._claim = claim
-        self._progress = progress
         self._leave = leave
         self._done = threading.Event()
         #: Set when the job is no longer this worker's.
@@ -83,7 +83,6 @@ class Heartbeat(threading.Thread):
                 self._claim,
                 now=worker.clock.now(),
                 lease=timedelta(seconds=settings.lease_seconds),
-                progress=self._progress.to_json(),
             )
             faults.reach("beat.renewed")
         faults.reach("beat.committed")
@@ -128,25 +127,38 @@ class Worker:
         self.settings = settings
         self.database = database
         self.clock = clock
-        self.name = name or f"worker-{socket.gethostname()}-{os.getpid()}"[:64]
+        self.name = (name or f"worker-{socket.gethostname()}-{os.getpid()}")[-64:]
         self.stop = threading.Event()
+        self._next_deletion = 0.0
 
     def run(self, alive: Callable[[], bool] = lambda: True) -> None:
         """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
         pause = self.settings.poll_seconds
+        self._resume()
         while not self.stop.is_set() and alive():
             self.report()
             try:
                 claim = self.claim()
                 if claim is not None:
                     self.carry_out(claim)
-                    self._wait_for_tick(claim)
+                    # Not before the job's end is shown: taking the next job at once would tell of it.
+                    self._wait_until(claim.released_at(self.clock.now()), since=claim.claimed_at)
                     pause = self.settings.poll_seconds
                     continue
+                self._delete_old_drafts()
             except SQLAlchemyError as error:
                 log.warning("the database does not answer; trying again", error=type(error).__name__)
             self.stop.wait(pause)
             pause = min(self.settings.poll_most_seconds, pause * 1.5)
+
+    def _delete_old_drafts(self) -> None:
+        """Delete rows that were uploaded and never sealed, now and then."""
+        if time.monotonic() < self._next_deletion:
+            return
+        self._next_deletion = time.monotonic() + _DELETION_SECONDS
+        now = self.clock.now()
+        with self.database.write() as session:
+            drafts.delete_old_rows(session, before=now - timedelta(days=self.settings.draft_days), at=now)
 
     def report(self, silent: float = 0.0) -> None:
         """Touch the health file: this process is not stuck, nor will it be while it is `silent`."""
@@ -171,11 +183,9 @@ class Worker:
 
     def carry_out(self, claim: Claim) -> bool:
         """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
-        progress = Progress()
-        heartbeat = Heartbeat(self, claim, progress)
+        heartbeat = Heartbeat(self, claim)
 
-        def listen(step: str, measured: int, planned: int) -> None:
-            progress.note(self.clock.now() - claim.claimed_at, step, measured, planned)
+        def listen(_step: str, _measured: int, _planned: int) -> None:
             faults.reach("execute.measured")
             if heartbeat.lost.is_set():
                 raise JobLost
@@ -192,18 +202,16 @@ class Worker:
                 log.exception("job failed")
             finally:
                 heartbeat.end()
-            return self._finish(claim, result, progress)
+            return self._finish(claim, result)
 
-    def _finish(self, claim: Claim, result: Any, progress: Progress) -> bool:
+    def _finish(self, claim: Claim, result: Any) -> bool:
         faults.reach("finish.begun")
         read = metrics.take_chunks_read()
         deadline = time.monotonic() + 2 * self.settings.lease_seconds
         while True:
             try:
                 with self.database.write() as session:
-                    stored = queue.finish(
-                        session, claim, now=self.clock.now(), result=result, progress=progress.to_json()
-                    )
+                    stored = queue.finish(session, claim, now=self.clock.now(), result=result)
                     metrics.count(session, read)
                 faults.reach("finish.committed")
                 log.info("job ended", stored=stored, rehearsal=claim.rehearsal)
@@ -214,14 +222,20 @@ class Worker:
                 self.report()
                 time.sleep(0.5)  # the database is away; the lease outlives short absences
 
-    def _wait_for_tick(self, claim: Claim) -> None:
-        """Wait for the job's tick: taking the next job at once would show when this one ended."""
-        if not claim.release_ticks or claim.rehearsal:
-            return
-        elapsed = self.clock.now() - claim.claimed_at
-        pause = (next_tick(elapsed) - elapsed).total_seconds()
-        self.report(silent=pause)
-        self.stop.wait(pause)
+    def _resume(self) -> None:
+        """Keep the hold of a process that was lost: a free worker would show when its job ended."""
+        with self.database.write() as session:
+            busy_until = queue.resume(session, self.name, now=self.clock.now())
+        if busy_until is not None:
+            self._wait_until(busy_until)
+
+    def _wait_until(self, moment: datetime, since: datetime | None = None) -> None:
+        pause = (moment - self.clock.now()).total_seconds()
+        if since is not None:  # a clock that was set back since then must not prolong the wait
+            pause = min(pause, (moment - since).total_seconds())
+        if pause > 0:
+            self.report(silent=pause)
+            self.stop.wait(pause)
 
 
 def _resident_bytes() -> int:
@@ -232,13 +246,18 @@ def _resident_bytes() -> int:
         return 0
 
 
-def main(parent: int) -> None:
-    """Run one worker process, with settings from the environment, until SIGTERM or its parent's end."""
+def main(parent: int, slot: int) -> None:
+    """Run one worker process, with settings from the environment, until SIGTERM or its parent's end.
+
+    `slot` is its number among the processes of its parent; the process that replaces it has the same.
+    """
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
+    open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
-    worker = Worker(settings, database, SystemClock())
+    name = f"worker-{socket.gethostname()}-{parent}-{slot}"
+    worker = Worker(settings, database, SystemClock(), name=name)
     for order in (signal.SIGTERM, signal.SIGINT):
         signal.signal(order, lambda _number, _frame: worker.stop.set())
     end_with_parent(parent)

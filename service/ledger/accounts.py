@@ -20,12 +20,16 @@ from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
 
 # Built once, as building costs more than running. Rows are locked in the order in which they are sorted.
+_CONCERNED = (
+    Account.dataset_id == bindparam("dataset"),
+    Account.grant_id.is_(None) | (Account.grant_id == bindparam("grant")),
+)
+_DELTA_LEFT = select(func.min(Account.delta_total - Account.delta_reserved - Account.delta_spent)).where(
+    *_CONCERNED
+)
 _LOCK = (
     select(Account)
-    .where(
-        Account.dataset_id == bindparam("dataset"),
-        Account.grant_id.is_(None) | (Account.grant_id == bindparam("grant")),
-    )
+    .where(*_CONCERNED)
     .order_by(Account.grant_id.nulls_first())
     .with_for_update()
     .execution_options(populate_existing=True)
@@ -92,10 +96,8 @@ def find(session: Session, dataset_id: int, grant_id: int | None = None) -> Acco
 
 def delta_left(session: Session, dataset_id: int, grant_id: int) -> int:
     """Return the delta, in units, that one more job of a grant may cost now."""
-    left = Account.delta_total - Account.delta_reserved - Account.delta_spent
-    concerned = Account.grant_id.is_(None) | (Account.grant_id == grant_id)
-    query = select(func.min(left)).where(Account.dataset_id == dataset_id, concerned)
-    return session.scalars(query).one()
+    found = session.connection().execute(_DELTA_LEFT, {"dataset": dataset_id, "grant": grant_id})
+    return int(found.scalar_one())
 
 
 def lock(session: Session, dataset_id: int, grant_id: int | None = None) -> Accounts:

@@ -60,8 +60,11 @@ def append(
     session.add(entry)
 
 
-def hash_of(entry: LedgerEntry) -> str:
-    """Return the hash of an entry's columns, the previous entry's hash among them."""
+def hash_of(entry: Any) -> str:
+    """Return the hash of an entry's columns, the previous entry's hash among them.
+
+    `entry`: a LedgerEntry, or a row of its columns.
+    """
     content: list[Any] = [getattr(entry, name) for name in _HASHED]
     text = json.dumps(
         [each.isoformat() if isinstance(each, datetime) else each for each in content], separators=(",", ":")

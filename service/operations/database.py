@@ -7,14 +7,14 @@ a lock, for a server that does not answer, and on the server for a client that i
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Executable, Row, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
@@ -28,6 +28,8 @@ SILENT_SECONDS = 60.0
 #: How long, and how often, a worker in the middle of a job retries a database that does not answer.
 PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
+#: A connection that was idle for longer is tried before it is used: the server may have gone meanwhile.
+_TRUSTED_SECONDS = 1.0
 #: Timeouts of libpq over TCP: seconds, and milliseconds for the last.
 _CONNECT = {
     "connect_timeout": 10,
@@ -49,12 +51,18 @@ class Database:
             self.engine = _sqlite_engine(url, pool)
         else:
             self.engine = _postgres_engine(url, pool)
-        self._read_engine = self.engine
-        if not self.is_sqlite:  # SQLite's readers see one moment anyway
+        self._read_engine = self._autocommit_engine = self.engine
+        if not self.is_sqlite:  # SQLite's readers see one moment anyway, and begin at no cost
             self._read_engine = self.engine.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
+            self._autocommit_engine = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._write_engine = self.engine.execution_options(**{WRITE: True})
+
+    def find_row(self, query: Executable, parameters: Mapping[str, Any]) -> Row[Any] | None:
+        """Return the only row that a query finds, or None, without the round trips of a transaction."""
+        with self._autocommit_engine.connect() as connection:
+            return connection.execute(query, parameters).one_or_none()
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -134,9 +142,21 @@ def _postgres_engine(url: str, pool: int) -> Engine:
         url,
         pool_size=pool,
         max_overflow=0,
-        pool_pre_ping=True,
         connect_args=_CONNECT,
     )
+
+    @event.listens_for(engine, "checkin")
+    def note(_connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def check(connection: Any, record: Any, _proxy: Any) -> None:
+        if time.monotonic() - record.info.get("used", 0.0) < _TRUSTED_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error:
+            raise InvalidatePoolError from None
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _record: Any) -> None:

@@ -1,7 +1,8 @@
 """Prometheus metrics, read from the database, so that every API process reports the same.
 
 Events that no other table records are counted in `counters`, in the transaction of the event. Some of it
-depends on rows (how long jobs take, how many chunks are read), so all of it is for curators and operators.
+depends on rows (how long jobs take, how many chunks are read), so it is for operators and, for each dataset,
+its owner.
 """
 
 import collections
@@ -16,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from service.operations.states import JobState
-from service.operations.tables import Counter, Job, LedgerEntry
+from service.operations.tables import Counter, Dataset, Job, LedgerEntry
 
 _REFUSALS = "refusals"
 _CLAIMS = "claims"
@@ -29,6 +30,7 @@ _CHUNKS = {
     "chunk_bytes": ("cairn_chunk_bytes_read", "Bytes of the chunks that workers read."),
     "chunk_microseconds": ("cairn_chunk_read_seconds", "Time that workers spent reading chunks."),
 }
+_OVERRUNS = "overruns"
 _chunks_read: collections.Counter[tuple[str, str]] = collections.Counter()
 _lock = Lock()
 
@@ -56,12 +58,24 @@ def claimed(session: Session, waited: timedelta) -> None:
     count(session, {(_CLAIMS, bucket): 1, (_WAITED, ""): round(seconds * 1e6)})
 
 
-def chunk_read(source: str, size: int, microseconds: int) -> None:
+def overran(session: Session, dataset_id: int) -> None:
+    """Count a job that took longer than planned."""
+    count(session, {(_OVERRUNS, str(dataset_id)): 1})
+
+
+def overruns(session: Session, dataset_id: int) -> int:
+    """Return how many jobs on a dataset took longer than planned."""
+    found = session.get(Counter, (_OVERRUNS, str(dataset_id)))
+    return found.value if found else 0
+
+
+def chunk_read(source: str, dataset_id: int, size: int, microseconds: int) -> None:
     """Note in this process that a worker read a chunk; `take_chunks_read` returns the sums."""
+    label = f"{source} {dataset_id}"
     with _lock:
-        _chunks_read["chunks", source] += 1
-        _chunks_read["chunk_bytes", source] += size
-        _chunks_read["chunk_microseconds", source] += microseconds
+        _chunks_read["chunks", label] += 1
+        _chunks_read["chunk_bytes", label] += size
+        _chunks_read["chunk_microseconds", label] += microseconds
 
 
 def take_chunks_read() -> dict[tuple[str, str], int]:
@@ -72,18 +86,21 @@ def take_chunks_read() -> dict[tuple[str, str], int]:
     return taken
 
 
-def measure(session: Session, now: datetime) -> bytes:
-    """Return every metric in Prometheus' text format."""
+def measure(session: Session, now: datetime, owner_id: int | None) -> bytes:
+    """Return the metrics in Prometheus' text format: of all datasets, or with an owner, of theirs."""
     registry = CollectorRegistry()
-    registry.register(_Snapshot(session, now))
+    registry.register(_Snapshot(session, now, owner_id))
     return generate_latest(registry)
 
 
 class _Snapshot:
     """A collector that reads the metrics in one database session."""
 
-    def __init__(self, session: Session, now: datetime):
+    def __init__(self, session: Session, now: datetime, owner_id: int | None):
         self._session, self._now = session, now
+        query = select(Dataset.id, Dataset.name)
+        mine = query if owner_id is None else query.where(Dataset.owner_id == owner_id)
+        self._datasets = {number: name for number, name in session.execute(mine)}  # noqa: C416 as below
 
     def collect(self) -> Iterator[Metric]:
         counters = {(row.name, row.label): row.value for row in self._session.scalars(select(Counter))}
@@ -94,11 +111,30 @@ class _Snapshot:
         yield _claims(counters)
         for name, (exposed, meaning) in _CHUNKS.items():
             scale = 1e-6 if name == "chunk_microseconds" else 1.0
-            yield _labelled(exposed, meaning, "source", name, counters, scale)
+            yield self._by_dataset(exposed, meaning, name, counters, scale)
+        yield self._by_dataset(
+            "cairn_overruns", "Jobs that took longer than planned.", _OVERRUNS, counters, 1.0
+        )
+
+    def _by_dataset(
+        self,
+        name: str,
+        meaning: str,
+        counter: str,
+        counters: Mapping[tuple[str, str], int],
+        scale: float,
+    ) -> Metric:
+        """Return a counter labelled `source dataset`, or by dataset alone; counts that tell of rows."""
+        family = CounterMetricFamily(name, meaning, labels=["dataset", "source"])
+        for (kind, label), amount in sorted(counters.items()):
+            source, _, dataset = label.rpartition(" ")
+            if kind == counter and dataset.isdecimal() and int(dataset) in self._datasets:
+                family.add_metric([self._datasets[int(dataset)], source], amount * scale)
+        return family
 
     def _jobs(self) -> Metric:
         family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
-        query = select(Job.state, func.count()).group_by(Job.state)
+        query = select(Job.state, func.count()).where(Job.dataset_id.in_(self._datasets)).group_by(Job.state)
         found = {state: times for state, times in self._session.execute(query)}  # noqa: C416 rows are no pairs
         for state in JobState:
             family.add_metric([state], found.get(state, 0))
@@ -113,24 +149,20 @@ class _Snapshot:
         family = CounterMetricFamily(
             "cairn_ledger_entries", "Ledger entries by kind: charges among them.", labels=["kind"]
         )
-        query = select(LedgerEntry.kind, func.count()).group_by(LedgerEntry.kind)
+        mine = LedgerEntry.dataset_id.in_(self._datasets)
+        query = select(LedgerEntry.kind, func.count()).where(mine).group_by(LedgerEntry.kind)
         for kind, times in self._session.execute(query):
             family.add_metric([kind], times)
         return family
 
 
 def _labelled(
-    name: str,
-    meaning: str,
-    label: str,
-    counter: str,
-    counters: Mapping[tuple[str, str], int],
-    scale: float = 1.0,
+    name: str, meaning: str, label: str, counter: str, counters: Mapping[tuple[str, str], int]
 ) -> Metric:
     family = CounterMetricFamily(name, meaning, labels=[label])
     for (kind, value), amount in sorted(counters.items()):
         if kind == counter:
-            family.add_metric([value], amount * scale)
+            family.add_metric([value], amount)
     return family
 
 

@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     database_url: str = "sqlite:///var/cairn.sqlite3"
     """Address of the database: `sqlite:///path` or `postgresql+psycopg://user:password@host/name`."""
     database_password_file: Path | None = None
-    """File that holds the database password, so that it need not stand in the environment."""
+    """File that holds the database password, to keep it out of the environment."""
     database_pool: int = Field(default=10, ge=1, le=200)
     """Database connections one process keeps open at most."""
     host: str = "127.0.0.1"
@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     """Bearer token a Prometheus scraper may use for /metrics; empty: curators only."""
     metrics_token_file: Path | None = None
     """File that holds the scrape token."""
+    signing_key_file: Path | None = None
+    """File of the signing key; default: `signing-key.pem` beside an SQLite database, else in `var`."""
     spool_directory: Path | None = None
     """Where uploads are spooled (nameless files); default: the system's temporary directory."""
     cache_directory: Path = Path("var/cache")
@@ -61,6 +63,8 @@ class Settings(BaseSettings):
     """Largest JSON body, in bytes; more answers 413."""
     max_upload_bytes: int = Field(default=16 * GIB, ge=1024)
     """Largest upload, in bytes, packed and unpacked; more answers 413."""
+    draft_days: float = Field(default=7.0, gt=0)
+    """Days after which uploaded rows that nobody sealed are deleted."""
     max_sites_bytes: int = Field(default=64 * MIB, ge=1024)
     """Largest site set, in bytes; more answers 413."""
     body_idle_seconds: float = Field(default=30.0, gt=0)
@@ -75,6 +79,10 @@ class Settings(BaseSettings):
     """Allowance that a caller can save up."""
     caller_requests_at_once: int = Field(default=16, ge=1)
     """Requests of one caller that an API process handles at once; more are answered 429."""
+    session_hours: float = Field(default=12.0, gt=0)
+    """Hours after which a browser must sign in again, unless the person asked to stay signed in."""
+    remembered_session_days: float = Field(default=30.0, ge=0)
+    """Days for which a browser may stay signed in when the person asks for it; 0 does not allow it."""
     max_connections: int = Field(default=1000, ge=10)
     """Connections one API process holds open; more are answered 503."""
     max_queued_jobs: int = Field(default=20, ge=1)
@@ -91,8 +99,12 @@ class Settings(BaseSettings):
     """Most arithmetic operations a plan may need; more is refused as `work-limit`."""
     max_memory_bytes: int = Field(default=4 * GIB, gt=0)
     """Most memory a plan may need and a worker may hold before its job is ended, in bytes."""
+    transcript_bytes: int = Field(default=64 << 20, ge=0)
+    """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
     job_seconds: float = Field(default=3600.0, gt=0)
     """Longest a job may run before it is ended as failed."""
+    release_margin: float = Field(default=1.5, ge=1, le=100)
+    """Time after which the result of a job appears, as a multiple of the estimate of its run time."""
     lease_seconds: float = Field(default=30.0, gt=0)
     """A worker that has not been heard of for this long is taken for dead."""
     poll_seconds: float = Field(default=0.2, gt=0)
@@ -101,6 +113,8 @@ class Settings(BaseSettings):
     """Longest pause between looks into an empty queue."""
     stop_seconds: float = Field(default=4.0, ge=0)  # Docker kills a container after 10
     """Time after SIGTERM until a worker gives its job back; the API takes half of it at most."""
+    retention_days: int = Field(default=0, ge=0)
+    """Days until `prune` deletes the plans of cancelled jobs and rehearsals; 0 keeps them."""
     health_directory: Path | None = None
     """Where each worker process touches a file while it works, for `cairn-server health`."""
     default_page: int = Field(default=50, ge=1)
@@ -136,6 +150,18 @@ class Settings(BaseSettings):
     def address(self) -> str:
         """The address to print for people."""
         return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def uses_sqlite(self) -> bool:
+        """True when the database is a file of this machine."""
+        return self.database_url.startswith("sqlite")
+
+    def signing_key_path(self) -> Path:
+        """The file that holds the signing key."""
+        if self.signing_key_file:
+            return self.signing_key_file
+        folder = Path(self.database_url.partition("///")[2]).parent if self.uses_sqlite else Path("var")
+        return folder / "signing-key.pem"
 
     def health_file(self, process: int) -> Path | None:
         """The file that a worker process touches to show that it is not stuck."""

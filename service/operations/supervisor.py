@@ -32,28 +32,32 @@ def late_workers(directory: Path) -> list[str]:
     return sorted(name for name, moment in heard.items() if time.time() - moment > _SILENT_SECONDS)
 
 
+def worker_environment(settings: Settings, processes: int) -> dict[str, str]:
+    """The environment of each of so many worker processes, which share the machine's cores."""
+    threads = str(max(1, (os.cpu_count() or 1) // processes))
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    return settings.as_environment() | dict.fromkeys(names, threads)
+
+
 def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
     """Keep so many worker processes running until SIGTERM or SIGINT."""
     stop = threading.Event()
     for order in (signal.SIGTERM, signal.SIGINT):
         signal.signal(order, lambda _number, _frame: stop.set())
     parent = os.getppid()
-    threads = str(max(1, (os.cpu_count() or 1) // processes))
-    environment = settings.as_environment() | dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads
-    )
+    environment = worker_environment(settings, processes)
     if settings.health_directory:
         settings.health_directory.mkdir(parents=True, exist_ok=True)
         for left in settings.health_directory.glob("worker-*"):
             left.unlink()
-    children = [_start(settings, environment) for _ in range(processes)]
+    children = [_start(settings, environment, place) for place in range(processes)]
     while not stop.wait(_RESTART_SECONDS) and (not stop_with_parent or os.getppid() == parent):
         for place, child in enumerate(children):
             if child.poll() is not None:
                 log.warning("a worker process ended; starting another", code=child.returncode)
                 if health := settings.health_file(child.pid):
                     health.unlink(missing_ok=True)
-                children[place] = _start(settings, environment)
+                children[place] = _start(settings, environment, place)
     for child in children:
         child.terminate()
     for child in children:
@@ -68,9 +72,9 @@ def end_with_parent(parent: int) -> None:
         sys.exit(0)
 
 
-def _start(settings: Settings, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(settings: Settings, environment: dict[str, str], slot: int) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
-        [sys.executable, "-c", f"from service.jobs.worker import main; main({os.getpid()})"],
+        [sys.executable, "-c", f"from service.jobs.worker import main; main({os.getpid()}, {slot})"],
         env=environment,
         start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
     )

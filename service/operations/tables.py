@@ -26,7 +26,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
 
@@ -62,10 +62,10 @@ def _one_of(column: str, kind: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({values})", name=column)
 
 
-def _where(name: str, column: str, condition: str, *, unique: bool = True) -> Index:
+def _where(name: str, *columns: str, condition: str, unique: bool = True) -> Index:
     """Index the rows that meet a condition."""
     only = text(condition)
-    return Index(name, column, unique=unique, sqlite_where=only, postgresql_where=only)
+    return Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
 
 
 # Columns that several tables have.
@@ -136,8 +136,24 @@ class ApiKey(Base):
     revoked_at: Mapped[datetime | None]
 
 
+class BrowserSession(Base):
+    """A browser that is signed in with a key; only the SHA-256 of its cookie is kept."""
+
+    __tablename__ = "sessions"
+
+    id: Mapped[Id]
+    key_id: Mapped[int] = mapped_column(Key, ForeignKey("api_keys.id"), index=True)
+    handle: Mapped[str] = mapped_column(String(16), unique=True)
+    digest: Mapped[Sha256]
+    #: Kept by the browser after it is closed.
+    remembered: Mapped[bool]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    key: Mapped[ApiKey] = relationship(lazy="joined")
+
+
 class Dataset(Base):
-    """Public facts of a dataset, and the upload's report, which its owner alone may see."""
+    """Public facts of a dataset, and the report on its rows, which its owner alone may see."""
 
     __tablename__ = "datasets"
 
@@ -152,10 +168,18 @@ class Dataset(Base):
     epsilon_units: Mapped[Units]
     delta_units: Mapped[Units]
     release_ticks: Mapped[bool]
+    #: Least epsilon of a job, and most jobs of one analyst in an hour.
+    least_epsilon_units: Mapped[Units] = mapped_column(server_default="0")
+    jobs_per_hour: Mapped[int] = mapped_column(server_default="1000")
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
+    #: Report on the rows; a draft that has one has rows.
     upload: Mapped[dict[str, Any] | None]
+    #: When the owner was last told something about rows of the draft.
+    checked_at: Mapped[datetime | None]
+    #: Public facts that were changed after that.
+    revised: Mapped[list[Any] | None]
 
     __table_args__ = (
         _one_of("state", DatasetState),
@@ -164,7 +188,7 @@ class Dataset(Base):
 
 
 class DatasetChunk(Base):
-    """Encoded rows; written once by the upload, read by workers alone."""
+    """Encoded rows; written by uploads until the dataset is sealed, read by workers alone."""
 
     __tablename__ = "dataset_chunks"
 
@@ -248,7 +272,7 @@ class Account(Base):
         CheckConstraint("delta_reserved >= 0 AND delta_spent >= 0", name="delta_not_negative"),
         CheckConstraint("loss_reserved + loss_spent <= loss_total", name="loss_within_total"),
         CheckConstraint("delta_reserved + delta_spent <= delta_total", name="delta_within_total"),
-        _where("uq_accounts_dataset", "dataset_id", "grant_id IS NULL"),
+        _where("uq_accounts_dataset", "dataset_id", condition="grant_id IS NULL"),
     )
 
 
@@ -261,9 +285,9 @@ class LedgerEntry(Base):
     dataset_id: Mapped[DatasetId]
     sequence: Mapped[Units]
     kind: Mapped[EntryKind]
-    grant_id: Mapped[GrantId | None] = mapped_column(index=True)
+    grant_id: Mapped[GrantId | None]
     actor: Mapped[Name]
-    job_id: Mapped[Uuid | None]
+    job_id: Mapped[Uuid | None] = mapped_column(index=True)
     loss_units: Mapped[Units]
     delta_units: Mapped[Units]
     at: Mapped[datetime]
@@ -272,12 +296,24 @@ class LedgerEntry(Base):
 
     __table_args__ = (
         UniqueConstraint("dataset_id", "sequence"),
+        Index("ix_ledger_entries_grant_sequence", "grant_id", "sequence"),
         _one_of("kind", EntryKind),
         CheckConstraint("loss_units >= 0 AND delta_units >= 0", name="not_negative"),
         # A job is reserved once and settled once: charged or void, never both, never twice.
-        _where("uq_ledger_entries_reserved", "job_id", "kind = 'reserve'"),
-        _where("uq_ledger_entries_settled", "job_id", "kind IN ('charge', 'void')"),
+        _where("uq_ledger_entries_reserved", "job_id", condition="kind = 'reserve'"),
+        _where("uq_ledger_entries_settled", "job_id", condition="kind IN ('charge', 'void')"),
     )
+
+
+class LedgerCheckpoint(Base):
+    """The end of a dataset's last verification without faults, signed by a key outside the database."""
+
+    __tablename__ = "ledger_checkpoints"
+
+    dataset_id: Mapped[DatasetId] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[dict[str, Any]]
+    signature: Mapped[dict[str, Any]]
+    at: Mapped[datetime]
 
 
 class Job(Base):
@@ -290,11 +326,15 @@ class Job(Base):
     dataset_id: Mapped[DatasetId]
     principal_id: Mapped[PrincipalId]
     grant_id: Mapped[GrantId]
+    #: Owner of the dataset, who never changes: curators' lists are read by it.
+    owner_id: Mapped[Units] = mapped_column(server_default="0")
     rehearsal: Mapped[bool]
     request: Mapped[dict[str, Any]]
     algorithm: Mapped[str] = mapped_column(String(64), server_default=text("''"))
     #: Operations that the plan expects, from public numbers.
     operations: Mapped[Units] = mapped_column(server_default="0")
+    #: Time after the claim at which the end is shown, from public numbers; 0: at a tick.
+    planned_ms: Mapped[Units] = mapped_column(server_default="0")
     plan: Mapped[dict[str, Any]]
     plan_digest: Mapped[Sha256]
     loss_units: Mapped[Units]
@@ -308,7 +348,12 @@ class Job(Base):
     queued_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    #: When the end of the job is shown to its analyst.
+    released_at: Mapped[datetime | None]
     progress: Mapped[dict[str, Any]]
+    #: What the analyst calls the job and writes about it; no part of the request.
+    name: Mapped[str] = mapped_column(String(80), server_default=text("''"))
+    note: Mapped[str] = mapped_column(Text, server_default=text("''"))
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
 
@@ -318,13 +363,27 @@ class Job(Base):
         Index("ix_jobs_state_number", "state", "number"),
         Index("ix_jobs_dataset_number", "dataset_id", "number"),
         Index("ix_jobs_principal_number", "principal_id", "number"),
+        Index("ix_jobs_owner_number", "owner_id", "number"),
+        Index("ix_jobs_grant_number", "grant_id", "number"),
         Index("ix_jobs_claimed_at", "claimed_at", "principal_id"),
-        _where("ix_jobs_unfinished", "principal_id", "state IN ('queued', 'running')", unique=False),
+        Index("ix_jobs_principal_queued", "principal_id", "dataset_id", "queued_at"),
+        Index("ix_jobs_principal_released", "principal_id", "released_at"),
+        _where(
+            "ix_jobs_unfinished", "principal_id", condition="state IN ('queued', 'running')", unique=False
+        ),
+        _where("ix_jobs_rehearsals", "principal_id", "queued_at", condition="rehearsal", unique=False),
     )
 
-    def end(self, state: JobState, reason: EndReason, at: datetime) -> None:
-        """End the job and its worker's lease."""
-        self.state, self.reason, self.finished_at = state, reason, at
+    @property
+    def planned(self) -> timedelta:
+        """Time after the claim at which the end of the job is shown, unless its run takes longer."""
+        return timedelta(milliseconds=self.planned_ms)
+
+    def end(
+        self, state: JobState, reason: EndReason, at: datetime, released_at: datetime | None = None
+    ) -> None:
+        """End the job and its worker's lease; shown to its analyst at once, or when it is released."""
+        self.state, self.reason, self.finished_at, self.released_at = state, reason, at, released_at or at
         self.lease = self.lease_expires_at = None
 
 
@@ -339,6 +398,26 @@ class Result(Base):
     created_at: Mapped[datetime]
 
 
+class TranscriptPart(Base):
+    """A part of what a job released, in order; stored with the result and read by streaming it."""
+
+    __tablename__ = "transcript_parts"
+
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[bytes]
+
+
+class Answer(Base):
+    """The answer for one k of a job that left k open; stored with the result, and read alone."""
+
+    __tablename__ = "answers"
+
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    k: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[bytes]
+
+
 class AuditEvent(Base):
     """Every act of a curator, and every refusal that matters."""
 
@@ -350,6 +429,20 @@ class AuditEvent(Base):
     action: Mapped[str] = mapped_column(String(32))
     dataset_id: Mapped[DatasetId | None] = mapped_column(index=True)
     details: Mapped[dict[str, Any]]
+
+
+class Timing(Base):
+    """How long runs of an algorithm take, measured on synthetic rows by `cairn-server calibrate`."""
+
+    __tablename__ = "timings"
+
+    algorithm: Mapped[str] = mapped_column(String(64), primary_key=True)
+    objective: Mapped[str] = mapped_column(String(16), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    run_seconds: Mapped[float]
+    row_seconds: Mapped[float]
+    operation_seconds: Mapped[float]
+    measured_at: Mapped[datetime]
 
 
 class Counter(Base):

@@ -1,45 +1,55 @@
-"""Authentication: the caller of a request, found by key, and the roles that routes require."""
+"""Authentication: the caller of a request, found by key or session, and the roles that routes require."""
 
 import hmac
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from sqlalchemy import bindparam, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Executable, bindparam, literal, select
+from starlette.requests import HTTPConnection
 
 from service.errors import Forbidden, Unauthorized
+from service.http import cookies
 from service.http.context import Context, Services
 from service.operations.states import Role
-from service.operations.tables import ApiKey, Principal
+from service.operations.tables import ApiKey, BrowserSession, Principal
 from service.people import keys
 
 _NO_DIGEST = keys.digest_of("")
-# Built once: every request needs it.
-_BY_HANDLE = (
-    select(
-        ApiKey.digest,
-        ApiKey.revoked_at,
-        ApiKey.expires_at,
-        Principal.disabled_at,
-        Principal.id,
-        Principal.name,
-        Principal.role,
-    )
+# Built once: every request needs one of them.
+_HOLDER = (ApiKey.id.label("key_id"), ApiKey.revoked_at, Principal.disabled_at)
+_PERSON = (Principal.id, Principal.name, Principal.role)
+_BY_KEY = (
+    select(ApiKey.digest, ApiKey.expires_at, literal(None).label("session"), *_HOLDER, *_PERSON)
     .join(Principal, ApiKey.principal_id == Principal.id)
     .where(ApiKey.handle == bindparam("handle"))
+)
+_BY_SESSION = (
+    select(
+        BrowserSession.digest,
+        BrowserSession.expires_at,  # no later than the key's
+        BrowserSession.handle.label("session"),
+        *_HOLDER,
+        *_PERSON,
+    )
+    .join(ApiKey, BrowserSession.key_id == ApiKey.id)
+    .join(Principal, ApiKey.principal_id == Principal.id)
+    .where(BrowserSession.handle == bindparam("handle"))
 )
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The principal whose key a request carries."""
+    """The principal whose key or session cookie a request carries."""
 
     id: int
     name: str
     role: Role
+    #: The key that was sent, or that the session came from.
+    key_id: int | None = None
+    #: The id of the session, if a cookie was sent instead of a key.
+    session: str | None = None
 
     @property
     def is_curator(self) -> bool:
@@ -47,33 +57,40 @@ class Caller:
         return self.role == Role.CURATOR
 
 
-def authenticate(session: Session, token: str, now: datetime) -> Caller | None:
-    """Return the holder of a key, or None when it is malformed, unknown, expired or revoked."""
-    found = session.connection().execute(_BY_HANDLE, {"handle": keys.handle_of(token) or ""}).one_or_none()
-    # Compared even when there is nothing to compare with, so that both cases take the same time.
-    matches = hmac.compare_digest(keys.digest_of(token), found.digest if found else _NO_DIGEST)
-    if found is None or not matches or found.revoked_at or found.disabled_at:
-        return None
-    if found.expires_at and found.expires_at <= now:
-        return None
-    return Caller(found.id, found.name, found.role)
-
-
-def identify(context: Context, header: str | None) -> Caller:
-    """Return the caller of an Authorization header, or raise Unauthorized."""
+def identify(context: Context, connection: HTTPConnection) -> Caller:
+    """Return the caller by the Authorization header, else by the cookie; raise Unauthorized for neither."""
+    header = connection.headers.get("authorization")
+    if header is None and (cookie := cookies.read(connection)) is not None:
+        caller = _find(context, _BY_SESSION, cookie)
+        if caller is None:
+            raise Unauthorized(
+                "your session has ended; sign in again", headers={"WWW-Authenticate": "Bearer"}
+            )
+        return caller
     scheme, _, token = (header or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized(
             "send your key as `Authorization: Bearer <key>`", headers={"WWW-Authenticate": "Bearer"}
         )
-    with context.database.read() as session:
-        caller = authenticate(session, token.strip(), context.clock.now())
+    caller = _find(context, _BY_KEY, token.strip())
     if caller is None:
         raise Unauthorized(
             "this key is unknown, expired or revoked; ask a curator for a new one",
             headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
     return caller
+
+
+def _find(context: Context, query: Executable, token: str) -> Caller | None:
+    """Return the holder of a key or session, or None when it is malformed, unknown or no longer valid."""
+    found = context.database.find_row(query, {"handle": keys.handle_of(token) or ""})
+    # Compared even when there is nothing to compare with, so that both cases take the same time.
+    matches = hmac.compare_digest(keys.digest_of(token), found.digest if found else _NO_DIGEST)
+    if found is None or not matches or found.revoked_at or found.disabled_at:
+        return None
+    if found.expires_at and found.expires_at <= context.clock.now():
+        return None
+    return Caller(found.id, found.name, found.role, found.key_id, found.session)
 
 
 Credentials = Annotated[
@@ -103,16 +120,18 @@ async def _analyst(caller: Anyone) -> Caller:
     return caller
 
 
-def _operator(request: Request, context: Services, credentials: Credentials) -> None:
+def _operator(request: Request, context: Services, credentials: Credentials) -> Caller | None:
     token = context.settings.scrape_token()
     sent = credentials.credentials.encode("utf-8", "surrogateescape") if credentials else b""
     if token and hmac.compare_digest(token.encode(), sent):
-        return
-    if not identify(context, request.headers.get("authorization")).is_curator:
+        return None
+    caller = identify(context, request)
+    if not caller.is_curator:
         raise Forbidden("metrics are for curators: they tell how long jobs take")
+    return caller
 
 
 Curator = Annotated[Caller, Depends(_curator)]
 Analyst = Annotated[Caller, Depends(_analyst)]
-#: A curator, or the metrics scraper with its own token.
-Operator = Annotated[None, Depends(_operator)]
+#: A curator, or None for the metrics scraper with its own token.
+Operator = Annotated[Caller | None, Depends(_operator)]

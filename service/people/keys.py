@@ -27,6 +27,11 @@ class IssuedKey:
     text: str
 
 
+def random_token() -> str:
+    """Return a new secret: a handle to find its row by, and 256 random bits."""
+    return f"cairn_{secrets.token_hex(4)}_{secrets.token_urlsafe(32)}"
+
+
 def handle_of(text: str) -> str | None:
     """Return the handle of a key, or None when the text is not shaped like one."""
     match = _KEY.fullmatch(text)
@@ -49,7 +54,7 @@ def issue(
     text: str | None = None,
 ) -> IssuedKey:
     """Issue a key to a principal: a random one, or the one given as `text`."""
-    text = text or f"cairn_{secrets.token_hex(4)}_{secrets.token_urlsafe(32)}"
+    text = text or random_token()
     handle = handle_of(text)
     if handle is None:
         raise InvalidRequest("a key must look like cairn_<8 hex digits>_<43 characters of base64url>")

@@ -1,23 +1,36 @@
-"""Routes of principals, keys and the audit log."""
+"""Routes of principals, keys, sessions and the audit log."""
 
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request, Response
 from sqlalchemy import select
 
+from service.errors import Forbidden, InvalidRequest
+from service.http import cookies
 from service.http.context import Services
 from service.http.documentation import links
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
-from service.http.wire import KEY_PATTERN, NAME_PATTERN
+from service.http.wire import KEY_PATTERN, NAME_PATTERN, SESSION_PATTERN
 from service.operations import audit
 from service.operations.states import Role
-from service.operations.tables import ApiKey, Dataset, Principal
-from service.people import keys, principals
-from service.people.authentication import Anyone, Curator
-from service.people.wire import AuditPage, KeyBody, NewKey, NewPrincipal, PrincipalBody, PrincipalPage, WhoAmI
+from service.operations.tables import ApiKey, BrowserSession, Dataset, Principal
+from service.people import keys, principals, sessions
+from service.people.authentication import Anyone, Caller, Curator
+from service.people.wire import (
+    AuditPage,
+    KeyBody,
+    NewKey,
+    NewPrincipal,
+    PrincipalBody,
+    PrincipalPage,
+    SessionBody,
+    SessionFacts,
+    SessionPage,
+    WhoAmI,
+)
 
 router = APIRouter(prefix="/v1", tags=["people"], route_class=StrictRoute)
 PrincipalName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a principal")]
@@ -25,7 +38,7 @@ PrincipalName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a
 
 @router.get("/whoami", responses=answers())
 def whoami(caller: Anyone) -> WhoAmI:
-    """Get the holder of the key."""
+    """Get the holder of the key or session."""
     return WhoAmI.model_validate({"name": caller.name, "role": caller.role})
 
 
@@ -43,14 +56,27 @@ def create_principal(body: PrincipalBody, caller: Curator, context: Services) ->
 
 @router.get("/principals", responses=answers())
 def list_principals(caller: Curator, context: Services, paging: Paging) -> PrincipalPage:
-    """List principals by name; keys are shown of those you manage."""
+    """List principals by name; keys and sessions are shown of those you manage."""
     query = select(Principal).where(Principal.name > (paging.after(str) or "")).order_by(Principal.name)
     curators = select(Principal).where(Principal.role == Role.CURATOR)
     with context.database.read() as session:
         shown, following = paging.cut(session.scalars(query.limit(paging.fetch)).all(), lambda row: row.name)
         names = {row.id: row.name for row in session.scalars(curators)}
-        owned = keys.of_principals(session, [row.id for row in shown if principals.manages(caller, row)])
-    items = [_principal(row, names, owned.get(row.id, [])) for row in shown]
+        managed = [row.id for row in shown if principals.manages(caller, row)]
+        owned = keys.of_principals(session, managed)
+        signed_in = sessions.of_principals(session, managed, context.clock.now())
+    items = [
+        {
+            "name": row.name,
+            "role": row.role,
+            "created_by": names.get(row.created_by) if row.created_by is not None else None,
+            "created_at": row.created_at,
+            "disabled_at": row.disabled_at,
+            "keys": [_key(each) for each in owned.get(row.id, [])],
+            "sessions": [_session(each, caller) for each in signed_in.get(row.id, [])],
+        }
+        for row in shown
+    ]
     return PrincipalPage.model_validate({"items": items, "next": following})
 
 
@@ -93,6 +119,57 @@ def revoke_key(
         principal = principals.find(session, name)
         principals.require_manager(caller, principal)
         keys.revoke(session, principal, key_id, by=caller.name, at=context.clock.now())
+
+
+@router.post("/sessions", status_code=201, responses=answers())
+def start_session(
+    body: SessionBody, caller: Anyone, context: Services, request: Request, response: Response
+) -> SessionFacts:
+    """Sign in with a browser: exchange the key for a session cookie."""
+    if caller.session is not None:
+        raise Forbidden("a session starts with a key: send it as `Authorization: Bearer <key>`")
+    settings = context.settings
+    if body.remember and not settings.remembered_session_days:
+        raise InvalidRequest(
+            "this service ends a sign-in with the browser; sign in without staying signed in"
+        )
+    kept = timedelta(days=settings.remembered_session_days) if body.remember else None
+    with context.database.write() as session:
+        started = sessions.start(
+            session,
+            caller,
+            at=context.clock.now(),
+            lifetime=kept or timedelta(hours=settings.session_hours),
+            remembered=body.remember,
+        )
+        cookies.set_session(request, response, started.token, kept)
+        return SessionFacts.model_validate({**_session(started.row, caller), "current": True})
+
+
+@router.get("/sessions", responses=answers())
+def list_sessions(caller: Anyone, context: Services) -> SessionPage:
+    """List the browsers that you are signed in with."""
+    with context.database.read() as session:
+        found = sessions.of_principals(session, [caller.id], context.clock.now())[caller.id]
+    return SessionPage.model_validate({"items": [_session(each, caller) for each in found], "next": None})
+
+
+@router.delete("/sessions/{session_id}", status_code=204, responses=answers())
+def end_session(
+    session_id: Annotated[
+        str, Path(pattern=SESSION_PATTERN, description="id of a session, or `current` to sign out")
+    ],
+    caller: Anyone,
+    context: Services,
+    request: Request,
+    response: Response,
+) -> None:
+    """End a session of yours, or of a person you manage, with immediate effect."""
+    handle = caller.session or "" if session_id == "current" else session_id
+    with context.database.write() as session:
+        sessions.end(session, caller, handle, at=context.clock.now())
+    if handle == caller.session:
+        cookies.clear_session(request, response)
 
 
 @router.get("/audit", responses=answers())
@@ -145,12 +222,12 @@ def _new_key(issued: keys.IssuedKey) -> dict[str, Any]:
     return {**_key(issued.row), "key": issued.text}
 
 
-def _principal(row: Principal, names: dict[int, str], keys: list[ApiKey]) -> dict[str, Any]:
+def _session(row: BrowserSession, caller: Caller) -> dict[str, Any]:
     return {
-        "name": row.name,
-        "role": row.role,
-        "created_by": names.get(row.created_by) if row.created_by is not None else None,
+        "id": row.handle,
+        "key": row.key.handle,
         "created_at": row.created_at,
-        "disabled_at": row.disabled_at,
-        "keys": [_key(key) for key in keys],
+        "expires_at": row.expires_at,
+        "remembered": row.remembered,
+        "current": row.handle == caller.session,
     }

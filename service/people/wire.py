@@ -15,6 +15,14 @@ _KEY_FACTS: dict[str, Any] = {
     "revoked_at": None,
 }
 _KEY = {"key": "cairn_3f9c1a2b_kT0aGPrgx3k8W9hXx7nD1Zb2ZJm4nQ6s5vYcR8tUeLw", **_KEY_FACTS}
+_SESSION: dict[str, Any] = {
+    "id": "91b0c2d4",
+    "key": "3f9c1a2b",
+    "created_at": "2030-01-01T09:00:00.000Z",
+    "expires_at": "2030-01-01T21:00:00.000Z",
+    "remembered": False,
+    "current": True,
+}
 _PRINCIPAL = {
     "name": "ada",
     "role": "analyst",
@@ -22,6 +30,7 @@ _PRINCIPAL = {
     "created_at": "2030-01-01T09:00:00.000Z",
     "disabled_at": None,
     "keys": [_KEY_FACTS],
+    "sessions": [_SESSION],
 }
 
 
@@ -55,8 +64,29 @@ class NewKey(KeyFacts, json_schema_extra=example(_KEY)):
     key: str
 
 
+class SessionBody(Body, json_schema_extra=example({"remember": False})):
+    """A sign-in with a browser."""
+
+    remember: bool = Field(default=False, description="stay signed in after the browser is closed")
+
+
+class SessionFacts(Answer, json_schema_extra=example(_SESSION)):
+    """A browser that is signed in."""
+
+    id: str
+    key: str = Field(description="id of the key that it signed in with")
+    created_at: Moment
+    expires_at: Moment
+    remembered: bool = Field(description="kept after the browser is closed")
+    current: bool = Field(description="this request carries its cookie")
+
+
+class SessionPage(Page[SessionFacts], json_schema_extra=page_example(_SESSION)):
+    """Your sessions, oldest first, on one page."""
+
+
 class PrincipalFacts(Answer, json_schema_extra=example(_PRINCIPAL)):
-    """A person or program; keys are listed to the curator who manages them."""
+    """A person or program; keys and sessions are listed to the curator who manages them."""
 
     name: str
     role: Role
@@ -64,6 +94,7 @@ class PrincipalFacts(Answer, json_schema_extra=example(_PRINCIPAL)):
     created_at: Moment
     disabled_at: Moment | None
     keys: list[KeyFacts]
+    sessions: list[SessionFacts]
 
 
 _NEW = {"name": "ada", "role": "analyst", "first_key": _KEY}

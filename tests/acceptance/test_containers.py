@@ -136,6 +136,7 @@ def test_services_run_in_production_mode_without_a_secret_in_the_environment() -
 def test_every_setting_can_be_passed_on_unless_the_image_or_the_file_decides_it() -> None:
     decided = {"host", "port", "database_url", "cache_directory", "spool_directory", "health_directory"}
     decided |= {"mode", "database_password_file", "metrics_token", "metrics_token_file", "stop_seconds"}
+    decided |= {"signing_key_file"}
     passed = {
         key.removeprefix("CAIRN_").lower()
         for key, value in services()["api"]["environment"].items()
@@ -180,7 +181,13 @@ def test_secrets_are_made_once_and_readable_by_those_who_need_them(tmp_path: Pat
     for _ in range(2):
         make_secrets(tmp_path)
         made = {path.name: path.read_text() for path in tmp_path.glob("*/*")}
-        assert set(made) == {"database-password", "metrics-token", "key.pem", "certificate.pem"}
+        assert set(made) == {
+            "database-password",
+            "metrics-token",
+            "signing-key.pem",
+            "key.pem",
+            "certificate.pem",
+        }
         first = first or made
         assert made == first
     assert len(made["database-password"]) >= 43
@@ -189,6 +196,7 @@ def test_secrets_are_made_once_and_readable_by_those_who_need_them(tmp_path: Pat
     assert modes == {
         "database-password": 0o440,
         "metrics-token": 0o440,
+        "signing-key.pem": 0o400,
         "key.pem": 0o400,
         "certificate.pem": 0o400,
     }

@@ -68,6 +68,7 @@ def bob(deployment: Deployment, carla: RemotePerson) -> RemotePerson:
     )
     rows = "a,b,c,d,e,f,g,h\n" + (block + "\n") * (ROWS // 10_000)
     carla.call("PUT", "/v1/datasets/big/data", content=rows.encode(), expect=200)
+    carla.call("POST", "/v1/datasets/big/seal", json={}, expect=200)
     carla.call("PUT", "/v1/datasets/big/grants/bob", json={"epsilon": "100"}, expect=200)
     return deployment.person(made["first_key"]["key"])
 

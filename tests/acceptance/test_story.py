@@ -81,7 +81,8 @@ def tell_the_story(service: RunningService) -> None:
         headers={"Content-Type": "text/csv"},
         expect=200,
     ).json()
-    assert (report["rows"], report["ignored_columns"]) == (2000, ["note"])
+    assert (report["rows"], report["ignored_columns"], report["doubts"]) == (2000, ["note"], [])
+    carla.call("POST", "/v1/datasets/flowers/seal", json={"sha256": report["sha256"]}, expect=200)
     assert ada.call("GET", "/v1/datasets/flowers").status_code == 404
     carla.call("PUT", "/v1/datasets/flowers/grants/ada", json=declared, expect=200)
 
@@ -177,6 +178,7 @@ def losses_through_the_service(service: RunningService) -> list[float]:
     facts = {**FACTS, "budget": {"epsilon": "10"}, "release_ticks": False}
     carla.call("POST", "/v1/datasets", json=facts, expect=201)
     carla.call("PUT", "/v1/datasets/flowers/data", content=CSV.encode(), expect=200)
+    carla.call("POST", "/v1/datasets/flowers/seal", json={}, expect=200)
     carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "10"}, expect=200)
     request = {"dataset": "flowers", "k": 3, "epsilon": "0.05", "algorithm": "sulq"}
     jobs = [ada.call("POST", "/v1/jobs", json=request, expect=202).json()["id"] for _ in range(JOBS)]

@@ -61,7 +61,7 @@ def _rounded(values: list[float]) -> np.ndarray:
 def light() -> Iterator[None]:
     """Small runs by the thousand, with a quick solver for weighted k-means on released values.
 
-    What is solved there never sees rows, as `test_replay.py` shows of every algorithm: any solver will do.
+    What is solved there never sees rows, as `test_without_rows.py` shows: any solver will do.
     """
     shipped = {name: getattr(kmeans, name) for name in _QUICK}
     for name, quick in _QUICK.items():
@@ -130,6 +130,13 @@ class Audit:
         """For each step and the whole a lower bound on its loss, wrong with probability alpha at most."""
         return {
             name: max(event.bound(self.claims[name], alpha / len(events)) for event in events)
+            for name, events in self.events.items()
+        }
+
+    def estimates(self) -> dict[str, float]:
+        """What the bounds come to with more and more runs, if the frequencies stay as they are."""
+        return {
+            name: max(event.estimate(self.claims[name]) for event in events)
             for name, events in self.events.items()
         }
 

@@ -3,8 +3,9 @@
 An event is a threshold of a score: "the score is at least `cut`". Thresholds are chosen on a pilot, and
 counted on other runs. If an event has probability q on one dataset and p on its neighbour, the loss is at
 least log((p - delta) / q) as an epsilon at delta, and at least the difference of their normal quantiles as a
-mu of Gaussian DP. Clopper-Pearson bounds replace p and q, so a bound above what was declared proves, at the
-stated confidence, that something is broken.
+mu of Gaussian DP. Confidence sequences replace p and q: they hold at every number of runs at once, so a
+campaign may look at its bounds at any time, stop where they are clear and go on where they are loose. A bound
+above what was declared proves, at the stated confidence, that something is broken.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.optimize import brentq
+from scipy.special import betaln, ndtri
 from scipy.stats import beta
 
 from core.privacy.composition import Composition, compose
 from core.privacy.losses import Approximate, Gaussian, Loss
 from tests.support.privacy import epsilon_at, gaussian_epsilon, is_pure
 
-__all__ = ["ALPHA", "STEP_DELTA", "Claim", "Event", "Scores", "choose_events", "lower", "upper"]
+__all__ = ["ALPHA", "STEP_DELTA", "Claim", "Event", "Rate", "Scores", "choose_events", "lower", "upper"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,6 +34,7 @@ ALPHA = 1e-6
 _DOUBT = 0.02
 #: A mechanism alone is judged at this delta where it is not pure.
 STEP_DELTA = 1e-3
+_TINY = 1e-15
 
 
 def upper(hits: int, runs: int, alpha: float) -> float:
@@ -42,6 +45,45 @@ def upper(hits: int, runs: int, alpha: float) -> float:
 def lower(hits: int, runs: int, alpha: float) -> float:
     """Clopper-Pearson: the event's probability is at least this, except with probability alpha."""
     return 0.0 if hits == 0 else float(beta.ppf(alpha, hits, runs - hits + 1))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often an event was seen, beside what a pilot expects: `expected` of `weight` runs.
+
+    The interval is a confidence sequence (Robbins): the likelihood of the runs under a mixture, here a beta
+    distribution about the pilot's estimate, is ever 1/alpha times that under the true probability only with
+    probability alpha (Ville). A good pilot makes it nearly as short as an interval for one moment.
+    """
+
+    hits: int = 0
+    runs: int = 0
+    expected: float = 0.5
+    weight: float = 1.0
+
+    def counted(self, seen: npt.NDArray[np.bool_]) -> Rate:
+        return replace(self, hits=self.hits + int(seen.sum()), runs=self.runs + len(seen))
+
+    @property
+    def mean(self) -> float:
+        return self.hits / self.runs if self.runs else self.expected
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """The event's probability lies in it at every time, except with probability alpha."""
+        if self.runs == 0:
+            return 0.0, 1.0
+        a, b = 0.5 + self.weight * self.expected, 0.5 + self.weight * (1 - self.expected)
+        misses = self.runs - self.hits
+        evidence = float(betaln(a + self.hits, b + misses) - betaln(a, b)) + math.log(alpha)
+
+        def excess(p: float) -> float:
+            return evidence - self.hits * math.log(p) - misses * math.log1p(-p)
+
+        # Nothing is excluded on a side that a poor pilot knows nothing about.
+        middle = min(max(self.mean, _TINY), 1 - _TINY)
+        least = brentq(excess, _TINY, middle, xtol=_TINY) if self.hits and excess(_TINY) > 0 else 0.0
+        most = brentq(excess, middle, 1 - _TINY, xtol=_TINY) if misses and excess(1 - _TINY) > 0 else 1.0
+        return float(least), float(most)
 
 
 @dataclass(frozen=True)
@@ -101,28 +143,23 @@ class Event:
     score: str
     rising: bool
     cut: float
-    rare_hits: int = 0
-    rare_runs: int = 0
-    common_hits: int = 0
-    common_runs: int = 0
+    rare: Rate = Rate()
+    common: Rate = Rate()
 
     def counted(self, scores: Scores) -> Event:
         """The event with further runs counted in."""
         rare, common = (scores.without, scores.with_it) if self.rising else (-scores.with_it, -scores.without)
         return replace(
-            self,
-            rare_hits=self.rare_hits + int((rare >= self.cut).sum()),
-            rare_runs=self.rare_runs + len(rare),
-            common_hits=self.common_hits + int((common >= self.cut).sum()),
-            common_runs=self.common_runs + len(common),
+            self, rare=self.rare.counted(rare >= self.cut), common=self.common.counted(common >= self.cut)
         )
 
     def bound(self, claim: Claim, alpha: float) -> float:
-        """The loss is at least this, except with probability alpha."""
-        if min(self.rare_runs, self.common_runs) == 0:
-            return 0.0
-        common = lower(self.common_hits, self.common_runs, alpha / 2)
-        return claim.loss(common, upper(self.rare_hits, self.rare_runs, alpha / 2))
+        """The loss is at least this, at every time, except with probability alpha."""
+        return claim.loss(self.common.interval(alpha / 2)[0], self.rare.interval(alpha / 2)[1])
+
+    def estimate(self, claim: Claim) -> float:
+        """The loss that the frequencies themselves say: what the bound comes to with more and more runs."""
+        return claim.loss(self.common.mean, max(self.rare.mean, 0.5 / max(self.rare.runs, 1)))
 
 
 def choose_events(pilots: dict[str, Scores], claim: Claim, runs: int) -> list[Event]:
@@ -142,7 +179,12 @@ def _best(name: str, rising: bool, scores: Scores, claim: Claim, runs: int) -> E
         often, seldom = int((common >= cut).sum()), int((rare >= cut).sum())
         # A rare event of the pilot was perhaps rare by luck: reckon with less than was seen.
         least, most = lower(often, len(common), _DOUBT), upper(seldom, len(rare), _DOUBT)
-        event = Event(name, rising, cut, math.ceil(most * runs), runs, math.floor(least * runs), runs)
-        return event.bound(claim, ALPHA), often - seldom
+        bound = claim.loss(
+            lower(math.floor(least * runs), runs, ALPHA / 2), upper(math.ceil(most * runs), runs, ALPHA / 2)
+        )
+        return bound, often - seldom
 
-    return Event(name, rising, float(max(cuts, key=promise)))
+    cut = float(max(cuts, key=promise))
+    seen = [(scores >= cut) for scores in (rare, common)]
+    expected = [Rate(expected=(each.sum() + 0.5) / (len(each) + 1), weight=len(each)) for each in seen]
+    return Event(name, rising, cut, *expected)

@@ -12,7 +12,19 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.algorithms import registry
-from core.data import ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data import (
+    ArraySource,
+    Category,
+    DataSource,
+    Dense,
+    Ids,
+    Number,
+    Sparse,
+    SparseSource,
+    Stored,
+    Table,
+    TableSource,
+)
 from core.plan import Plan, Request
 from core.privacy import Budget
 from tests.audit.bounds import STEP_DELTA, Claim
@@ -24,8 +36,12 @@ Rows = npt.NDArray[np.float64]
 
 #: Public order of magnitude of every small dataset.
 SIZE = 20
-#: Columns of wide rows, more than second moments are of use for under pure epsilon.
-_WIDTH = 14
+#: Columns of wide rows: more than second moments are of use for under pure epsilon; enough for coarse ones.
+_WIDTHS = {"wide": 14, "widest": 128}
+_DECLARED = (
+    Number(name="share", low=0, high=1, missing="fill", fill=0.5),
+    Category(name="side", levels=("a", "b", "c"), missing="level", weight=2.0),
+)
 
 
 @dataclass(frozen=True)
@@ -73,24 +89,40 @@ class Variant:
     k: int = 2
     options: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "dense"
+    #: Columns, weights and scaling of a request for a table.
+    clustered: Mapping[str, Any] = field(default_factory=dict)
 
-    def domain(self, rows_per_person: int) -> Domain:
+    def domain(self, rows_per_person: int) -> Stored:
         match self.kind:
+            case "table":
+                return Table(declared=_DECLARED, size=SIZE, rows_per_person=rows_per_person)
             case "sparse":
                 return Sparse(dimension=6, radius=1.0, size=SIZE, rows_per_person=rows_per_person)
             case "ids":
                 return Ids(count=4, size=SIZE, rows_per_person=rows_per_person)
-        width = _WIDTH if self.kind == "wide" else 2
+        width = _WIDTHS.get(self.kind, 2)
         return Dense.box(0, 1, dimension=width, size=SIZE, rows_per_person=rows_per_person)
 
-    def source(self, domain: Domain, points: tuple[tuple[float, float], ...]) -> DataSource:
+    def source(self, domain: Stored, points: tuple[tuple[float, float], ...]) -> DataSource:
         rows = np.array(points).reshape(-1, 2)
         if isinstance(domain, Sparse):
             return SparseSource(domain, _as_sparse(rows))
         if isinstance(domain, Ids):
             # Sites 0 to 3 in the order of the square's diagonal; the middle is where nobody else is.
             return ArraySource(domain, np.array([round(3 * (x + y) / 2) for x, y in rows], dtype=np.int64))
+        if isinstance(domain, Table):
+            return TableSource(domain, _as_table(rows))
         return ArraySource(domain, np.tile(rows, domain.dimension // 2))
+
+
+def _as_table(rows: Rows) -> dict[str, Any]:
+    """Two levels that people have, one that nobody else has in the corner, and nothing in the middle."""
+    level = {_LEFT: "a", _RIGHT: "b", _CORNER: "c", _MIDDLE: None}
+    points = [(float(x), float(y)) for x, y in rows]
+    return {
+        "share": np.array([np.nan if point == _MIDDLE else point[0] for point in points]),
+        "side": np.array([level.get(point, "b") for point in points], dtype=object),
+    }
 
 
 def _as_sparse(rows: Rows) -> sp.csr_array:
@@ -116,13 +148,15 @@ class Case:
         return f"{self.variant.name}, {self.pair.name}"
 
     @cached_property
-    def domain(self) -> Domain:
+    def domain(self) -> Stored:
         return self.variant.domain(self.pair.rows_per_person)
 
     @cached_property
     def plan(self) -> Plan:
         asked = self.variant
-        request = Request(asked.k, asked.budget, asked.objective, asked.algorithm, asked.options)
+        request = Request(
+            asked.k, asked.budget, asked.objective, asked.algorithm, asked.options, **asked.clustered
+        )
         return registry.plan(self.domain, request)
 
     @cached_property
@@ -159,12 +193,14 @@ def _variants() -> list[Variant]:
         label: str = "",
         kind: str = "dense",
         k: int = 2,
+        clustered: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         for budget in budgets:
             guarantee = "pure" if budget.is_pure else "approximate"
             words = [algorithm, *([label] if label else []), guarantee]
-            found.append(Variant(" ".join(words), algorithm, budget, objective, k, options, kind))
+            name = " ".join(words)
+            found.append(Variant(name, algorithm, budget, objective, k, options, kind, clustered or {}))
 
     few = (Budget.of(4), Budget.of(4, "0.001"))
     many = (Budget.of(8), Budget.of(8, "0.001"))
@@ -178,6 +214,7 @@ def _variants() -> list[Variant]:
     add("summit", many, "means", "means")
     add("summit", many, "medians", "medians")
     add("summit", many[:1], "means", "wide", "wide")
+    add("summit", many, "means", "128 columns", "widest")
     add("chaturvedi", many[1:], **_COVER)
     add("balcan", many, rounds=1, **_SELECTION)
     add("balcan-median", many, "medians", rounds=1, **_SELECTION)
@@ -185,6 +222,9 @@ def _variants() -> list[Variant]:
     add("balcan-sparse", many, kind="sparse", rounds=1, nonzeros=2, columns=2, **_SELECTION)
     add("jones-euclidean", many[1:], **_COVER)
     add("jones-euclidean", many[1:], "medians", "medians hashing", candidates="hashing", **_COVER)
+    add("sulq", few, "means", "table", "table", rounds=2, clip=0.3)
+    add("sulq", few, "means", "scaled", "table", clustered={"scaling": "private"}, rounds=2)
+    add("summit", many[1:], "means", "table", "table", clustered={"weights": {"side": 0.5}})
     return found
 
 

@@ -1,9 +1,8 @@
-"""Probes that watch a run: one that scores what is released, and one that replays it without any rows."""
+"""A probe that watches a run: it scores what is released."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from functools import cached_property, reduce
 from operator import add
 from typing import Any
@@ -15,11 +14,11 @@ from core.coverage.loop import CoverageLoop
 from core.data import Chunk, DataSource
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan
-from core.probe import Probe, Release
+from core.probe import Probe
 from tests.audit.covers import Kinds, log_cover_ratio
 from tests.audit.scores import exact_match, log_ratio
 
-__all__ = ["SCORES", "WHOLE", "Neighbours", "ReplayProbe", "ScoringProbe"]
+__all__ = ["SCORES", "WHOLE", "Neighbours", "ScoringProbe"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -150,25 +149,3 @@ class ScoringProbe(Probe):
             return work()
         finally:
             self._source = self._neighbours[self._larger]
-
-
-class ReplayProbe(Probe):
-    """A probe without rows: hands out a transcript again, and the draws that belong to it."""
-
-    def __init__(
-        self, plan: Plan, source: DataSource, transcript: list[Release], draws: Mapping[str, str]
-    ) -> None:
-        super().__init__(plan, source)
-        self._released = iter(transcript)
-        self._seeds = draws
-
-    def measure(self, step_name: str, statistic: Any) -> Integers:
-        rounds = len(statistic.schedule) if isinstance(statistic, CoverageLoop) else 1
-        releases = [next(self._released) for _ in range(rounds)]
-        assert {release.step for release in releases} == {step_name}
-        self.transcript += releases
-        return np.concatenate([release.values for release in releases])
-
-    def draw(self, name: str) -> np.random.Generator:
-        self.draws[name] = self._seeds[name]
-        return np.random.default_rng(int.from_bytes(bytes.fromhex(self._seeds[name]), "big"))

@@ -65,7 +65,7 @@ def test_exact_counts_are_caught(case: Case) -> None:
 
 @pytest.mark.parametrize("case", [SULQ, PURE_SULQ], ids=lambda case: case.name)
 def test_noise_for_a_sensitivity_that_was_not_scaled_is_caught(case: Case) -> None:
-    caught = audit(case, 150, 50, broken_plan(case.plan, "sums", unscaled))
+    caught = audit(case, 250, 50, broken_plan(case.plan, "sums", unscaled))
     assert "sums" in caught
     assert "counts" not in caught
 
@@ -80,6 +80,22 @@ def test_half_the_noise_in_one_step_is_caught(step: str) -> None:
     caught = audit(SULQ, 600, 120, broken_plan(SULQ.plan, step, half_the_noise))
     assert step in caught
     assert len(set(caught) - {WHOLE}) == 1
+
+
+# --- a wrong table ----------------------------------------------------------------------------------------
+
+SCALED = CASES["sulq scaled approximate, outlier"]
+
+
+@pytest.mark.parametrize("pair", ["zero row", "first record", "two rows"])
+def test_a_level_nobody_has_and_a_record_of_gaps_cost_what_was_declared(pair: str) -> None:
+    for name in ("sulq table pure", "sulq scaled approximate"):
+        assert audit(CASES[f"{name}, {pair}"], runs=16, pilot=8) == {}
+
+
+def test_ranges_that_are_read_off_exact_histograms_are_caught() -> None:
+    caught = audit(SCALED, 60, 20, broken_plan(SCALED.plan, "scaling-ranges", exactly))
+    assert "scaling-ranges" in caught
 
 
 # --- a wrong summit ---------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ __all__ = [
     "broken_plan",
     "exactly",
     "fresh_coins",
+    "growing",
     "half_the_noise",
     "skipping_empty",
     "unscaled",
@@ -79,6 +80,16 @@ def skipping_empty(mechanism: Any) -> Any:
 
     def release(self: Any, total: Any, sensitivity: Sensitivity) -> Any:
         return np.where(total == 0, 0, honest(self, total, sensitivity))
+
+    return _overriding(mechanism, release)
+
+
+def growing(mechanism: Any) -> Any:
+    """Noise that is scaled by the exact number of records."""
+    honest = type(mechanism).release
+
+    def release(self: Any, total: Any, sensitivity: Sensitivity) -> Any:
+        return honest(self, total, replace(sensitivity, scales=sensitivity.scales * (1 + total.sum())))
 
     return _overriding(mechanism, release)
 

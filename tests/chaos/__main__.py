@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from service.operations.logs import configure
-from tests.chaos import deaths, races, statements
+from tests.chaos import attacks, deaths, races, statements
 from tests.chaos.scene import Accountant
 from tests.chaos.stage import Stage, Tally
 
@@ -48,6 +48,15 @@ def _cuts(tally: Tally) -> None:
         deaths.cut_connections(stage, tally, most=36, stride=2)
 
 
+def _attacks(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            lines = attacks.attack(stage, tally, seconds=8.0)
+        sys.stdout.write("\n".join(lines) + "\n")
+
+    return run
+
+
 def _races(kind: str, accountant: Accountant) -> Callable[[Tally], None]:
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
@@ -61,6 +70,7 @@ _ACCOUNTANTS: tuple[Accountant, ...] = ("sum", "zcdp")
 PIECES: dict[str, Callable[[Tally], None]] = {
     **{f"statements-{kind}-{each}": _statements(kind, each) for kind in _DATABASES for each in _ACCOUNTANTS},
     **{f"deaths-{kind}": _deaths(kind) for kind in _DATABASES},
+    **{f"attacks-{kind}": _attacks(kind) for kind in _DATABASES},
     "outages": _postgres,
     "cuts": _cuts,
     **{
@@ -72,15 +82,18 @@ PIECES: dict[str, Callable[[Tally], None]] = {
 }
 
 
+_SAMPLED = ("submit", "claim", "end a queued job", "seal", "throw away rows")
+
+
 def _sample(kind: str) -> Callable[[Tally], None]:
     """A little of everything, for `make test`."""
 
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            statements.kill_at_every_statement(stage, tally, acts=("submit", "claim", "end a queued job"))
+            statements.kill_at_every_statement(stage, tally, acts=_SAMPLED)
             workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
-            requests = ("submit.enqueued", "upload.chunk")
+            requests = ("submit.enqueued", "upload.chunk", "seal.updated")
             deaths.kill_api(stage, tally, rounds=1, points=requests)
             races.race(stage, tally, accountant="zcdp", contests=24, large_every=12)
             if kind == "postgresql":

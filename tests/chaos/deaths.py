@@ -23,7 +23,6 @@ from typing import Any
 from sqlalchemy import make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.jobs.release import Progress
 from service.jobs.worker import Heartbeat, Worker
 from service.operations import faults
 from service.operations.database import Database
@@ -39,7 +38,7 @@ from tests.support.service import table
 __all__ = ["API_POINTS", "WORKER_POINTS", "cut_connections", "kill_api", "kill_postgres", "kill_workers"]
 
 WORKER_POINTS = tuple(p for p in faults.POINTS if p.split(".")[0] in ("claim", "execute", "beat", "finish"))
-API_POINTS = tuple(p for p in faults.POINTS if p.split(".")[0] in ("submit", "cancel", "upload"))
+API_POINTS = tuple(p for p in faults.POINTS if p.split(".")[0] in ("submit", "cancel", "upload", "seal"))
 #: Time, put forward, after which a dead worker's lease has run out for whoever comes next.
 _AHEAD = 60.0
 #: After which a worker of the campaign gives up, so that a lost job is reported and not waited for.
@@ -85,7 +84,7 @@ def _work(settings: Settings, order: str, ahead: float) -> None:
 
 def _beat_once(worker: Worker, held: Any) -> None:
     with suppress(SQLAlchemyError):  # as its thread does
-        Heartbeat(worker, held, Progress()).beat()
+        Heartbeat(worker, held).beat()
 
 
 def _left(database: Database) -> list[str]:
@@ -162,6 +161,10 @@ def _request(scene: Scene, point: str) -> tuple[Callable[[Api], int], set[int], 
         draft = scene.dataset("sum", "1", seal=False)
         place = f"/v1/datasets/{draft}/data?sha256={_SHA}"
         return (lambda api: api.call("PUT", place, key=0, body=_CSV, Content_Type="text/csv")), {200}, draft
+    if point.startswith("seal"):
+        draft = scene.dataset("sum", "1", seal=False, rows=True)
+        wanted = {"confirm": ["size"], "sha256": "0" * 64}
+        return (lambda api: api.call("POST", f"/v1/datasets/{draft}/seal", key=0, body=wanted)), {200}, draft
     dataset = scene.dataset("sum", "1", caps=("1",))
     if point.startswith("cancel"):
         job = scene.queued(dataset, "0.2")
@@ -180,7 +183,9 @@ def _settled(scene: Scene, dataset: str, point: str, tally: Tally, where: str) -
         row = session.scalars(select(Dataset).where(Dataset.name == dataset)).one()
         made = session.scalars(select(Job).where(Job.dataset_id == row.id)).all()
     if point.startswith("upload"):
-        tally.check(row.state == "sealed", f"{where}: the upload did not arrive")
+        tally.check(row.upload is not None, f"{where}: the upload did not arrive")
+    elif point.startswith("seal"):
+        tally.check(row.state == "sealed", f"{where}: the dataset is not sealed")
     else:
         tally.check(len(made) == 1, f"{where}: {len(made)} jobs for one request")
 
@@ -296,7 +301,7 @@ def cut_connections(stage: Stage, tally: Tally, *, most: int, stride: int = 1) -
                 state = session.scalars(select(Job.state).where(Job.id == job)).one()
             tally.check(state == "succeeded", f"{where}: the job {state}")
             tally.audit(scene.database, where)
-            for point in ("submit", "upload", "cancel"):
+            for point in ("submit", "upload", "seal", "cancel"):
                 _cut_api(scene, upstream, name, point, number, lose_answer, tally)
     scene.database.dispose()
     drain(scene.settings, ahead=_AHEAD)

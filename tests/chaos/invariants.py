@@ -84,14 +84,14 @@ def _of_failed(reason: str) -> list[str]:
 
 
 def _uploads(session: Session) -> list[str]:
-    """A sealed dataset has all of its chunks, whole; any other has none."""
+    """A sealed dataset, or a draft with a report, has all of its chunks, whole; any other has none."""
     chunks: dict[int, list[DatasetChunk]] = defaultdict(list)
     for chunk in session.scalars(select(DatasetChunk).order_by(DatasetChunk.ordinal)):
         chunks[chunk.dataset_id].append(chunk)
     found = []
     for dataset in session.scalars(select(Dataset)):
         own = chunks[dataset.id]
-        if dataset.state != "sealed":
+        if dataset.state == "retired" or dataset.upload is None:
             found += [f"{dataset.name} is {dataset.state} and has chunks"] if own else []
             continue
         report = dataset.upload or {}
@@ -100,5 +100,5 @@ def _uploads(session: Session) -> list[str]:
             and sum(chunk.rows for chunk in own) == report.get("rows")
             and all(hashlib.sha256(chunk.payload).hexdigest() == chunk.digest for chunk in own)
         )
-        found += [] if whole else [f"{dataset.name} is sealed with half an upload"]
+        found += [] if whole else [f"{dataset.name} is {dataset.state} with half an upload"]
     return found

@@ -290,13 +290,15 @@ def raised(course: Course, clients: int) -> None:
 
 
 def uploads(course: Course, clients: int) -> None:
-    """One upload seals the dataset, whole; the others are refused."""
+    """Uploads replace each other, whole; one of the seals among them seals what there is."""
     course.clear()
-    draft = course.scene.dataset(course.accountant, "1", seal=False)
+    draft = course.scene.dataset(course.accountant, "1", seal=False, rows=True)
     upload = Request("PUT", f"/v1/datasets/{draft}/data", course.scene.keys[0], _CSV, "text/csv")
-    answers, _ = course.together([upload] * min(clients, 4))
-    statuses = sorted(answer.status for answer in answers)
-    course.expect(statuses.count(200) == 1, f"uploads were answered {statuses}")
+    seal = Request("POST", f"/v1/datasets/{draft}/seal", course.scene.keys[0], b'{"confirm": ["size"]}')
+    answers, _ = course.together([upload, seal] * min(clients, 4))
+    sealed = [answer.status for answer in answers[1::2]]
+    course.expect(sealed.count(200) == 1, f"seals were answered {sealed}")
+    course.expect({answer.status for answer in answers} <= {200, 409}, "an upload or a seal failed")
 
 
 def retired(course: Course, clients: int) -> None:
@@ -325,7 +327,7 @@ CONTESTS: dict[str, tuple[Contest, int]] = {
     "a cap lowered under queued jobs": (lowered_cap, 1),
     "a grant withdrawn": (revoked, 1),
     "a budget raised": (raised, 1),
-    "two uploads": (uploads, 1),
+    "uploads and seals": (uploads, 1),
     "a dataset retired": (retired, 1),
 }
 _LARGE = {"the last of the budget": 64, "the same idempotency key": 50, "the last of a cap": 64}

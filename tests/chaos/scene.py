@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.algorithms import registry
-from core.data import Dense, Domain
+from core.data import Dense, Stored
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
-from service.datasets import access, grants, lifecycle
+from service.datasets import access, drafts, grants, lifecycle
+from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.wire import Bounds, Box, DatasetBody
 from service.http.wire import BudgetBody
@@ -52,7 +53,7 @@ def body(dataset: str, epsilon: str, *, rehearsal: bool = False) -> JobBody:
     )
 
 
-def chunks(domain: Domain, count: int = 3, rows: int = 43) -> list[StoredChunk]:
+def chunks(domain: Stored, count: int = 3, rows: int = 43) -> list[StoredChunk]:
     """So many small chunks of rows."""
     assert isinstance(domain, Dense)
     stored = []
@@ -71,7 +72,12 @@ class Scene:
     def __init__(self, url: str, folder: Path, **settings: Any):
         self.url = url
         plenty = {"caller_rate": 1e6, "caller_burst": 1e6, "caller_requests_at_once": 1000}
-        self.settings = Settings(database_url=url, cache_directory=folder / "cache", **(plenty | settings))
+        self.settings = Settings(
+            database_url=url,
+            cache_directory=folder / "cache",
+            signing_key_file=folder / "signing-key.pem",
+            **(plenty | settings),
+        )
         self.database = Database(url)
         now = SystemClock().now()
         with self.database.write() as session:
@@ -94,9 +100,10 @@ class Scene:
         delta: str = "0.01",
         caps: tuple[str, ...] = (),
         seal: bool = True,
+        rows: bool = False,
         at: datetime | None = None,
     ) -> str:
-        """A dataset without release ticks; sealed, and granted with these caps, if so wished."""
+        """A dataset without release ticks; sealed, with rows, and granted with these caps, if so wished."""
         now = at or SystemClock().now()
         name = f"d-{_unique()}"
         facts = DatasetBody(
@@ -107,17 +114,26 @@ class Scene:
             budget=BudgetBody(epsilon=epsilon, delta=delta),
             accountant=accountant,
             release_ticks=False,
+            least_epsilon="0",
+            jobs_per_hour=10**9,
         )
         with self.database.write() as session:
             made = lifecycle.create(session, facts, owner=self.carla, at=now)
             if seal:
                 self.seal(session, made, at=now)
+            elif rows:
+                self.store(session, made, at=now)
             for analyst, cap in zip(self.analysts, caps, strict=False):
                 person = principals.find(session, analyst.name)
                 grants.grant(session, made, person, Budget.of(cap, delta), actor="carla", at=now)
         return name
 
     def seal(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
+        """Upload a few rows and seal them."""
+        self.store(session, dataset, at=at)
+        drafts.seal(session, dataset, confirmed=("size",), actor="carla", at=at)
+
+    def store(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
         """Upload a few rows."""
         stored = chunks(access.domain_of(dataset))
         report = {
@@ -126,13 +142,15 @@ class Scene:
             "clipped_rows": 0,
             "bad_rows": 0,
             "bad_row_lines": [],
+            "columns": [],
             "rows_over_limit": 0,
             "ignored_columns": [],
             "bytes": 0,
             "sha256": "0" * 64,
             "warnings": [],
         }
-        lifecycle.seal(session, dataset.id, stored, report, actor="carla", at=at)
+        expected = Expected.of(dataset)
+        drafts.store_rows(session, dataset.id, expected, stored, report, actor="carla", at=at)
 
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any

@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 
 from core.privacy import Budget
 from service import errors
-from service.datasets import grants, lifecycle
+from service.datasets import drafts, grants, lifecycle
+from service.datasets.wire import DraftChanges
 from service.jobs import queue
 from service.jobs.queue import Claim
 from service.operations.clock import SystemClock
@@ -32,7 +33,7 @@ __all__ = ["ACTS", "kill_at_every_statement"]
 
 LEASE = timedelta(seconds=30)
 MOST_STATEMENTS = 60
-RESULT: tuple[dict[str, Any], dict[str, Any]] = ({"centres": []}, {"digest": ""})
+RESULT = queue.Outcome({"centres": []}, {"digest": ""}, [b"released"])
 
 
 @dataclass
@@ -83,7 +84,7 @@ def _take_over(session: Session, given: Given) -> None:
 
 def _beat(session: Session, given: Given) -> None:
     assert given.held is not None
-    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE, progress={"events": []})
+    queue.beat(session, given.held, now=SystemClock().now(), lease=LEASE)
 
 
 def _finish(session: Session, given: Given) -> None:
@@ -128,13 +129,32 @@ def _retire(session: Session, given: Given) -> None:
 
 
 def _upload(session: Session, given: Given) -> None:
+    given.scene.store(session, given.row(session), at=SystemClock().now())
+
+
+def _seal(session: Session, given: Given) -> None:
     try:
-        given.scene.seal(session, given.row(session), at=SystemClock().now())
+        drafts.seal(session, given.row(session), confirmed=("size",), actor="c", at=SystemClock().now())
     except errors.AlreadySealed:
         return
 
 
-#: Name, what it does, and what it needs: a queued job, a claimed one, a draft, or nothing.
+def _throw_away(session: Session, given: Given) -> None:
+    drafts.throw_away_rows(session, given.row(session), actor="c", at=SystemClock().now())
+
+
+def _edit(session: Session, given: Given) -> None:
+    changes = DraftChanges(columns=["a", "c"])
+    drafts.edit(session, given.row(session), changes, actor="c", at=SystemClock().now())
+
+
+def _discard(session: Session, given: Given) -> None:
+    found = session.scalars(select(Dataset).where(Dataset.name == given.dataset)).one_or_none()
+    if found is not None:
+        drafts.discard(session, found, actor="c", at=SystemClock().now())
+
+
+#: Name, what it does, and what it needs: a queued job, a claimed one, a draft, a draft with rows, or nothing.
 ACTS: dict[str, tuple[Act, str]] = {
     "submit": (_submit, "nothing"),
     "cancel": (_cancel, "queued"),
@@ -153,6 +173,11 @@ ACTS: dict[str, tuple[Act, str]] = {
     "raise": (_raise, "queued"),
     "retire": (_retire, "queued"),
     "upload": (_upload, "draft"),
+    "upload again": (_upload, "rows"),
+    "seal": (_seal, "rows"),
+    "throw away rows": (_throw_away, "rows"),
+    "edit a draft": (_edit, "rows"),
+    "discard a draft": (_discard, "rows"),
 }
 
 
@@ -186,7 +211,9 @@ def kill_at_every_statement(
 
 
 def _prepare(scene: Scene, accountant: Accountant, needs: str) -> Given:
-    dataset = scene.dataset(accountant, "1", caps=("1",), seal=needs != "draft")
+    dataset = scene.dataset(
+        accountant, "1", caps=("1",), seal=needs not in ("draft", "rows"), rows=needs == "rows"
+    )
     given = Given(scene, dataset)
     if needs in ("queued", "claimed"):
         given.job = scene.queued(dataset, "0.3")

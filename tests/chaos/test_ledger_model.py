@@ -328,12 +328,11 @@ class Books(RuleBasedStateMachine):
         stands = job.lease == held.lease
         with self.transaction(crash) as session:
             if act == "beat":
-                done = queue.beat(session, held, now=self.now, lease=LEASE, progress=None)
+                done = queue.beat(session, held, now=self.now, lease=LEASE)
             elif act == "give back":
                 done = queue.give_back(session, held, now=self.now)
             else:
-                result: tuple[dict[str, Any], dict[str, Any]] | None
-                result = ({"centres": []}, {"digest": ""}) if act == "finish" else None
+                result = queue.Outcome({"centres": []}, {"digest": ""}) if act == "finish" else None
                 done = queue.finish(session, held, now=self.now, result=result)
             assert done == stands
         if crash or not stands:

@@ -23,7 +23,7 @@ from cairn_client import (
     WaitTimeout,
     is_whole,
 )
-from cairn_client.errors import QuoteMismatch
+from cairn_client.errors import DamagedTranscript, QuoteMismatch
 from cairn_client.wire import JobFacts
 from tests.markdown import ROOT
 from tests.support.live import Live
@@ -78,6 +78,14 @@ def test_a_result_has_centres_inside_the_bounds_and_a_whole_receipt(finished: Jo
     assert (result.centres <= [10, 4]).all()
     assert is_whole(result.receipt)
     assert set(result.predict(np.array([[0.0, 0.0], [10.0, 4.0]])).tolist()) <= {0, 1}
+
+
+def test_a_transcript_is_checked_against_the_receipt(finished: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    receipt, content = finished.receipt(), finished.transcript()
+    assert len(content) == receipt["transcript"]["bytes"]
+    monkeypatch.setattr(Job, "receipt", lambda _: {**receipt, "transcript": {"sha256": "0" * 64}})
+    with pytest.raises(DamagedTranscript, match="not the transcript"):
+        finished.transcript()
 
 
 def test_a_job_is_found_again_by_its_id_and_as_the_newest(live: Live, finished: Job) -> None:

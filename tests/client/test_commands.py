@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -55,7 +56,7 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
     (place / "bad.csv").write_text("a,b\n1,2\n3,many\n")
     owned = live.dataset(rows=None)
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
-    assert "line 3: b is not a finite number" in said
+    assert "line 3: b: “many” is not a finite number" in said
     assert "--on-bad-row drop" in said
 
 
@@ -161,6 +162,12 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
     assert "(correct)" in cairn("receipt", job["id"]).stdout
+    cairn("receipt", job["id"], "-o", "receipt.json", "--report", "report.html", "--registry", "entry.yaml")
+    assert "not been changed" in cairn("verify", "receipt.json").stdout
+    assert "Who is protected?" in Path("report.html").read_text()
+    assert Path("entry.yaml").read_text().startswith("url_slug: ")
+    cairn("transcript", job["id"])
+    assert (place / "transcript").read_bytes().startswith(b"cairn transcript 1\n")
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
     assert re.search(rf"charge .* {job['id'][:8]}\s+0\.5\s+1e-6", cairn("ledger", owned.name).stdout)
     assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"
@@ -233,7 +240,14 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert made["columns"] == ["age", "a:b"]
     assert made["bounds"] == {"box": {"low": [0.0, -1.0], "high": [120.0, 1.0]}}
     (place / "rows.csv").write_text("age,a:b\n30,0.5\n31,9\n")
-    assert re.search(r"rows clipped to the bounds\s+1", cairn("upload", name, "rows.csv").stdout)
+    uploaded = cairn("upload", name, "rows.csv")
+    assert re.search(r"rows clipped to the bounds\s+1", uploaded.stdout)
+    assert f"cairn dataset seal {name} --confirm clipped --confirm size" in uploaded.stderr
+    assert "declared as 100" in sentence(cairn("dataset", "seal", name, code=ExitCode.REFUSED))
+    assert "bounds" in cairn("dataset", "edit", name, "--bounds", "a:b:-9:9").stderr
+    cairn("dataset", "discard", name, "--rows", "--yes")
+    cairn("upload", name, "rows.csv", "--seal", "--confirm", "size")
+    assert as_json("dataset", "show", name)["state"] == "sealed"
     assert "analyst may spend epsilon 0.5" in cairn("grant", name, "analyst", "--epsilon", "0.5").stdout
     assert as_json("budget", name, "--epsilon", "2")["budget"]["total"]["epsilon"] == "2"
     assert "every hash and every balance is correct" in cairn("ledger", name, "--verify").stderr
@@ -306,3 +320,34 @@ def test_the_shell_completes_commands_and_names_of_datasets() -> None:
 
     assert completed("cairn rec") == ["receipt"]
     assert completed("cairn budget vis") == ["visits"]
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_browsers_that_are_signed_in_are_listed_and_signed_out(live: Live) -> None:
+    name = f"olga-{os.urandom(3).hex()}"
+    key = cairn("principals", "add", name).stdout.split()[-1]
+    start = {"headers": {"Authorization": f"Bearer {key}"}, "json": {}}
+    sessions = [httpx.post(f"{live.url}/v1/sessions", **start).json()["id"] for _ in range(2)]  # type: ignore[arg-type]  # options
+    assert [each["id"] for each in as_json("sessions", "list", name)] == sessions
+    assert sessions[0] in cairn("sessions", "list", name).stdout
+    assert "has ended" in cairn("sessions", "end", sessions[0]).stdout
+    with Client(live.url, key) as olga:
+        assert [each.id for each in olga.sessions()] == sessions[1:]
+        olga.end_session(sessions[1])
+    assert "No browser is signed in" in cairn("sessions", "list", name).stderr
+    assert "no such session" in sentence(cairn("sessions", "end", sessions[0], code=ExitCode.NOT_FOUND))
+
+
+def test_a_job_is_named_and_found_by_its_name(live: Live) -> None:
+    owned = live.dataset()
+    ask = ("submit", owned.name, "-k", "2", "--epsilon", "0.1", "--rehearsal")
+    id = cairn(*ask, "--name", "the Baseline").stdout.split()[0]
+    assert "why" in cairn("note", id[:12], "this is why").stdout
+    (found,) = as_json("jobs", "--dataset", owned.name, "--search", "baseline")
+    assert (found["id"], found["name"], found["note"]) == (id, "the Baseline", "this is why")
+    assert "the Baseline" in cairn("jobs", "--search", "BASE").stdout
+    assert "this is why" in cairn("job", id).stdout
+    assert "No job matches" in cairn("jobs", "--search", "no such name").stderr
+    with live.analyst() as analyst:
+        assert [job.id for job in analyst.jobs(search="is why")] == [id]
+        assert analyst.job(id).describe(name="").facts.name == ""

@@ -14,8 +14,10 @@ from cairn_client import (
     AlreadySealed,
     BadFormat,
     BadRows,
+    CannotSeal,
     Client,
     InvalidRequest,
+    NotFound,
     Retired,
     Unauthorized,
     ball,
@@ -106,6 +108,28 @@ def test_a_refusal_that_comes_before_the_body_is_read_is_understood(live: Live) 
     sealed = live.dataset()
     with pytest.raises(AlreadySealed):
         sealed.upload(b"a,b\n" + b"1.5,2.5\n" * 2_000_000, kind="text/csv")
+
+
+def test_rows_are_sealed_at_once_or_after_a_look(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    with pytest.raises(CannotSeal, match="3 rows, but the size was declared as 400") as refusal:
+        owned.upload([[1.0, 2.0]] * 3, seal=True)
+    assert [doubt["confirm"] for doubt in refusal.value.doubts] == ["size"]
+    report = owned.facts.upload
+    assert report is not None
+    assert [doubt.confirm for doubt in report.doubts] == ["size"]
+    assert owned.edit(size=3).revised == ["size"]
+    assert owned.seal().state == "sealed"
+
+
+def test_a_draft_is_emptied_and_discarded(live: Live) -> None:
+    owned = live.dataset(rows=None)
+    owned.upload([[1.0, 2.0]])
+    owned.throw_away_rows()
+    assert owned.facts.upload is None
+    owned.discard()
+    with pytest.raises(NotFound):
+        owned.refresh()
 
 
 def test_grants_are_given_moved_and_withdrawn(live: Live) -> None:

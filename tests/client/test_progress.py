@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from datetime import UTC, datetime
 
@@ -31,6 +32,8 @@ def job(state: str, measured: int | None = None) -> JobFacts:
             "progress": progress,
             "queued_at": now,
             "claimed_at": None,
+            "planned_seconds": 6.0,
+            "due_at": now if state == "running" else None,
             "finished_at": None,
             "message": None,
             "links": {},
@@ -49,7 +52,7 @@ def test_the_line_in_a_terminal_is_written_over_and_ended_once() -> None:
     for seen in (job("queued"), job("running", 5), job("succeeded"), None):
         bar(seen)
     lines = stream.getvalue().split("\r")
-    assert "tree (5 of 10 measurements)" in lines[2]
+    assert re.search(r"tree, result at \d\d:00:00", lines[2])
     assert lines[2].count("#") == 12
     assert lines[3].rstrip().endswith("succeeded")
     assert stream.getvalue().count("\n") == 1
@@ -96,5 +99,5 @@ def test_a_terminal_gets_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_a_job_stands_is_said_in_a_few_words() -> None:
     assert in_words(job("queued")) == "queued"
-    assert in_words(job("running")) == "running"
+    assert in_words(job("running")).startswith("running, result at ")
     assert job("running", 3).progress == JobProgress(3, 10)

@@ -8,7 +8,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from core.algorithms.base import Clustering
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service.jobs import executors, release, worker
+from service.jobs import execution, executors
 from service.jobs.executors import ClusterExecutor, make_executor
 from service.jobs.rows import ChunkCache, DatabaseSource
 from service.operations.database import Database
@@ -140,15 +140,21 @@ def test_a_worker_killed_in_the_middle_of_a_job_costs_time_and_one_charge(
             assert time.monotonic() < limit, "no task reached the worker"
         os.kill(victim, signal.SIGKILL)
 
-    class Watching(release.Progress):
-        def note(self, *facts: Any) -> None:
-            super().note(*facts)
-            if not killers and facts[2] == 3:  # after the third measurement
+    real: Callable[..., Any] = execution.execute
+
+    def watched(*arguments: Any) -> Any:
+        *rest, listener = arguments
+
+        def listen(*facts: Any) -> None:
+            listener(*facts)
+            if not killers and facts[1] == 3:  # after the third measurement
                 os.kill(victim, signal.SIGSTOP)
                 killers.append(threading.Thread(target=kill_once_busy))
                 killers[0].start()
 
-    monkeypatch.setattr(worker, "Progress", Watching)
+        return real(*rest, listen)
+
+    monkeypatch.setattr(execution, "execute", watched)
     job = house.submit("1", algorithm="summit", k=3, delta="0.000001").json()["id"]
     assert house.work()
     killers[0].join()

@@ -56,6 +56,19 @@ def test_axe_finds_nothing_in_dialogs_and_among_mistakes(
     assert found + complaints_in_every_dress(page) == []
 
 
+def test_axe_finds_nothing_in_the_report_on_a_draft(tab: Tab, service: Service, fresh: str) -> None:
+    name = f"draft-{fresh}"
+    body = {"name": name, "columns": ["a", "b"], "bounds": {"box": {"low": 0, "high": 1}}, "size": 9}
+    service.call("POST", "/v1/datasets", json={**body, "budget": {"epsilon": "1"}})
+    rows = b"a;b\n1;x\n;2\n0,5;7\n"
+    service.call("PUT", f"/v1/datasets/{name}/data?on_bad_row=drop", content=rows)
+    page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
+    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+    assert complaints_in_every_dress(page) == []
+    page.get_by_role("button", name="Edit").click()
+    assert complaints_in_every_dress(page) == []
+
+
 def test_axe_finds_nothing_where_a_job_does_not_fit(tab: Tab, granted: tuple[str, str]) -> None:
     page = tab.sign_in(granted[1], f"#/datasets/{granted[0]}/job")
     page.get_by_label("Epsilon, exactly").fill("9")

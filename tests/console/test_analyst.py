@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from cairn_client import verify
 from tests.console.conftest import THREE_GROUPS, Tab
 from tests.support.console import Service
 
@@ -84,7 +85,22 @@ def test_a_result_is_downloaded_as_it_was_released(tab: Tab, granted: tuple[str,
     with page.expect_download() as download:
         page.get_by_role("button", name="Download", exact=True).click()
     receipt = json.loads(Path(download.value.path()).read_text())
-    assert receipt["digest"] == tab.service.call("GET", f"/v1/jobs/{job}/receipt", key=granted[1])["digest"]
+    keys = tab.service.call("GET", "/.well-known/cairn-keys.json", key=granted[1])
+    assert verify(receipt, keys) == keys["keys"][0]["kid"]
+
+
+def test_a_report_for_a_data_protection_officer_is_one_page_to_print(
+    tab: Tab, finished: tuple[str, str, str]
+) -> None:
+    page = tab.sign_in(finished[1], f"#/jobs/{finished[2]}")
+    page.get_by_role("link", name="Report").click()
+    report = page.locator("#report")
+    expect(report).to_contain_text("Who is protected?")
+    expect(report).to_contain_text("by the service, with the key")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("button", name="Print")).to_be_hidden()
+    pages = len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
+    assert pages == 1
 
 
 def test_centres_are_sorted_by_any_column(tab: Tab, granted: tuple[str, str]) -> None:
@@ -190,7 +206,7 @@ def test_the_page_waits_out_a_broken_connection(tab: Tab, service: Service, gran
         expect(page.get_by_role("heading", name="In the queue")).to_be_visible()
         tab.foreseen = ("ERR_INTERNET_DISCONNECTED",)
         tab.context.set_offline(True)
-        expect(page.get_by_text("The job goes on; the page keeps asking.")).to_be_visible()
+        expect(page.get_by_text("The job keeps running; the page will try again.")).to_be_visible()
         tab.context.set_offline(False)
     expect(page.locator("#centres")).to_be_visible()
 
@@ -224,6 +240,7 @@ def test_many_columns_are_chosen_from_and_rho_is_the_currency_of_zcdp(
     np.save(file, np.random.default_rng(1).integers(0, 3, (2000, 1)) / 2 * np.ones(40))
     headers = {"Content-Type": "application/x-npy"}
     service.call("PUT", f"/v1/datasets/{name}/data", content=file.getvalue(), headers=headers)
+    service.call("POST", f"/v1/datasets/{name}/seal", json={})
     service.call("PUT", f"/v1/datasets/{name}/grants/ada-{fresh}", json=budget)
     page = tab.sign_in(key, f"#/datasets/{name}/job")
     expect(page.locator("#cost")).to_contain_text("ρ")

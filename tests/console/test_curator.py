@@ -45,7 +45,11 @@ def test_a_curator_creates_uploads_grants_and_sees_the_ledger(tab: Tab, fresh: s
 
     (tmp_path / "people.csv").write_bytes(rows())
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
+    look = page.locator("section", has=page.get_by_role("heading", name="Look before the seal"))
+    expect(look).to_contain_text("3,000")
+    expect(page.get_by_text("waiting for data")).to_be_visible()
+    look.get_by_role("button", name="Seal the dataset").click()
     expect(page.get_by_role("heading", name="The upload")).to_be_visible()
     upload = page.locator("section", has=page.get_by_role("heading", name="The upload"))
     expect(upload).to_contain_text("3,000")
@@ -82,15 +86,57 @@ def test_bad_rows_are_shown_with_their_lines_and_can_be_left_out(
     page.get_by_role("button", name="Create the dataset").click()
     (tmp_path / "rough.csv").write_text("age,income,visits\n1,2,3\n4,five,6\n7,8\n9,10,1\n")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "rough.csv")
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
     bad = page.get_by_role("region", name="Bad rows")
     expect(bad.get_by_role("row")).to_have_count(3)
     expect(bad.get_by_role("row").nth(1).get_by_role("cell").last).to_have_text("3")
     expect(bad.get_by_role("row").nth(1)).to_contain_text("income")
     expect(page.get_by_role("alert").first).to_contain_text("nothing was stored")
     page.get_by_label("Leave bad rows out").check()
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
     expect(page.locator(".facts", has_text="Left out").first).to_contain_text("2 bad rows")
+    found = page.get_by_role("region", name="Columns with findings")
+    expect(found.get_by_role("row", name="income")).to_contain_text("five")
+
+    page.get_by_role("button", name="Seal the dataset").click()
+    expect(page.get_by_role("alert").first).to_contain_text("2 of 4 rows were left out")
+    page.get_by_label("2 of 4 rows were left out.").check()
+    page.get_by_label("there are 2 rows, but the size was declared as 3,000.").check()
+    page.get_by_role("button", name="Seal the dataset").click()
+    expect(page.get_by_role("heading", name="The upload")).to_be_visible()
+    expect(page.get_by_text("five")).to_have_count(0)
+
+
+def test_a_draft_is_corrected_its_rows_thrown_away_and_it_is_discarded(
+    tab: Tab, fresh: str, tmp_path: Path
+) -> None:
+    name = f"draft-{fresh}"
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    describe(page, name)
+    page.get_by_role("button", name="Create the dataset").click()
+    (tmp_path / "people.csv").write_bytes(rows())
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+
+    page.get_by_role("button", name="Edit").click()
+    window = page.get_by_role("dialog")
+    expect(window).to_contain_text("changed after a look at the rows")
+    window.get_by_label("High of age").fill("110")
+    window.get_by_role("button", name="Save the changes").click()
+    expect(page.get_by_text("after a look at the rows: bounds", exact=False).first).to_be_visible()
+    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    page.get_by_role("button", name="Throw the rows away").click()
+    page.get_by_role("dialog").get_by_role("button", name="Throw them away").click()
+    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+
+    page.get_by_role("button", name="Discard this draft").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard it").click()
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    expect(page.get_by_text(name, exact=True)).to_have_count(0)
 
 
 def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
@@ -106,6 +152,22 @@ def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
     expect(names).to_have_count(4)
     assert [names.nth(i).input_value() for i in range(4)] == ["age", "income", "visits", "town"]
     assert [page.locator("input[name=high]").nth(i).input_value() for i in range(4)] == [""] * 4
+
+
+def test_a_first_line_of_data_is_not_taken_for_names(tab: Tab, fresh: str, tmp_path: Path) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    (tmp_path / "bare.csv").write_text("54;F;2026-01-02;1.234,50\n61;M;2026-01-03;99,10\n")
+    page.get_by_text("Take the names from a CSV file").click()
+    chooser = page.get_by_label("A CSV file whose first line names the columns")
+    chooser.set_input_files(tmp_path / "bare.csv")
+    expect(page.locator("main").get_by_text("looks like data")).to_be_visible()
+    names = page.locator("input[name=column]")
+    assert [names.nth(i).input_value() for i in range(names.count())] == ["", ""]
+    (tmp_path / "named.csv").write_text('age;"cost; total"\n54;1\n')
+    chooser.set_input_files(tmp_path / "named.csv")
+    expect(names.nth(1)).to_have_value("cost; total")
+    page.get_by_role("button", name="Use 0 to 120").click()
+    expect(page.locator("input[name=high]").first).to_have_value("120")
 
 
 def test_a_wrong_dataset_is_corrected_in_place_and_nothing_typed_is_lost(tab: Tab, fresh: str) -> None:
@@ -137,7 +199,7 @@ def test_retiring_asks_for_the_name_and_deletes_the_rows(
 ) -> None:
     page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}")
     page.get_by_role("button", name="Retire this dataset").click()
-    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows for good")
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete the rows permanently")
     expect(delete).to_be_disabled()
     page.get_by_label(f"Type {granted[0]} to confirm").fill(granted[0])
     delete.click()
@@ -153,7 +215,7 @@ def test_a_new_persons_key_is_shown_once_and_works_until_it_is_revoked(tab: Tab,
     page.get_by_role("button", name="Create", exact=True).click()
     key = page.locator("code.key").inner_text()
     assert tab.service.call("GET", "/v1/whoami", key=key) == {"name": name, "role": "analyst"}
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="Done").click()
     expect(page.get_by_text(key)).to_have_count(0)
 
     card = page.locator("article", has=page.get_by_role("heading", name=name, exact=True))
@@ -191,7 +253,7 @@ def test_public_sites_are_stored_and_listed(tab: Tab, service: Service, fresh: s
     service.dataset(name, b"lat,lon\n52,13\n", {"lat": (47.0, 55.0), "lon": (5.0, 16.0)})
     page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
     page.get_by_role("navigation", name=f"About {name}").get_by_role("link", name="Sites").click()
-    expect(page.get_by_text("None yet. Store some")).to_be_visible()
+    expect(page.get_by_text("None yet. With public sites")).to_be_visible()
     page.get_by_role("button", name="Store the sites").click()
     expect(page.locator("main").get_by_text("Enter a name for the set of sites.")).to_be_visible()
     expect(page.locator("main").get_by_text("Choose a file.")).to_be_visible()

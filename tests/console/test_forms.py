@@ -134,7 +134,7 @@ def test_an_upload_without_a_file_is_marked(tab: Tab, service: Service, fresh: s
     page = tab.sign_in(service.curator_key, "#/datasets/new")
     describe(page, f"bare-{fresh}")
     page.get_by_role("button", name="Create the dataset").click()
-    page.get_by_role("button", name="Upload and seal").click()
+    page.get_by_role("button", name="Upload and check").click()
     expect_mistake(page, page.get_by_label("File", exact=True), "Choose a file.")
 
 

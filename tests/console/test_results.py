@@ -182,3 +182,22 @@ def test_a_planned_request_is_copied_as_commands_that_make_it(tab: Tab, granted:
     assert [(job["request"]["options"], job["cost"]["epsilon"]) for job in jobs] == [
         ({"rounds": 2}, "0.25")
     ] * 2
+
+
+def test_a_job_gets_a_name_and_a_note_and_is_found_by_them(tab: Tab, granted: tuple[str, str]) -> None:
+    ask = {"dataset": granted[0], "k": 2, "epsilon": "1", "rehearsal": True}
+    jobs = [tab.service.call("POST", "/v1/jobs", key=granted[1], json=ask)["id"] for _ in range(9)]
+    page = tab.sign_in(granted[1], f"#/jobs/{jobs[0]}")
+    page.get_by_role("button", name="Name and note").click()
+    window = page.get_by_role("dialog")
+    window.get_by_label("Name").fill("Baseline")
+    window.get_by_label("Note").fill("Before <b>the</b> reform.\nFirst try.")
+    assert complaints_in_every_dress(page) == []
+    window.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Baseline")).to_be_visible()
+    expect(page.get_by_text("Before <b>the</b> reform.")).to_be_visible()
+    tab.go("#/jobs")
+    for words in ("baseline", "FIRST TRY"):
+        page.get_by_label("Find a job").fill(words)
+        expect(page.get_by_role("row")).to_have_count(2)
+        expect(page.get_by_role("link", name="Baseline")).to_be_visible()

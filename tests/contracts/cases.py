@@ -17,6 +17,9 @@ from tests.contracts.library import (
     Request,
     Sparse,
     SparseSource,
+    Table,
+    TableSource,
+    column_from_json,
     make_plan,
     registry,
 )
@@ -44,6 +47,17 @@ DOMAINS = {
     "ids": Ids(count=12, size=1000),
     "ids, 4 rows per person": Ids(count=12, size=1000, rows_per_person=4),
 }
+
+if Table is not None:
+    _DECLARED = (
+        {"kind": "number", "name": "age", "low": 0, "high": 100, "whole": True, "weight": 2.0},
+        {"kind": "category", "name": "ward", "levels": ["a", "b"], "missing": "level"},
+        {"kind": "boolean", "name": "smoker", "missing": "fill", "fill": False},
+        {"kind": "number", "name": "cost", "low": 0, "high": 9999, "log": True, "offset": 1, "role": "keep"},
+    )
+    _TABLE: dict[str, Any] = {"declared": tuple(map(column_from_json, _DECLARED)), "size": 1000}
+    DOMAINS["table"] = Table(**_TABLE)
+    DOMAINS["table, 4 rows per person"] = Table(**_TABLE, rows_per_person=4)
 
 _POINTS = [[0.0, -5.0, 10.0], [0.25, 0.0, 12.0], [0.5, 2.5, 20.0], [0.5, -2.5, 28.0], [1.0, 5.0, 30.0]]
 _CITIES = [[52.0, 13.0], [-33.0, 151.0], [40.5, -74.0], [0.0, 0.0], [35.0, 139.0], [-54.0, -68.0]]
@@ -109,18 +123,22 @@ class Case:
     budget: str
     k: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: Columns, weights and scaling of a request for a table.
+    clustered: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         options = ", ".join(f"{name} {value}" for name, value in self.options.items())
-        words = (self.algorithm, self.objective, self.domain, self.budget, f"k {self.k}", options)
+        clustered = ", ".join(f"{name} {value}" for name, value in self.clustered.items())
+        words = (self.algorithm, self.objective, self.domain, self.budget, f"k {self.k}", options, clustered)
         return "; ".join(word for word in words if word)
 
     def plan(self) -> Any:
         options = dict(self.options)
         if _needs_sites(self.algorithm):
             options["sites"] = SITES[self.domain.split(",")[0]]
-        request = Request(self.k, BUDGETS[self.budget], self.objective, self.algorithm, options)
+        budget = BUDGETS[self.budget]
+        request = Request(self.k, budget, self.objective, self.algorithm, options, **self.clustered)
         return make_plan(DOMAINS[self.domain], request)
 
 
@@ -156,9 +174,21 @@ def cases() -> Iterator[Case]:
             for options in OPTIONS[name]:
                 for budget in _budgets(algorithm, options):
                     yield Case(name, objective, domains[0], budget, options=options)
+    if Table is not None:
+        yield from _table_cases()
     for objective in ("means", "medians"):
         for budget in BUDGETS:
             yield from (Case("auto", objective, domain, budget) for domain in ("box", "ball", "sparse"))
+
+
+def _table_cases() -> Iterator[Case]:
+    """Requests that choose columns, weights and private scaling."""
+    for name in ("summit", "sulq", "balcan"):
+        for budget in BUDGETS:
+            chosen = {"columns": ("age", "smoker"), "weights": {"smoker": 0.5}}
+            yield Case(name, "means", "table", budget, clustered=chosen)
+            yield Case(name, "means", "table", budget, clustered={"scaling": "private"})
+            yield Case(name, "means", "table, 4 rows per person", budget, clustered={"scaling": "private"})
 
 
 def rows_for(domain: Any, count: int) -> Any:
@@ -168,10 +198,18 @@ def rows_for(domain: Any, count: int) -> Any:
         return ArraySource(domain, (i * i + i // 3) % domain.count)
     if isinstance(domain, Sparse):
         columns = np.stack([i % 3 * 7, i % 3 * 7 + 1, 21 + i % 11])
-        values = np.stack([1 + i % 2, 1 + i % 3 // 2, i % 5 * 0 + 1]) / 4 * min(domain.radius, 1.0)
+        entries = np.stack([1 + i % 2, 1 + i % 3 // 2, i % 5 * 0 + 1]) / 4 * min(domain.radius, 1.0)
         rows = np.broadcast_to(i, columns.shape)
         shape = (count, domain.dimension)
-        return SparseSource(domain, sp.coo_array((values.ravel(), (rows.ravel(), columns.ravel())), shape))
+        return SparseSource(domain, sp.coo_array((entries.ravel(), (rows.ravel(), columns.ravel())), shape))
+    if Table is not None and isinstance(domain, Table):
+        values = {
+            "age": i % 3 * 30 + i % 7,
+            "ward": np.array(["a", "b", ""])[(i * i + i // 5) % 3],
+            "smoker": np.array(["yes", "no", ""])[i % 5 % 3],
+            "cost": np.where(i % 4 == 0, np.nan, i % 90),
+        }
+        return TableSource(domain, values)
     steps = (i[:, None] % 3 * 24 + (i[:, None] * (np.arange(domain.dimension) + 5)) % 7) / 64
     if domain.low is None:
         return ArraySource(domain, np.array(domain.centre) + (steps - 0.5) * domain.radius)

@@ -67,6 +67,8 @@ def record(case: Case) -> dict[str, Any]:
     plan.pop("format")
     named = plan.pop("inputs")
     inputs = {"domain": named["domain"]["digest"], "sites": named.get("sites")}
+    if "clustered" in named:
+        inputs["clustered"] = named["clustered"]
     plan["steps"] = [[step[field] for field in _STEP_FIELDS] for step in plan["steps"]]
     return {"case": case.name, "inputs": inputs, "plan": plan}
 

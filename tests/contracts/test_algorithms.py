@@ -9,7 +9,21 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, options_schema
-from core.data import ArraySource, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data import (
+    ArraySource,
+    Boolean,
+    Category,
+    DataSource,
+    Date,
+    Dense,
+    Ids,
+    Number,
+    Sparse,
+    SparseSource,
+    Stored,
+    Table,
+    TableSource,
+)
 from core.errors import CoreError, InvalidRequest
 from core.plan import Plan, Request
 from core.privacy import Budget
@@ -21,8 +35,21 @@ PURE = Budget.of(1)
 APPROXIMATE = Budget.of(1, "0.000001")
 
 
-def domain_for(kind: str) -> Domain:
+TABLE = Table(
+    declared=(
+        Number(name="age", low=0, high=110, whole=True, weight=2.0),
+        Category(name="ward", levels=("a", "b"), missing="level"),
+        Boolean(name="smoker", missing="fill", fill=False),
+        Date(name="born", low="1930-01-01", high="2030-01-01", role="keep"),
+    ),
+    size=1000,
+)
+
+
+def domain_for(kind: str) -> Stored:
     match kind:
+        case "table":
+            return TABLE
         case "sparse":
             return Sparse(dimension=40, radius=3.0, size=1000)
         case "ids":
@@ -30,13 +57,21 @@ def domain_for(kind: str) -> Domain:
     return Dense.box([0, -5, 10], [1, 5, 30], ["a", "b", "c"], size=1000)
 
 
-def source_for(domain: Domain, count: int, spread: bool = True, chunk_rows: int | None = None) -> DataSource:
+def source_for(domain: Stored, count: int, spread: bool = True, chunk_rows: int | None = None) -> DataSource:
     draw = np.random.default_rng(count)
     if isinstance(domain, Sparse):
         rows = sp.random_array((count, 40), density=0.1, rng=draw, format="csr")
         return SparseSource(domain, rows, chunk_rows=chunk_rows)
     if isinstance(domain, Ids):
         return ArraySource(domain, draw.integers(0, 12 if spread else 1, count), chunk_rows=chunk_rows)
+    if isinstance(domain, Table):
+        columns = {
+            "age": draw.integers(0, 120, count) if spread else np.full(count, 30),
+            "ward": np.array(["a", "b", ""])[draw.integers(0, 3 if spread else 1, count)],
+            "smoker": np.array(["yes", "no", ""])[draw.integers(0, 3 if spread else 1, count)],
+            "born": np.full(count, "NaT", dtype="datetime64[D]"),
+        }
+        return TableSource(domain, columns, chunk_rows=chunk_rows)
     low, high = np.array(domain.low), np.array(domain.high)
     points = draw.uniform(size=(count, 3)) if spread else np.full((count, 3), 0.25)
     return ArraySource(domain, low + points * (high - low), chunk_rows=chunk_rows)
@@ -54,7 +89,7 @@ def cases() -> list[tuple[str, str, str, Budget]]:
     return found
 
 
-def make_request(algorithm: Algorithm, domain: Domain, k: int, objective: str, budget: Budget) -> Request:
+def make_request(algorithm: Algorithm, domain: Stored, k: int, objective: str, budget: Budget) -> Request:
     return Request(k, budget, objective, algorithm.name, example_options(algorithm, domain))
 
 
@@ -65,7 +100,7 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-def planned(name: str, objective: str, kind: str, budget: Budget, k: int = 3) -> tuple[Domain, Plan]:
+def planned(name: str, objective: str, kind: str, budget: Budget, k: int = 3) -> tuple[Stored, Plan]:
     """A domain of the kind, and the algorithm's plan for it."""
     domain = domain_for(kind)
     return domain, registry.plan(domain, make_request(registry.get(name), domain, k, objective, budget))
@@ -93,18 +128,25 @@ def test_any_data_give_k_centres_inside_the_bounds(
         warnings.simplefilter("error")
         for spread in (True, False):
             found = registry.run(plan, source_for(domain, count, spread))
-            assert found.centres.shape == (3, domain.dimension)
+            assert found.centres.shape == (3, plan.domain.dimension)
             assert np.isfinite(found.centres).all()
             if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
                 assert (found.centres >= np.array(domain.low)).all()
                 assert (found.centres <= np.array(domain.high)).all()
+            if isinstance(domain, Table):
+                assert found.profiles is not None
+                for age, ward, smoker in found.profiles:
+                    assert 0 <= age["value"] <= 110
+                    assert sum(ward["shares"].values()) == pytest.approx(1)
+                    assert min(ward["shares"].values()) >= 0
+                    assert 0 <= smoker["value"] <= 1
             if isinstance(domain, Sparse):
                 assert np.linalg.norm(found.centres, axis=1).max() <= domain.radius * (1 + 1e-12)
             if found.sizes is not None:
                 assert found.sizes.shape == (3,)
                 assert np.isfinite(found.sizes).all()
             assert found.plan is plan
-            json.dumps([dict(found.draws), dict(found.details)], allow_nan=False)
+            json.dumps([dict(found.draws), dict(found.details), found.profiles], allow_nan=False)
 
 
 @EVERY
@@ -151,7 +193,7 @@ def test_one_cluster_is_a_request_like_any_other(
     name: str, objective: str, kind: str, budget: Budget
 ) -> None:
     domain, plan = planned(name, objective, kind, budget, k=1)
-    assert registry.run(plan, source_for(domain, 200)).centres.shape == (1, domain.dimension)
+    assert registry.run(plan, source_for(domain, 200)).centres.shape == (1, plan.domain.dimension)
 
 
 @pytest.mark.parametrize("name", registry.names())

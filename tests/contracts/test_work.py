@@ -16,7 +16,19 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.coverage.loop import CoverageLoop
-from core.data import UNITS, ArraySource, Chunk, DataSource, Dense, Domain, Ids, Sparse, SparseSource
+from core.data import (
+    UNITS,
+    ArraySource,
+    Chunk,
+    DataSource,
+    Dense,
+    Ids,
+    Sparse,
+    SparseSource,
+    Stored,
+    Table,
+    TableSource,
+)
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Request
 from core.privacy import Budget
@@ -136,12 +148,22 @@ class ForcedPicks:
         return next(self.picks)
 
 
-def sources(domain: Domain) -> Iterator[DataSource]:
+def sources(domain: Stored) -> Iterator[DataSource]:
     """Equally many records of a domain: spread, and all alike but for one."""
     draw = np.random.default_rng(6)
     if isinstance(domain, Ids):
         yield ArraySource(domain, draw.integers(domain.count, size=COUNT))
         yield ArraySource(domain, np.array([0] * (COUNT - 1) + [domain.count - 1]))
+        return
+    if isinstance(domain, Table):
+        born = np.full(COUNT, "1970-01-01", dtype="datetime64[D]")
+        ward, smoker = draw.integers(3, size=(2, COUNT))
+        levels, words = np.array(["a", "b", ""]), np.array(["yes", "no", ""])
+        spread_out = {"age": draw.integers(111, size=COUNT), "ward": levels[ward], "smoker": words[smoker]}
+        yield TableSource(domain, {**spread_out, "born": born})
+        last = np.array([0] * (COUNT - 1) + [2])
+        all_alike = {"age": 50 - 25 * last, "ward": levels[last], "smoker": words[last]}
+        yield TableSource(domain, {**all_alike, "born": born})
         return
     spread = draw.uniform(0.1, 1.0, size=(COUNT, domain.dimension))
     alike = np.full_like(spread, 0.5)
@@ -173,7 +195,7 @@ def works_of(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event
     """The work of one run on each source, with the same bits and with what the first one released."""
     algorithm = registry.get(plan.algorithm)
     before: Probe | None = None
-    for source in sources(plan.domain):
+    for source in sources(plan.stored):
         if before is None:
             before = Probe(plan, source)
             algorithm.run(plan, before)

@@ -110,7 +110,7 @@ def test_a_fitted_estimator_pickles() -> None:
 def test_nothing_is_kept_that_was_not_released(estimator: Estimator) -> None:
     model = estimator(3, bounds=(-100, 100)).fit(pd.DataFrame(blobs(), columns=["left", "right"]))
     learned = {name for name in vars(model) if name.endswith("_")}
-    released = {"cluster_centers_", "cluster_sizes_", "plan_", "privacy_"}
+    released = {"cluster_centers_", "cluster_sizes_", "synopsis_", "plan_", "privacy_"}
     assert learned == released | {"n_features_in_", "feature_names_in_"}
     assert model.plan_.domain.columns == ("left", "right")
     for forbidden in ("labels_", "inertia_", "fit_predict", "score", "random_state"):

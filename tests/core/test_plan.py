@@ -48,7 +48,7 @@ def test_a_receipt_recomputes_to_the_same_loss(
     steps = [Step(f"s{i}", mechanism, "count", repeats) for i, (mechanism, repeats) in enumerate(parts)]
     plan = make_plan(steps, Budget.of(1000, "0.001"), rows)
     receipt = json.loads(json.dumps(plan.to_json()))
-    again = Plan.from_json(receipt, plan.domain)
+    again = Plan.from_json(receipt, plan.stored)
     assert again.composition == plan.composition
     assert again.digest == plan.digest
     assert (again.rho_units, again.approximate_delta_units) == (plan.rho_units, plan.approximate_delta_units)

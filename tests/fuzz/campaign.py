@@ -36,7 +36,8 @@ from tests.fuzz import bodies, files
 from tests.fuzz.judge import Judge
 from tests.fuzz.stage import TOKEN, Stage
 
-ROLES = ("nobody", "unknown", "revoked", "scraper", "ada", "ben", "dan", "carla", "cleo")
+KNOWN = ("ada", "ben", "dan", "carla", "cleo", "browser")
+ROLES = ("nobody", "unknown", "revoked", "scraper", *KNOWN)
 #: What one request may take of this process, in seconds of its own time: more is a hang.
 LONGEST = 30.0
 _NAMES = (
@@ -85,6 +86,9 @@ class Campaign:
         return others[role] if role in others else getattr(self.stage, role).key
 
     def headers(self, role: str) -> dict[str, str]:
+        if role == "browser":  # ada's, sent by a page of the service or by another site
+            origin = self.chance.choice(("http://localhost", "http://evil.example"))
+            return {"Cookie": self.stage.cookies["ada"], "Origin": origin}
         key = self.key(role)
         return {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -160,6 +164,8 @@ class Campaign:
             return self.chance.choice([*self.stage.finished.values(), *self.stage.queued.values(), "latest"])
         if parameter == "key_id":
             return self.chance.choice(list(self.stage.key_ids.values()))
+        if parameter == "session_id":
+            return self.chance.choice([*self.stage.session_ids.values(), "current"])
         if parameter == "slug":
             return "not-found"
         return self.chance.choice(_NAMES[:6] if parameter == "name" else _NAMES)
@@ -235,6 +241,7 @@ class Campaign:
             ("POST", "/v1/jobs", {**job, "rehearsal": True}),
             ("POST", "/v1/jobs", self._with_options(job)),
             ("POST", "/v1/jobs", {**job, "quote": "0" * 64}),
+            ("PUT", "/v1/jobs/latest/note", {"name": "n", "note": "why"}),
         ]
         if role in ("ada", "ben", "dan") and self.chance.random() < 0.9:
             return work
@@ -242,6 +249,7 @@ class Campaign:
             *work[:1],
             ("POST", "/v1/principals", named),
             ("POST", "/v1/principals/ada/keys", {"label": "x", "expires_in_days": 3}),
+            ("POST", "/v1/sessions", {"remember": True}),
             ("POST", "/v1/datasets", self.chance.choice((facts, ball, sparse, ids))),
             ("POST", "/v1/datasets/own/budget", {"epsilon": "50", "delta": "0.0001"}),
             ("PUT", "/v1/datasets/own/grants/ada", {"epsilon": "50", "delta": "0.0001"}),
@@ -353,10 +361,9 @@ class Campaign:
             for role in ROLES:
                 if time.monotonic() > end:
                     return
-                known = role in ("ada", "ben", "dan", "carla", "cleo")
-                self.described(self.chance.choice(operations), role, 12 if known else 3)
+                self.described(self.chance.choice(operations), role, 12 if role in KNOWN else 3)
                 for send in cheap:
-                    for _ in range(40 if known else 5):
+                    for _ in range(40 if role in KNOWN else 5):
                         send(role)
             self.chains(self.chance.choice(("ada", "carla", "cleo", "carla")), 30)
             sys.stderr.write(f"{self.requests} requests, {len(self.faults)} faults\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
 import struct
@@ -11,8 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc, parquet
 
+from tests.support.spreadsheets import spreadsheet
+
 CSV, NPY, NPZ = "text/csv", "application/x-npy", "application/x-npz"
 PARQUET, ARROW = "application/vnd.apache.parquet", "application/vnd.apache.arrow.stream"
+GZIP, EXCEL = "application/gzip", "application/octet-stream"
 SPARSE: dict[str, Any] = {"columns": None, "dimension": 4, "bounds": {"sparse": {"radius": 2}}}
 NAMED: dict[str, Any] = {"id_column": "id", "rows_per_person": 2}
 MIB = 1 << 20
@@ -130,6 +134,12 @@ HOSTILE: dict[str, tuple[str, bytes, dict[str, Any]]] = {
         as_arrow(_two(id=pa.array([None, None], pa.list_(pa.null(), 1_000_000)))),
         NAMED,
     ),
+    "gzip of gzip": (GZIP, gzip.compress(gzip.compress(b"a,b\n1,1\n")), {}),
+    "gzip that breaks off": (GZIP, gzip.compress(b"a,b\n1,1\n" * 1000)[:-20], {}),
+    "gzip of nothing": (GZIP, gzip.compress(b""), {}),
+    "half of utf-16": (CSV, "a,b\n1,1\n".encode("utf-16")[:-1], {}),
+    "excel of billions of cells": (EXCEL, spreadsheet([["a", "b"], [1, 1]], far="XFD1048576"), {}),
+    "excel without a sheet": (EXCEL, spreadsheet([]), {}),
     "arrow that is longer than it is": (ARROW, longer_than_it_is(), {}),
 }
 
@@ -146,6 +156,7 @@ BOMBS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
         as_arrow({"a": np.zeros(4_000_000), "b": np.zeros(4_000_000)}, compression="zstd"),
         {},
     ),
+    "gzip": (GZIP, gzip.compress(b"a,b\n" + b"1,1\n" * 4_000_000), {}),
     "npz, entries": (NPZ, npz_of_zeros(entries=2_000_000, rows=4), SPARSE),
     "npz, empty rows": (NPZ, npz_of_zeros(entries=0, rows=1_500_000), SPARSE),
 }
@@ -153,6 +164,9 @@ BOMBS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
 #: Good files to damage.
 GOOD: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "csv": (CSV, b'a,b,c\n1,1,x\n2,2,\xc3\xa9\n"3",3,\n', {}),
+    "semicolons": (CSV, "a;b;c\n1,5;1;x\n2,5;2;é\n".encode("utf-16"), {}),
+    "gzip": (GZIP, gzip.compress(b"a,b\n1,1\n2,2\n"), {}),
+    "excel": (EXCEL, spreadsheet([["a", "b"], [1, 1], [2.5, 2]]), {}),
     "npy": (NPY, npy(_SHAPE % "(2,2)", b"\0" * 32), {}),
     "npz": (NPZ, csr(), SPARSE),
     "parquet": (PARQUET, as_parquet(_two(id=["p", "q"], c=["x", "y"]), compression="zstd"), NAMED),

@@ -14,13 +14,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from service.operations.states import Role
-from service.operations.tables import ApiKey, Base, DatasetChunk, Principal
+from service.operations.tables import ApiKey, Base, BrowserSession, DatasetChunk, Principal
 from service.people import keys, principals
 from service.people.authentication import Caller
-from tests.support.service import House, Person
+from tests.support.service import DOUBTS, House, Person
 
 #: The private number of records, and a value that stands in the rows.
 RECORDS = 10_473
@@ -55,6 +55,7 @@ class Stage(House):
             "expired key": self._spoiled("expired"),
             "key of a disabled person": self._spoiled("disabled"),
         }
+        self._sessions()
         self._datasets()
         self._jobs()
         self.clock.move(3600)
@@ -79,6 +80,37 @@ class Stage(House):
                 principals.disable(session, person, by="carla", at=now)
         return issued.text
 
+    def _sessions(self) -> None:
+        """A session of each person, and one of each kind that is over."""
+        self.cookies: dict[str, str] = {}
+        self.session_ids: dict[str, str] = {}
+        for name in ("carla", "cleo", "ada", "ben", "dan"):
+            person = getattr(self, name)
+            self.session_ids[name], self.cookies[name] = self._session(name, person.key)
+        for kind in ("ended", "expired", "key revoked", "person disabled"):
+            name = "over-" + kind.replace(" ", "-")
+            made = self.carla.post("/v1/principals", {"name": name, "role": "curator"}).json()
+            key = made["first_key"]
+            session, self.cookies[kind] = self._session(name, key["key"])
+            if kind == "ended":
+                self.carla.delete(f"/v1/sessions/{session}")
+            elif kind == "key revoked":
+                self.carla.delete(f"/v1/principals/{name}/keys/{key['id']}")
+            elif kind == "person disabled":
+                self.carla.delete(f"/v1/principals/{name}")
+            else:
+                with self.database.write() as rows:
+                    rows.execute(
+                        update(BrowserSession)
+                        .where(BrowserSession.handle == session)
+                        .values(expires_at=self.clock.now())
+                    )
+
+    def _session(self, name: str, key: str) -> tuple[str, str]:
+        """The id and the cookie of a new session."""
+        started = Person(self.client, name, key).post("/v1/sessions", {"remember": True})
+        return started.json()["id"], started.headers["set-cookie"].partition(";")[0]
+
     def _datasets(self) -> None:
         for curator, analyst, name in (
             (self.carla, "ada", "own"),
@@ -92,6 +124,7 @@ class Stage(House):
         body["budget"] = {"epsilon": "5", "delta": "0.00001"}
         assert self.carla.post("/v1/datasets", body).status_code == 201
         self.carla.put("/v1/datasets/draft/grants/ada", {"epsilon": "5", "delta": "0.00001"})
+        assert self.check(rows(), "draft").status_code == 200
 
     def _ready(self, curator: Person, analyst: str, name: str) -> None:
         budget = {"epsilon": "50", "delta": "0.0001"}
@@ -102,6 +135,7 @@ class Stage(House):
             "PUT", f"/v1/datasets/{name}/data", content=content, headers={"Content-Type": "text/csv"}
         )
         assert sent.status_code == 200, sent.text
+        assert curator.post(f"/v1/datasets/{name}/seal", {"confirm": list(DOUBTS)}).status_code == 200
         assert curator.put(f"/v1/datasets/{name}/grants/{analyst}", budget).status_code == 200
         assert curator.call("PUT", f"/v1/datasets/{name}/sites/places", content=b"1,1\n").status_code == 200
 
@@ -125,11 +159,10 @@ class Stage(House):
             self.queued[name] = self.submit(who=by_dataset[name], dataset=name).json()["id"]
 
     def secrets(self) -> set[str]:
-        """What may stand in no answer: digests of keys, of rows and of uploads, rows themselves."""
+        """What may stand in no answer: digests of keys, sessions, rows and uploads, rows themselves."""
         with self.database.read() as session:
-            found = set(session.scalars(select(ApiKey.digest))) | set(
-                session.scalars(select(DatasetChunk.digest))
-            )
+            digests = (ApiKey.digest, BrowserSession.digest, DatasetChunk.digest)
+            found = {each for digest in digests for each in session.scalars(select(digest))}
         return found | {VALUE, hashlib.sha256(rows()).hexdigest()}
 
     def state(self) -> str:

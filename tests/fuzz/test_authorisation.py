@@ -40,7 +40,8 @@ class Rule:
     """Who may make a call, and what happens when they do."""
 
     #: `anybody`, `key` (any valid one), `curator`, `analyst`, `operator`; or, on a thing of the call's own:
-    #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller`, `ender` (jobs), `manager` (people).
+    #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller`, `ender` (jobs), `manager` (people),
+    #: `holder` (sessions).
     who: str
     #: The status of a call that is allowed; differently for some things.
     allowed: int = 200
@@ -57,6 +58,7 @@ RULES = {
     "GET /healthz": Rule("anybody"),
     "GET /readyz": Rule("anybody"),
     "GET /docs": Rule("anybody"),
+    "GET /.well-known/cairn-keys.json": Rule("anybody"),
     "GET /problems/{slug}": Rule("anybody"),
     "GET /metrics": Rule("operator"),
     "GET /v1/whoami": Rule("key"),
@@ -66,6 +68,9 @@ RULES = {
     "DELETE /v1/principals/{name}": Rule("manager", 204),
     "POST /v1/principals/{name}/keys": Rule("manager", 201, send=body({})),
     "DELETE /v1/principals/{name}/keys/{key_id}": Rule("manager", 204),
+    "POST /v1/sessions": Rule("key", 201, send=body({})),
+    "GET /v1/sessions": Rule("key"),
+    "DELETE /v1/sessions/{session_id}": Rule("holder", 204),
     "GET /v1/audit": Rule("curator"),
     "POST /v1/datasets": Rule("curator", 201, send=body(_NEW)),
     "GET /v1/datasets": Rule("key"),
@@ -74,6 +79,10 @@ RULES = {
     "PUT /v1/datasets/{name}/data": Rule(
         "owner", 409, {"draft": 200}, {"content": b"a,b\n1,1\n", "headers": {"Content-Type": "text/csv"}}
     ),
+    "PATCH /v1/datasets/{name}": Rule("owner", 409, {"draft": 200}, body({"size": 20_000})),
+    "DELETE /v1/datasets/{name}": Rule("owner", 409, {"draft": 204}),
+    "DELETE /v1/datasets/{name}/data": Rule("owner", 409, {"draft": 204}),
+    "POST /v1/datasets/{name}/seal": Rule("owner", 409, {"draft": 200}, body({"confirm": ["size"]})),
     "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409}, body(BUDGET)),
     "GET /v1/datasets/{name}/grants": Rule("owner"),
     "PUT /v1/datasets/{name}/grants/{analyst}": Rule(
@@ -91,9 +100,12 @@ RULES = {
     "GET /v1/jobs": Rule("key"),
     "GET /v1/jobs/{job_id}": Rule("watcher"),
     "DELETE /v1/jobs/{job_id}": Rule("canceller", 200, {"retired": 409, "withdrawn": 409}),
+    "PUT /v1/jobs/{job_id}/note": Rule("canceller", send=body({"name": "x", "note": "y"})),
     "POST /v1/jobs/{job_id}/end": Rule("ender", 200, {"retired": 409, "withdrawn": 409}),
     "GET /v1/jobs/{job_id}/result": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/sample": Rule("watcher", 404),  # those jobs ask for a single k
     "GET /v1/jobs/{job_id}/receipt": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/transcript": Rule("watcher"),
 }
 #: What the description does not list: pages and files that hold no data, open to anybody.
 HIDDEN = {"/", "/openapi.json", "/docs/style.css", "/console/{path:path}"}
@@ -113,6 +125,7 @@ def expected(rule: Rule, person: str, thing: str) -> int:
         "canceller": SUBMITTED,
         "ender": {who: OWNED[who] - {"draft"} for who in CURATORS},
         "manager": MANAGED,
+        "holder": {who: MANAGED.get(who, set()) | {who} for who in PEOPLE},
     }
     if rule.who in ("anybody", "key"):
         return fine
@@ -131,10 +144,12 @@ def things(rule: Rule) -> tuple[str, ...]:
         return DATASETS
     if rule.who in ("watcher", "canceller", "ender"):
         return tuple(name for name in DATASETS if name != "draft")
-    return (*PEOPLE, "missing") if rule.who == "manager" else ("-",)
+    return (*PEOPLE, "missing") if rule.who in ("manager", "holder") else ("-",)
 
 
-def ask(stage: Stage, call: str, thing: str, key: str | None) -> Response:
+def ask(
+    stage: Stage, call: str, thing: str, key: str | None, sent: Mapping[str, str] | None = None
+) -> Response:
     """Make the call about the thing."""
     verb, path = call.split(" ")
     rule = RULES[call]
@@ -148,11 +163,13 @@ def ask(stage: Stage, call: str, thing: str, key: str | None) -> Response:
         analyst={"other": "dan", "ungranted": "ben"}.get(thing, "ada"),
         sites_name="extra",
         key_id=stage.key_ids.get(thing, "00000000"),
+        session_id=stage.session_ids.get(thing, "00000000"),
     )
     options = dict(rule.send)
     if rule.who == "planner":
         options["json"] = {**options["json"], "dataset": thing}
-    headers = {**options.pop("headers", {}), **({"Authorization": f"Bearer {key}"} if key else {})}
+    headers = {**options.pop("headers", {}), **(sent or {})}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
     return stage.client.request(verb, path, headers=headers, **options)
 
 
@@ -276,6 +293,35 @@ def test_key_of_somebody_else_is_not_revoked_through_ones_own_people(stage: Stag
     assert stage.state() == before
 
 
+def by_cookie(stage: Stage, call: str, cookie: str, origin: str | None) -> Response:
+    """Make the call about what is carla's own with a session cookie instead of a key."""
+    sent = {"Cookie": cookie} | ({"Origin": origin} if origin else {})
+    return ask(stage, call, things(RULES[call])[0], None, sent)
+
+
+@pytest.mark.parametrize("call", [call for call in RULES if call.split(" ")[1].startswith("/v1/")])
+def test_cookie_is_refused_to_other_sites_and_after_its_end_on_every_route(stage: Stage, call: str) -> None:
+    before = stage.state()
+    for origin in ("http://evil.example", "http://localhost:1", "null"):
+        assert by_cookie(stage, call, stage.cookies["carla"], origin).status_code == 403
+    if not call.startswith("GET"):
+        assert by_cookie(stage, call, stage.cookies["carla"], None).status_code == 403
+    for kind in ("ended", "expired", "key revoked", "person disabled"):
+        assert by_cookie(stage, call, stage.cookies[kind], "http://localhost").status_code == 401, kind
+    assert stage.state() == before
+
+
+@pytest.mark.parametrize("call", [call for call in RULES if call.startswith("GET /v1/")])
+def test_cookie_opens_what_its_key_opens(stage: Stage, call: str) -> None:
+    for person in ("carla", "ada"):
+        thing = things(RULES[call])[0]
+        by_key = ask(stage, call, thing, getattr(stage, person).key)
+        cookie = by_cookie(stage, call, stage.cookies[person], "http://localhost")
+        assert cookie.status_code == by_key.status_code
+        if call != "GET /v1/sessions" and call != "GET /v1/principals":  # which name the current session
+            assert cookie.content == by_key.content
+
+
 def test_quote_of_somebody_else_buys_nothing(stage: Stage) -> None:
     request = {**JOB, "dataset": "own"}
     quote = stage.ada.post("/v1/plans", request).json()["quote"]
@@ -307,7 +353,13 @@ def test_other_methods_open_nothing(stage: Stage, method: str) -> None:
     before = stage.state()
     for call in RULES if stage.database.is_sqlite else list(RULES)[:1]:
         path = call.split(" ")[1].format(
-            name="own", job_id=stage.finished["own"], slug="x", analyst="ada", sites_name="s", key_id="0" * 8
+            name="own",
+            job_id=stage.finished["own"],
+            slug="x",
+            analyst="ada",
+            sites_name="s",
+            key_id="0" * 8,
+            session_id="0" * 8,
         )
         answer = stage.client.request(method, path)
         assert answer.status_code in (200, 401, 404, 405), (method, path)

@@ -20,6 +20,7 @@ REQUESTS = [
     ("GET", "/openapi.json", 200),
     ("GET", "/healthz", 200),
     ("GET", "/readyz", 200),
+    ("GET", "/.well-known/cairn-keys.json", 200),
     ("GET", "/metrics", 401),
     ("GET", "/problems/not-found", 200),
     ("GET", "/v1/datasets", 401),

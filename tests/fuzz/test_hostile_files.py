@@ -82,7 +82,7 @@ def test_rows_after_a_bad_one_are_all_there(run: int) -> None:
     spool = Spool(None, 64 * MIB)
     spool.write(b"a,b,c\nx\n" + (b"1,2," + b"c" * 1020 + b"\n") * (4 * 1024))
     encoded = encode(Upload(spool, CSV, Expected(DOMAIN), LIMITS, True))
-    assert (encoded.chunk_file.rows, encoded.bad.count) == (4 * 1024, 1)
+    assert (encoded.chunk_file.rows, encoded.findings.bad_rows) == (4 * 1024, 1)
     encoded.close()
     spool.close()
 
@@ -112,7 +112,7 @@ def test_names_that_are_no_text_are_shown_as_such(house: House) -> None:
         answer = house.upload(content, f"names-{number}", kind)
         assert answer.status_code == 200, answer.text
         (ignored,) = answer.json()["ignored_columns"]
-        assert ignored.startswith("\ufffd\ufffd")
+        assert ignored.startswith(("\ufffd\ufffd", "ÿ\ufffd"))
         assert len(ignored) <= 128
 
 

@@ -20,10 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sqlalchemy import update
 
 from core.algorithms import registry
 from service.datasets import access
 from service.jobs import execution
+from service.jobs.transcripts import MEDIA_TYPE
+from service.operations.states import DatasetState
 from service.operations.tables import Dataset
 from tests.support.bits import inject_bytes
 from tests.support.privacy import example_options
@@ -38,7 +41,7 @@ PAIRS = {
     "an outlier": (200, -201),
 }
 RELEASED = ("centres", "sizes", "draws", "details")
-_CHANGING = {"x-request-id"}
+_CHANGING = {"x-request-id", "set-cookie"}
 
 
 def dense_rows(count: int) -> bytes:
@@ -78,7 +81,8 @@ class Watcher:
 
     def ask(self, verb: str, path: str, *, released: bool = False, **options: Any) -> Any:
         answer = self.house.ada.call(verb, path, **options)
-        skipped = _CHANGING | ({"content-length"} if released else set())
+        released = released or answer.headers["content-type"] == MEDIA_TYPE
+        skipped = _CHANGING | ({"content-length"} if released or path.endswith("/receipt") else set())
         headers = {name: value for name, value in answer.headers.items() if name not in skipped}
         text = answer.text
         if released and answer.headers["content-type"] == "application/json":
@@ -88,6 +92,8 @@ class Watcher:
             ):  # that of centres follows from released sizes and radii, the rest from the plan
                 body["noise"]["centres"] = _shape(body["noise"]["centres"])
             text = json.dumps({name: _shape(v) if name in RELEASED else v for name, v in body.items()})
+        elif answer.headers["content-type"] == MEDIA_TYPE:  # released values, after what they were asked for
+            text = _transcribed(answer.content)
         elif released:
             text = re.sub(rb"-?\d+\.\d+(e[+-]\d+)?", b"#", answer.content).decode("latin-1")[:80]
         self.told.append(
@@ -99,8 +105,13 @@ class Watcher:
         """Without the names of dataset and job, with times counted from the start."""
         text = str(said).replace(self.dataset, "DATASET")
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
+        text = re.sub(r'"(id|key)": ?"[0-9a-f]{8}"', r'"\1": "-"', text)  # of a session, random
         # Those of a receipt and of a quote name the job or the dataset.
         text = re.sub(r'"(digest|quote)": ?"[0-9a-f]{64}"', r'"\1": "-"', text)
+        text = re.sub(r'"value": ?"[A-Za-z0-9+/]{86}=="', '"value": "-"', text)  # the signature of a digest
+        text = re.sub(r'"url_slug": ?"DATASET-[0-9a-f]{8}"', '"url_slug": "-"', text)
+        text = re.sub(r"20\d\d-\d\d-\d\d(?!T)", "DAY", text)  # of the submission
+        text = re.sub(r'"transcript":{"format":1,"bytes":\d+,"sha256":"[0-9a-f]{64}"}', "TRANSCRIPT", text)
         return re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", self._since, text)
 
     def _since(self, match: re.Match[str]) -> str:
@@ -122,12 +133,29 @@ class Watcher:
         self._run(monkeypatch)
         for path in (f"{self.job}/result", f"{self.job}/receipt"):
             self.ask("GET", path, released=path.endswith("result"))
+        self.ask("GET", f"{self.job}/transcript", released=True)
         self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "text/csv"})
         npy = self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "application/x-npy"})
         self.told.append(np.load(io.BytesIO(npy.content)).shape)
         self.ask("DELETE", self.job)
+        self.ask("PUT", f"{self.job}/note", json={"name": "again", "note": "?"})
+        self.ask("GET", "/v1/jobs", params={"dataset": self.dataset, "search": "again"})
+        self._sign_in_and_out()
         for path in ("/v1/jobs", f"/v1/datasets/{self.dataset}/ledger", f"/v1/datasets/{self.dataset}"):
             self.ask("GET", path, params={"dataset": self.dataset, "limit": 50})
+
+    def _sign_in_and_out(self) -> None:
+        """The same dataset with a cookie instead of a key."""
+        started = self.ask("POST", "/v1/sessions", json={})
+        cookie = {"Cookie": started.headers["set-cookie"].partition(";")[0], "Origin": "http://localhost"}
+        for verb, path in (
+            ("GET", f"/v1/datasets/{self.dataset}"),
+            ("GET", "/v1/sessions"),
+            ("DELETE", "/v1/sessions/current"),
+            ("GET", f"/v1/datasets/{self.dataset}"),
+        ):
+            answer = self.house.client.request(verb, path, headers=cookie)
+            self.told.append([path == "/v1/sessions", answer.status_code, self._plain(answer.text)])
 
     def _run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A run in which each measurement takes 0.7 seconds, and what is seen of it, tick by tick."""
@@ -158,8 +186,16 @@ class Watcher:
             clock.moment = start + timedelta(seconds=moment)
             self.ask("GET", self.job)
             self.ask("GET", f"{self.job}/receipt")
+            self.ask("GET", f"{self.job}/transcript")
             moment *= 1.37
         clock.moment = start + timedelta(seconds=3600)
+
+
+def _transcribed(content: bytes) -> str:
+    """A transcript without its released values, their shapes and seeds: the plan, and the steps in turn."""
+    _, line, _ = content.split(b"\n", 2)
+    header = json.loads(line)
+    return json.dumps([header["plan"], list(header["draws"]), [each["step"] for each in header["releases"]]])
 
 
 def _shape(value: Any) -> Any:
@@ -199,6 +235,9 @@ def prepare(house: House, name: str, kind: str, count: int) -> None:
         made = house.create(name, columns=None, dimension=6, bounds=bounds, budget=budget)
         sent = house.upload(sparse_rows(count), name, "application/x-npz")
     assert (made.status_code, sent.status_code) == (201, 200), sent.text
+    if count == 0:  # as versions sealed it that did not refuse to
+        with house.database.write() as session:
+            session.execute(update(Dataset).where(Dataset.name == name).values(state=DatasetState.SEALED))
     assert house.grant("ada", name, "1000", "0.01").status_code == 200
 
 

@@ -59,8 +59,9 @@ def test_every_call_of_the_contract_is_there(shared_house: House) -> None:
         PUT /v1/datasets/{}/sites/{}, GET /v1/datasets/{}/ledger, POST /v1/datasets/{}/ledger/verify,
         POST /v1/datasets/{}/retire, GET /v1/algorithms, POST /v1/plans, POST /v1/jobs, GET /v1/jobs,
         GET /v1/jobs/{}, GET /v1/jobs/{}/result, GET /v1/jobs/{}/receipt, DELETE /v1/jobs/{},
+        GET /v1/jobs/{}/transcript,
         POST /v1/principals, POST /v1/principals/{}/keys, DELETE /v1/principals/{}/keys/{},
-        GET /healthz, GET /readyz, GET /docs, GET /metrics
+        GET /healthz, GET /readyz, GET /docs, GET /metrics, GET /.well-known/cairn-keys.json
     """
     assert {call.strip() for call in wanted.split(",")} <= offered
 

@@ -36,6 +36,7 @@ class Service:
             **os.environ,
             "CAIRN_DATABASE_URL": f"sqlite:///{database}",
             "CAIRN_CACHE_DIRECTORY": str(self._folder / "cache"),
+            "CAIRN_SIGNING_KEY_FILE": str(self._folder / "signing-key.pem"),
             "CAIRN_PORT": self.address.rsplit(":", 1)[1],
             "CAIRN_LOG_LEVEL": "warning",
             "CAIRN_POLL_MOST_SECONDS": "0.2",
@@ -150,6 +151,7 @@ class Service:
         }
         self.call("POST", "/v1/datasets", json=body)
         self.call("PUT", f"/v1/datasets/{name}/data", content=rows, headers={"Content-Type": "text/csv"})
+        self.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["clipped", "size"]})
         for analyst, (epsilon, delta) in (caps or {}).items():
             cap = {"epsilon": epsilon, "delta": delta}
             self.call("PUT", f"/v1/datasets/{name}/grants/{analyst}", json=cap)

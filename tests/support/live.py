@@ -44,7 +44,7 @@ class Live:
             release_ticks=False,
         )
         if rows is not None:
-            made.upload(rows, kind="text/csv")
+            made.upload(rows, kind="text/csv", seal=True)
             made.grant("analyst", cap, "0.00005")
         return made
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.base import Algorithm, SiteAlgorithm
-from core.data import Dense, Domain, Ids
+from core.data import Dense, Ids, Stored
 from core.privacy.composition import Composition, compose
 from core.privacy.losses import Gaussian
 
@@ -37,7 +37,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return epsilon_at(compose([(Gaussian(mu), 1)]), delta)
 
 
-def example_options(algorithm: Algorithm, domain: Domain) -> dict[str, Any]:
+def example_options(algorithm: Algorithm, domain: Stored) -> dict[str, Any]:
     """Required options for a small example on this domain: sites, where the algorithm needs them."""
     if not isinstance(algorithm, SiteAlgorithm):
         return {}

@@ -3,12 +3,22 @@
 import numpy as np
 import scipy.sparse as sp
 
-from core.data import UNITS, Chunk, Dense, Sparse
+from core.data import UNITS, Category, Chunk, Dense, Geometry, Number, Sparse, Table
 from core.views import Encoded
 
 # Encoded units of these two are the data's own.
 DENSE = Dense.ball(float(UNITS), dimension=3, size=100)
 SPARSE = Sparse(dimension=3, radius=float(UNITS), size=100)
+# A table of three columns, of which two make up three coordinates.
+TABLE = Table(
+    declared=(
+        Number(name="age", low=0, high=120, weight=3.0),
+        Category(name="sex", levels=("f", "m"), weight=0.5),
+        Number(name="visits", low=0, high=9, whole=True, role="keep"),
+    ),
+    size=100,
+)
+GEOMETRY = Geometry.of(TABLE)
 TEXT = Sparse(dimension=30, radius=2.0, size=100)
 TEXT_ROWS = Encoded.of(TEXT)
 

@@ -7,7 +7,16 @@ import numpy as np
 from core.data import UNITS, Domain, read_sites
 from core.statistics import counts, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
-from core.statistics.counts import ClusterCounts, Count, GridCounts, NormHistogram, PrefixCounts, SiteCounts
+from core.statistics.counts import (
+    ClusterCounts,
+    ColumnHistograms,
+    Count,
+    GridCounts,
+    NormHistogram,
+    PooledHistogram,
+    PrefixCounts,
+    SiteCounts,
+)
 from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
     BucketSums,
@@ -23,6 +32,7 @@ from core.views import (
     Assigned,
     Buckets,
     CandidateDistances,
+    ColumnBins,
     Encoded,
     GridCells,
     PathCodes,
@@ -31,7 +41,7 @@ from core.views import (
     SiteDistances,
     TopEntries,
 )
-from tests.support.rows import DENSE, SPARSE
+from tests.support.rows import DENSE, GEOMETRY, SPARSE
 
 DRAW = np.random.default_rng(11)
 
@@ -58,6 +68,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         assigned = Assigned(view, centres)
         yield ClusterCounts(assigned)
         yield NormHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
+        yield PooledHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)
@@ -93,6 +104,17 @@ def sparse_statistics() -> Iterator[Statistic]:
         yield PickedSums(assigned, kept, np.array([[0, 1], [2, 1], [0, 2], [1, 0]]))
 
 
+def table_statistics() -> Iterator[Statistic]:
+    """Statistics of columns of a table, and of columns clipped to released ranges."""
+    yield ColumnHistograms(ColumnBins(GEOMETRY, 8))
+    for geometry in (GEOMETRY, GEOMETRY.clipped({"age": (900, 1000)})):
+        view = Encoded.of(geometry)
+        yield Sums(view)
+        assigned = Assigned(view, DRAW.integers(-UNITS, UNITS, size=(3, view.width)))
+        yield ClusterCounts(assigned)
+        yield ResidualSums(assigned, np.array([1, 500, 2 * UNITS]))
+
+
 def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
     norms = np.linalg.norm(points, axis=1, keepdims=True)
     clipped: np.ndarray = np.trunc(points * np.minimum(1, radius / norms))
@@ -114,4 +136,5 @@ STATISTICS = [
     BY_SITE,
     *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind),
     *sparse_statistics(),
+    *table_statistics(),
 ]

@@ -84,7 +84,10 @@ def grants(name: DatasetName, as_json: Json = False) -> None:
 def ledger(
     name: DatasetName,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Have the service check every hash and balance.")
+        bool, typer.Option("--verify", help="Have the service check hashes, balances and charges.")
+    ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Verify every entry, not only those after the last checkpoint.")
     ] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     as_json: Json = False,
@@ -92,7 +95,7 @@ def ledger(
     """Show the ledger of a dataset. Its owner sees all entries, an analyst their own."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        report = dataset.verify_ledger() if verify else None
+        report = dataset.verify_ledger(whole=whole) if verify or whole else None
         rows = dataset.ledger()
     if as_json:
         print_json(rows if report is None else {"verify": report, "items": rows})
@@ -116,7 +119,8 @@ def ledger(
         hint(f"The ledger of {name} has errors: {'; '.join(report.faults)}.")
         raise typer.Exit(1)
     if report is not None:
-        hint(f"Verified {report.entries:,} entries: every hash and every balance is correct.")
+        new = f"{report.entries - report.since:,} of them new" if report.since else "all of them"
+        hint(f"Verified {report.entries:,} entries ({new}): hashes, balances and charges are correct.")
 
 
 def _loss(amount: Amount) -> tuple[Any, Any]:

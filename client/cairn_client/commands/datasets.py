@@ -1,29 +1,14 @@
-"""Commands for datasets: list, show, create, upload, sites, retire."""
+"""Commands for datasets: list, show, create, sites, retire."""
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 from cairn_client.client import Client, ball, box, ids, sparse
+from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
-from cairn_client.uploading import Sent, media_type
 from cairn_client.wire import DatasetFacts, SiteKind
 
 
@@ -125,10 +110,10 @@ def create(
     accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
     release_ticks: Annotated[
         bool,
-        typer.Option(
-            help="Publish progress and results only 1, 2, 4, 8, ... seconds after the start of a job."
-        ),
+        typer.Option(help="Publish results at planned times, which tell nothing of how long a job took."),
     ] = True,
+    least_epsilon: Annotated[str, amount_option("The least epsilon that a job must ask for.")] = "0.001",
+    jobs_per_hour: Annotated[int, typer.Option(help="The most jobs of one analyst in an hour.")] = 1000,
     as_json: Json = False,
 ) -> None:
     """Create a dataset from public facts. `cairn upload` then adds its rows."""
@@ -148,6 +133,8 @@ def create(
             id_column=id_column,
             accountant=accountant,
             release_ticks=release_ticks,
+            least_epsilon=least_epsilon,
+            jobs_per_hour=jobs_per_hour,
         )
     if print_json(made.facts, as_json):
         return
@@ -198,78 +185,6 @@ def retire(
         typer.echo(f"{name} is retired. Queued jobs cancelled without charge: {done.voided_jobs}.")
 
 
-def upload(
-    name: DatasetName,
-    file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ file; `-` for standard input."),
-    ],
-    on_bad_row: Annotated[
-        Literal["refuse", "drop"],
-        typer.Option(help="If a row cannot be used: `refuse` the whole file, or `drop` such rows."),
-    ] = "refuse",
-    kind: Annotated[str | None, typer.Option(help="Media type, if the file name does not show it.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Upload a dataset's rows. This can be done once: the dataset is then sealed and never changes."""
-    with _opened(file) as body, Client() as signed_in, _speedometer(name) as progress:
-        report = signed_in.dataset(name).upload(
-            body, kind=kind or media_type(file), on_bad_row=on_bad_row, progress=progress
-        )
-    if print_json(report, as_json):
-        return
-    print_pairs(
-        [
-            ("rows stored", report.rows),
-            ("rows clipped to the bounds", report.clipped_rows),
-            ("bad rows dropped", report.bad_rows),
-            *(
-                [("rows dropped, over the limit per person", report.rows_over_limit)]
-                if report.rows_over_limit
-                else []
-            ),
-            *([("columns ignored", ", ".join(report.ignored_columns))] if report.ignored_columns else []),
-            *(("warning", each) for each in report.warnings),
-        ]
-    )
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
-    """Open the file, or a copy of standard input, which must be read twice."""
-    if file != "-":
-        with Path(file).open("rb") as opened:
-            yield opened
-        return
-    with tempfile.TemporaryFile() as kept:
-        shutil.copyfileobj(sys.stdin.buffer, kept)
-        yield kept
-
-
-@contextmanager
-def _speedometer(name: str) -> Iterator[Sent]:
-    """A progress bar with the speed, if standard error is a terminal."""
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(f"Uploading {name}", total=None)
-
-        def sent(done: int, total: int) -> None:
-            words = f"Storing {name}" if done >= total else f"Uploading {name}"
-            bar.update(task, completed=done, total=total, description=words)
-
-        yield sent
-
-
 def list_sites(name: DatasetName, as_json: Json = False) -> None:
     """List the sets of public sites of a dataset."""
     with Client() as signed_in:
@@ -304,14 +219,16 @@ def put_sites(
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    dataset = typer.Typer(cls=Group, no_args_is_help=True, help="List, show, create and retire datasets.")
+    dataset = typer.Typer(
+        cls=Group, no_args_is_help=True, help="List, show, create, seal and retire datasets."
+    )
     dataset.command("list")(list_datasets)
     dataset.command()(show)
     dataset.command()(create)
+    drafts.add_to(app, dataset)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
     app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)
-    app.command()(upload)
     sites = typer.Typer(cls=Group, no_args_is_help=True, help="Sets of public sites, for facility location.")
     sites.command("list")(list_sites)
     sites.command("put")(put_sites)

@@ -1,4 +1,4 @@
-"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, receipt."""
+"""Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, transcript."""
 
 import json
 from collections.abc import Iterator
@@ -19,13 +19,33 @@ from cairn_client.forecast import expectations, shortfall
 from cairn_client.formatting import about, shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
-from cairn_client.receipt import is_whole
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="Number of clusters.")]
+
+
+def _clusters(text: str) -> int | tuple[int, int]:
+    """Read `7`, or `1-32` for a range."""
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or int(first) < 1 or (dash and not last.isdecimal()):
+        raise typer.BadParameter(
+            f"{text!r} is neither a number of clusters, such as 7, nor a range, such as 1-32"
+        )
+    return (int(first), int(last)) if dash else int(first)
+
+
+Clusters = Annotated[
+    Any,
+    typer.Option(
+        "--clusters",
+        "-k",
+        parser=_clusters,
+        metavar="K",
+        help="Number of clusters; or a range such as 1-32, of which one job answers every number.",
+    ),
+]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
 Delta = Annotated[
     str | None,
@@ -103,6 +123,7 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
             ("why", quote.plan.get("reason") or "you chose it"),
             ("cost", quote.cost),
             ("fits", "yes" if too_much is None else refused),
+            ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),
             *((f"left of the {where} after it", amount) for where, amount in after.items()),
             *expectations(quote.forecast, quote.average_size),
             (
@@ -148,6 +169,7 @@ def submit(
         str | None,
         typer.Option(help="The quote that `cairn plan` printed: refuse to be charged anything else."),
     ] = None,
+    job_name: Annotated[str | None, typer.Option("--name", help="A name for the job, to find it by.")] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
@@ -166,6 +188,8 @@ def submit(
         request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
         request["quote"] = quote
         job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)
+        if job_name is not None:
+            job.describe(job_name)
         if watch or output is not None:
             print_result(watched(job), output, as_json)
             return
@@ -178,12 +202,13 @@ def submit(
 
 def jobs(
     dataset: Annotated[str | None, typer.Option(help="Only jobs on this dataset.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only jobs with this in their name or note.")] = None,
     limit: Annotated[int, typer.Option(help="How many jobs to show.")] = 20,
     as_json: Json = False,
 ) -> None:
     """List your jobs, newest first. A curator sees all jobs on their datasets."""
     with Client() as signed_in:
-        found = signed_in.jobs(limit) if dataset is None else signed_in.dataset(dataset).jobs(limit)
+        found = signed_in.jobs(limit, dataset=dataset, search=search)
     if print_json([each.facts for each in found], as_json):
         return
     ids = shorten(each.id for each in found)
@@ -200,7 +225,11 @@ def jobs(
         for id, f in zip(ids, (each.facts for each in found), strict=True)
     ]
     nothing = "There are no jobs yet: cairn submit DATASET -k 8 --epsilon 1"
-    print_table(["id", "dataset", "analyst", "state", "k", "cost", "queued"], rows, nothing)
+    headings = ["id", "dataset", "analyst", "state", "k", "cost", "queued"]
+    if any(each.facts.name for each in found):
+        headings.append("name")
+        rows = [[*row, each.facts.name] for row, each in zip(rows, found, strict=True)]
+    print_table(headings, rows, "No job matches." if search else nothing)
 
 
 def job(
@@ -220,6 +249,7 @@ def job(
     print_pairs(
         [
             ("job", facts.id),
+            *((field, text) for field, text in (("name", facts.name), ("note", facts.note)) if text),
             ("dataset", facts.dataset),
             ("analyst", facts.analyst),
             ("state", in_words(facts)),
@@ -231,6 +261,17 @@ def job(
             *([("message", facts.message)] if facts.message else []),
         ]
     )
+
+
+def note(
+    id: JobId,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help='The note; "" removes it.')] = None,
+    name: Annotated[str | None, typer.Option(help='A name for the job; "" removes it.')] = None,
+) -> None:
+    """Name a job of yours, or write a note about it. The dataset's curator can read both."""
+    with Client() as signed_in:
+        found = signed_in.job(id).describe(name, text)
+    typer.echo(f"Job {_short(found)}: name {found.facts.name!r}, note {found.facts.note!r}.")
 
 
 def cancel(id: JobId = "latest", as_json: Json = False) -> None:
@@ -249,45 +290,30 @@ def end(id: JobId, as_json: Json = False) -> None:
         typer.echo(f"Job {_short(found)}: {found.facts.message}.")
 
 
-def result(id: JobId = "latest", output: Output = None, as_json: Json = False) -> None:
-    """Print a job's centres or write them to a file. Waits until the job has ended."""
-    with Client() as signed_in:
-        print_result(watched(signed_in.job(id)), output, as_json)
-
-
-def receipt(
+def result(
     id: JobId = "latest",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the receipt to this file, as JSON.")
+    k: Annotated[
+        int | None, typer.Option("--k", min=1, help="Number of clusters, of a job that left it open.")
     ] = None,
+    output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a job measured and was charged. Also checks the receipt's digest."""
+    """Print a job's centres or write them to a file. Waits until the job has ended."""
     with Client() as signed_in:
-        found = signed_in.job(id).receipt()
-    whole = is_whole(found)
-    if output is not None:
-        output.write_text(json.dumps(found, indent=2) + "\n")
-    elif as_json:
-        print_json(found)
-    else:
-        print_pairs(
-            [
-                ("job", found["job"]),
-                ("dataset", found["dataset"]),
-                ("guarantee", found.get("statement")),
-                ("neighbours", found["neighbours"]),
-                ("accountant", found["accountant"]),
-                ("charged", ", ".join(f"{name} {value}" for name, value in found["charged"].items())),
-                ("digest", f"{found['digest']} ({'correct' if whole else 'WRONG'})"),
-            ]
-        )
-        typer.echo()
-        steps = [[s["name"], s["mechanism"]["kind"], s["repeats"], s["share"]] for s in found["steps"]]
-        print_table(["step", "mechanism", "times", "share"], steps, "No measurements.")
-    if not whole:
-        hint("The digest does not match the receipt: fetch it again, or tell the curator.")
-        raise typer.Exit(ExitCode.REFUSED)
+        found = watched(signed_in.job(id))
+        print_result(found if k is None else found.at(k), output, as_json)
+
+
+def transcript(
+    id: JobId = "latest",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the transcript to this file.")] = Path(
+        "transcript"
+    ),
+) -> None:
+    """Save what a job released, for `cairn-server replay`. Also checks it against the receipt."""
+    with Client() as signed_in:
+        output.write_bytes(signed_in.job(id).transcript())
+    typer.echo(f"Wrote {output}.")
 
 
 def _short(job: Job) -> str:
@@ -344,6 +370,11 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
     if found.facts.rehearsal:
         hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
     k, width = found.centres.shape
+    if (open_k := found.facts.range) is not None:
+        others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
+        hint(
+            f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}."
+        )
     if width > _MOST_COLUMNS:
         typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
         return
@@ -361,5 +392,5 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, cancel, end, result, receipt):
+    for command in (algorithms, plan, submit, jobs, job, note, cancel, end, result, transcript):
         app.command()(command)

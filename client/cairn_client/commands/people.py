@@ -1,4 +1,4 @@
-"""Commands for curators: accounts of people and programs, their keys, the audit log."""
+"""Commands for accounts of people and programs, their keys and sessions, and the audit log."""
 
 import json
 from collections.abc import Mapping
@@ -89,6 +89,34 @@ def revoke_key(name: Name, id: Annotated[str, typer.Argument(metavar="ID", help=
     typer.echo(f"Key {id} of {name} is revoked.")
 
 
+def list_sessions(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="A person whose account you manage, for curators; default: you."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the browsers that are signed in to the console."""
+    with Client() as signed_in:
+        if name is None:
+            found = signed_in.sessions()
+        else:
+            found = [
+                each for person in signed_in.principals() if person.name == name for each in person.sessions
+            ]
+    if print_json(found, as_json):
+        return
+    rows = [[each.id, each.key, each.created_at, each.expires_at] for each in found]
+    print_table(["id", "key", "signed in", "expires"], rows, "No browser is signed in.")
+
+
+def end_session(id: Annotated[str, typer.Argument(metavar="ID", help="Id of the session.")]) -> None:
+    """Sign a browser out: a session of yours, or of an account that you manage."""
+    with Client() as signed_in:
+        signed_in.end_session(id)
+    typer.echo(f"Session {id} has ended.")
+
+
 def audit(
     dataset: Annotated[str | None, typer.Option(help="Only entries about this dataset.")] = None,
     limit: Annotated[int, typer.Option(help="How many entries to show.")] = 50,
@@ -134,4 +162,8 @@ def add_to(app: typer.Typer) -> None:
     keys.command()(issue)
     keys.command("revoke")(revoke_key)
     app.add_typer(keys, name="keys")
+    sessions = typer.Typer(cls=Group, no_args_is_help=True, help="Browsers signed in to the console.")
+    sessions.command("list")(list_sessions)
+    sessions.command("end")(end_session)
+    app.add_typer(sessions, name="sessions")
     app.command()(audit)

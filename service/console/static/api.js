@@ -1,8 +1,8 @@
-// The HTTP interface as functions. The key lives in session storage and nowhere else.
+// The HTTP API as functions. A key is sent once, to sign in, and is not kept.
 
 import { sentence } from "./format.js";
 
-const KEY = "cairn.key";
+const MARK = "cairn.signed-in";
 
 export class Problem extends Error {
   constructor(body, status, retryAfter) {
@@ -14,30 +14,50 @@ export class Problem extends Error {
   }
 }
 
+// A session of the service. Its cookie is out of reach of scripts, so a mark in local storage says whether
+// there may be one: without it the page for signing in is shown at once.
 export const session = {
-  get key() {
-    return sessionStorage.getItem(KEY);
+  get mayExist() {
+    try {
+      return localStorage.getItem(MARK) !== null;
+    } catch {
+      return true; // storage is switched off: ask the service
+    }
   },
-  start(key) {
-    sessionStorage.setItem(KEY, key);
+  async start(key, remember) {
+    await call("POST", "/v1/sessions", { body: { remember }, key });
+    mark((storage) => storage.setItem(MARK, "yes"));
   },
-  end() {
-    sessionStorage.removeItem(KEY);
+  async end() {
+    await remove("/v1/sessions/current");
+    this.forget();
+  },
+  forget() {
+    mark((storage) => storage.removeItem(MARK));
   },
 };
 
+function mark(change) {
+  try {
+    change(localStorage);
+  } catch {
+    // Without storage the service is asked each time.
+  }
+}
+
 // What to do about it, where the service's own sentence does not say.
 const NEXT = {
-  "unauthorized": "Sign in again with a valid key, or ask a curator for a new one.",
-  "forbidden": "Sign in with a key of the right role.",
+  "unauthorized": "Sign in again. If your key no longer works, ask a curator for a new one.",
+  "forbidden": "Sign in with a key that has the required role.",
   "not-found": "Check the name, or ask the curator for a grant.",
   "not-sealed": "Come back when the curator has uploaded the data.",
+  "cannot-seal": "Tick what you have looked into, or upload other rows.",
   "already-sealed": "Create another dataset for other data.",
   "retired": "Choose another dataset.",
   "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
   "cap-exhausted": "Ask for less, or ask the curator to raise your cap.",
   "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
-  "epsilon-too-small": "Move epsilon up.",
+  "epsilon-too-small": "Increase epsilon.",
   "bad-format": "Correct the file and upload it again; nothing was stored.",
   "bad-rows": "The lines are listed below.",
   "digest-mismatch": "Upload again; nothing was stored.",
@@ -47,7 +67,7 @@ const NEXT = {
   "quote-mismatch": "Check the new price, then submit again; nothing was spent.",
   "rate-limited": "Wait a moment; the page tries again.",
   "not-cancellable": "Wait for the job to end.",
-  "job-failed": "Submit another job, or ask the curator to look into the worker's log.",
+  "job-failed": "Submit another job, or ask the curator to check the worker's log.",
   "unavailable": "Try again in a moment.",
   "offline": "Check the connection and that the service is running, then try again.",
 };
@@ -66,25 +86,19 @@ export function whenUnauthorized(act) {
   onUnauthorized = act;
 }
 
-function headers(extra) {
-  const all = { Accept: "application/json", ...extra };
-  if (session.key) all.Authorization = `Bearer ${session.key}`;
-  return all;
-}
-
-async function send(verb, path, { body, accept, signal, idempotencyKey } = {}) {
-  const extra = {};
-  if (body !== undefined) extra["Content-Type"] = "application/json";
-  if (accept) extra.Accept = accept;
-  if (idempotencyKey) extra["Idempotency-Key"] = idempotencyKey;
+async function send(verb, path, { body, accept = "application/json", signal, idempotencyKey, key } = {}) {
+  const headers = { Accept: accept };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
+  if (key) headers.Authorization = `Bearer ${key}`;
   let response;
   try {
     response = await fetch(path, {
       method: verb,
-      headers: headers(extra),
+      headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       signal,
-      credentials: "omit",
+      credentials: "same-origin",
       cache: "no-store",
     });
   } catch (error) {
@@ -107,7 +121,7 @@ async function problemOf(response) {
     body = { title: response.statusText, detail: `The service answered ${response.status}` };
   }
   const problem = new Problem(body, response.status, Number(response.headers.get("Retry-After")) || null);
-  if (problem.status === 401 && session.key) onUnauthorized(problem);
+  if (problem.status === 401) onUnauthorized(problem);
   return problem;
 }
 
@@ -119,6 +133,7 @@ export async function call(verb, path, options) {
 export const get = (path, options) => call("GET", path, options);
 export const post = (path, body, options) => call("POST", path, { ...options, body });
 export const put = (path, body, options) => call("PUT", path, { ...options, body });
+export const patch = (path, body, options) => call("PATCH", path, { ...options, body });
 export const remove = (path, options) => call("DELETE", path, options);
 
 // One answer with the seconds after which there may be news.
@@ -187,7 +202,6 @@ export function upload(path, file, onProgress) {
   const request = new XMLHttpRequest();
   const done = new Promise((resolve, reject) => {
     request.open("PUT", path);
-    request.setRequestHeader("Authorization", `Bearer ${session.key}`);
     request.setRequestHeader("Accept", "application/json");
     request.setRequestHeader("Content-Type", kindOf(file.name));
     request.upload.addEventListener("progress", (event) => onProgress(event.loaded, event.total || file.size));

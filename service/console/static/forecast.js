@@ -43,6 +43,6 @@ function verdict(forecast, average) {
   const crowded = (smallest ?? 3 * (size ?? 0)) / average;
   const blurred = blur ?? 0;
   if (crowded > 0.8 || blurred > 0.15) return ["The noise is as large as the clusters: raise epsilon, or ask for fewer clusters.", "bad"];
-  if (crowded > 0.2 || blurred > 0.03) return ["The noise can be felt: large clusters come out well, small ones blur.", "warn"];
+  if (crowded > 0.2 || blurred > 0.03) return ["The noise is noticeable: expect accurate large clusters and inaccurate small ones.", "warn"];
   return ["The noise is small beside the clusters: expect centres close to those without privacy.", "good"];
 }

@@ -1,9 +1,9 @@
 // Starts the console: who is signed in, which page the address names, and the bar above it.
 
-import { get, offline, session, whenUnauthorized } from "./api.js";
+import { get, offline, Problem, session, whenUnauthorized } from "./api.js";
 import { announce, h, replace, s } from "./dom.js";
 import { signIn } from "./pages/sign-in.js";
-import { explain } from "./widgets.js";
+import { button, explain } from "./widgets.js";
 
 // Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
 // shown. Pages are loaded when they are needed, so that the first one is there soon.
@@ -14,7 +14,9 @@ const ROUTES = [
   [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", (name) => name, () => import("./pages/dataset.js").then((m) => m.dataset)],
   [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", () => "Job", () => import("./pages/job.js").then((m) => m.job)],
+  [/^#\/jobs\/([0-9a-f-]{36})\/report$/, "both", () => "Report", () => import("./pages/report.js").then((m) => m.report)],
   [/^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/, "both", () => "Two jobs side by side", () => import("./pages/compare.js").then((m) => m.compare)],
+  [/^#\/sessions$/, "both", () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
   [/^#\/people$/, "curator", () => "People", () => import("./pages/people.js").then((m) => m.people)],
   [/^#\/audit$/, "curator", () => "Audit", () => import("./pages/audit.js").then((m) => m.audit)],
 ];
@@ -67,8 +69,13 @@ function themeSwitch() {
   return made;
 }
 
-function signOut() {
-  session.end();
+async function signOut() {
+  await session.end();
+  leave();
+}
+
+function leave() {
+  session.forget();
   me = null;
   if (location.hash === "#/sign-in") show();
   else location.hash = "#/sign-in";
@@ -85,9 +92,9 @@ function drawBar() {
       h(
         "div",
         { class: "who" },
-        me && h("span", {}, "Signed in as ", h("strong", {}, me.name), `, ${me.role}`),
+        me && h("a", { href: "#/sessions", "aria-label": `Signed in as ${me.name}, ${me.role}: sessions`, "aria-current": location.hash === "#/sessions" ? "page" : null }, h("strong", {}, me.name), `, ${me.role}`),
         themeSwitch(),
-        me && h("button", { type: "button", class: "small", on: { click: signOut } }, "Sign out"),
+        me && button("Sign out", signOut, "small"),
       ),
     ),
   );
@@ -137,16 +144,16 @@ async function show() {
   leaving.abort();
   leaving = new AbortController();
   const signal = leaving.signal;
-  if (session.key && !me) {
+  if (session.mayExist && !me) {
     foretell();
     route()?.[3]().catch(() => {}); // its script, while the service is asked who this is
     try {
       me = await get("/v1/whoami");
     } catch (error) {
-      if (error.status === 401) session.end();
+      if (error.status === 401) session.forget();
       else {
         drawBar();
-        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is away"), explain(error)));
+        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is unavailable"), explain(error)));
         return;
       }
     }
@@ -177,19 +184,18 @@ async function show() {
     fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "That did not work"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
+    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "Something went wrong"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
   } finally {
     if (!signal.aborted) main.removeAttribute("aria-busy");
   }
 }
 
-async function signedIn(key) {
-  session.start(key);
-  me = null;
+async function signedIn(key, remember) {
+  await session.start(key, remember);
   try {
     me = await get("/v1/whoami");
   } catch (error) {
-    session.end();
+    if (error.status === 401) throw new Problem({ type: "/problems/cookies", detail: "This browser did not keep the session cookie. Allow cookies for this site, then sign in again" }, 0);
     throw error;
   }
   parting = "";
@@ -200,7 +206,7 @@ async function signedIn(key) {
 whenUnauthorized((problem) => {
   if (!me) return;
   parting = problem.message;
-  signOut();
+  leave();
 });
 
 document.getElementById("skip").addEventListener("click", (event) => {

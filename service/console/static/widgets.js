@@ -183,7 +183,7 @@ export function showKey(title, key, whose) {
   dialog(title, (close) => [
     h("p", {}, `This is ${whose}'s key. It is shown only once: copy it now and send it through a secure channel.`),
     h("code", { class: "key" }, key),
-    h("div", { class: "row end" }, copyButton(key, "Copy the key"), h("button", { type: "button", class: "primary", on: { click: close } }, "I have kept it")),
+    h("div", { class: "row end" }, copyButton(key, "Copy the key"), h("button", { type: "button", class: "primary", on: { click: close } }, "Done")),
   ]);
 }
 

@@ -3,14 +3,15 @@
 import math
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from service.datasets.ingest.batch import BadRowList, Batch, Expected, reading, split_bad
+from service.datasets.ingest.batch import Batch, Expected, reading, split_bad
+from service.datasets.ingest.findings import Findings
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 
@@ -18,7 +19,7 @@ _VALUES_PER_BATCH = 1 << 20
 _MEMBERS = ("data.npy", "indices.npy", "indptr.npy", "shape.npy")
 
 
-def read_npy(file: IO[bytes], expected: Expected, bad: BadRowList) -> Iterator[Batch]:
+def read_npy(file: IO[bytes], expected: Expected, findings: Findings) -> Iterator[Batch]:
     """Return batches of a two-dimensional array of numbers."""
     if expected.id_column:
         raise BadFormat("an NPY file has no id column; upload CSV, Parquet or Arrow for this dataset")
@@ -28,17 +29,17 @@ def read_npy(file: IO[bytes], expected: Expected, bad: BadRowList) -> Iterator[B
         array = array.reshape(-1, 1)
     if array.ndim != 2 or array.shape[1] != width:
         raise BadFormat(f"the array must have two dimensions and {width} columns")
-    return _slices(array, width, bad)
+    return _slices(array, expected.columns, findings)
 
 
-def _slices(array: Any, width: int, bad: BadRowList) -> Iterator[Batch]:
-    step = max(1, _VALUES_PER_BATCH // width)
+def _slices(array: Any, names: Sequence[str], findings: Findings) -> Iterator[Batch]:
+    step = max(1, _VALUES_PER_BATCH // len(names))
     for start in range(0, len(array), step):
         block = np.array(array[start : start + step], dtype=np.float64)
-        yield split_bad(Batch(block), None, start + 1, bad)
+        yield split_bad(Batch(block), names, start + 1, findings)
 
 
-def read_npz(file: IO[bytes], expected: Expected, bad: BadRowList, settings: Settings) -> Iterator[Batch]:
+def read_npz(file: IO[bytes], expected: Expected, findings: Findings, settings: Settings) -> Iterator[Batch]:
     """Return batches of a CSR matrix; its members are unpacked to disk, not to memory."""
     if expected.domain.kind != "sparse":
         raise BadFormat("an NPZ file holds a sparse matrix, but the dataset is not sparse; upload NPY or CSV")
@@ -47,7 +48,7 @@ def read_npz(file: IO[bytes], expected: Expected, bad: BadRowList, settings: Set
     with tempfile.TemporaryDirectory(dir=settings.spool_directory, prefix="cairn-npz-") as folder:
         paths = _unpack(file, Path(folder), settings.max_upload_bytes)
         parts = {name: _map_path(path) for name, path in paths.items()}
-        yield from _csr_slices(parts, expected, bad)
+        yield from _csr_slices(parts, expected, findings)
 
 
 def _unpack(file: IO[bytes], folder: Path, most_bytes: int) -> dict[str, Path]:
@@ -73,7 +74,7 @@ def _unpack(file: IO[bytes], folder: Path, most_bytes: int) -> dict[str, Path]:
     return paths
 
 
-def _csr_slices(parts: dict[str, Any], expected: Expected, bad: BadRowList) -> Iterator[Batch]:
+def _csr_slices(parts: dict[str, Any], expected: Expected, findings: Findings) -> Iterator[Batch]:
     shape, indptr = np.array(parts["shape.npy"]), parts["indptr.npy"]
     indices, data = parts["indices.npy"], parts["data.npy"]
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or int(shape[1]) != len(expected.columns):
@@ -94,7 +95,7 @@ def _csr_slices(parts: dict[str, Any], expected: Expected, bad: BadRowList) -> I
         values = np.array(data[low:high], dtype=np.float64)
         pointer = np.concatenate(([0], np.cumsum(lengths)))
         block = sp.csr_array((values, columns, pointer), shape=(stop - start, int(shape[1])))
-        yield _drop_bad(block, start + 1, bad)
+        yield _drop_bad(block, start + 1, findings)
         start = stop
 
 
@@ -106,11 +107,11 @@ def _stop(indptr: Any, start: int, rows: int) -> int:
     return stop
 
 
-def _drop_bad(block: sp.csr_array, first: int, bad: BadRowList) -> Batch:
+def _drop_bad(block: sp.csr_array, first: int, findings: Findings) -> Batch:
     owner = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     wrong = np.zeros(block.shape[0], dtype=bool)
     wrong[owner[~np.isfinite(block.data)]] = True
-    bad.add_all(np.flatnonzero(wrong), first, lambda _row: "an entry is missing or not a finite number")
+    findings.add_all(np.flatnonzero(wrong), first, lambda _row: "an entry is missing or not a finite number")
     return Batch(block).only(~wrong)
 
 

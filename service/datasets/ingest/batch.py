@@ -1,20 +1,19 @@
-"""Types that all readers share: the expected columns, batches of rows, and the list of bad rows."""
+"""Types that all readers share: the expected columns and batches of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from core.data import Domain, domain_from_json
-from service.errors import BadFormat, BadRows, ServiceError
+from core.data import Stored, domain_from_json
+from service.datasets.ingest.findings import EXAMPLES, Findings
+from service.errors import BadFormat, ServiceError
 from service.operations.tables import Dataset
-
-_REPORTED = 100
 
 
 @contextmanager
@@ -32,7 +31,7 @@ def reading(problem: str) -> Iterator[None]:
 class Expected:
     """The columns that a dataset expects in a file."""
 
-    domain: Domain
+    domain: Stored
     id_column: str | None = None
 
     @classmethod
@@ -50,6 +49,15 @@ class Expected:
         """True when the columns were never named, so that a file's own names do not matter."""
         names = self.domain.columns
         return self.domain.kind == "ids" or names == tuple(f"x{i}" for i in range(len(names)))
+
+
+#: Texts by which programs write a missing value. A row without an id is bad, never one shared person.
+_NO_ID = ("", "nan", "null", "none", "<na>", "nat")
+
+
+def is_missing_id(name: str) -> bool:
+    """Return True when an entry of the id column names nobody."""
+    return len(name) <= 4 and name.casefold() in _NO_ID
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,56 +82,31 @@ class Batch:
         return Batch(self.values[np.flatnonzero(keep)], people)
 
 
-@dataclass
-class BadRowList:
-    """Unusable rows with their lines, to be refused or dropped as the curator chose."""
-
-    drop: bool
-    count: int = 0
-    first: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, line: int, reason: str) -> None:
-        """Note one bad row."""
-        self.count += 1
-        if len(self.first) < _REPORTED:
-            self.first.append({"line": line, "reason": reason})
-
-    def add_all(self, rows: npt.NDArray[np.intp], first: int, reason: Callable[[int], str]) -> None:
-        """Note many bad rows of a batch whose first is on line `first`; only those reported get a reason."""
-        reported = rows[: _REPORTED - len(self.first)]
-        for row in reported:
-            self.add(first + int(row), reason(int(row)))
-        self.count += len(rows) - len(reported)
-
-    def settle(self) -> None:
-        """Raise BadRows at the end of a file that has some, unless they are to be dropped."""
-        if self.count and not self.drop:
-            raise BadRows(
-                f"{self.count} rows hold missing, non-numeric or non-finite values, or have the wrong number "
-                "of fields; nothing was stored. Correct them, or upload again and leave bad rows out",
-                bad_rows=self.count,
-                bad_row_lines=self.first,
-            )
-
-
 def split_bad(
     batch: Batch,
-    names: list[str] | None,
+    names: Sequence[str],
     first: int,
-    bad: BadRowList,
+    findings: Findings,
     known: npt.NDArray[np.bool_] | None = None,
 ) -> Batch:
     """Note rows with a missing or infinite value as bad and return the others."""
     finite = np.isfinite(batch.values)
+    if finite.all() and known is None:
+        return batch
     wrong = ~finite.all(axis=1)
+    for place in np.flatnonzero(~finite.all(axis=0)).tolist():
+        column, values = findings.column(names[place]), batch.values[~finite[:, place], place]
+        infinite = values[~np.isnan(values)]
+        column.missing += len(values) - len(infinite)
+        column.unreadable += len(infinite)
+        for value in infinite[:EXAMPLES]:
+            column.example(value)
     if known is not None:
         wrong &= ~known
-    rows = np.flatnonzero(wrong)
 
     def reason(row: int) -> str:
         place = int(np.argmin(finite[row]))
-        name = names[place] if names else f"column {place}"
-        return f"{name} is missing or not a finite number"
+        return f"{names[place]} is missing or not a finite number"
 
-    bad.add_all(rows, first, reason)
+    findings.add_all(np.flatnonzero(wrong), first, reason)
     return batch.only(~wrong if known is None else ~(wrong | known))

@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.data import Domain
+from core.data import Stored
 
 _INT64, _INT32, _INT16 = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i2")
+#: How rows of these kinds are stored; those of a table are codes.
+_TYPES: dict[str, np.dtype[Any]] = {"dense": _INT16, "ids": _INT32, "table": np.dtype("<u2")}
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ class StoredChunk:
 class ChunkFile:
     """Collects encoded rows, added in any pieces, into chunks of about one size, on disk."""
 
-    def __init__(self, domain: Domain, chunk_bytes: int, directory: Path | None):
+    def __init__(self, domain: Stored, chunk_bytes: int, directory: Path | None):
         self._domain = domain
-        width = {"dense": 2 * domain.dimension, "ids": 4, "sparse": 384}[domain.kind]
+        width = {"ids": 4, "sparse": 384}.get(domain.kind, 2 * domain.dimension)
         self._rows_per_chunk = max(1, chunk_bytes // width)
         self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 closed by close()
         self._index: list[tuple[int, int, int, int]] = []  # place in the file, first record, rows, bytes
@@ -61,7 +63,7 @@ class ChunkFile:
         if self._domain.kind == "sparse":
             self._sparse_rows.append(rows)
             return
-        data = np.ascontiguousarray(rows, dtype=_INT32 if self._domain.kind == "ids" else _INT16)
+        data = np.ascontiguousarray(rows, dtype=_TYPES[self._domain.kind])
         self._file.write(data.data)
         self.bytes += data.nbytes
 
@@ -111,8 +113,8 @@ def decode_payload(kind: str, payload: bytes | memoryview, dimension: int) -> np
     """Return the encoded rows of a chunk's payload, without a copy where that is possible."""
     if kind == "ids":
         return np.frombuffer(payload, dtype=_INT32)
-    if kind == "dense":
-        return np.frombuffer(payload, dtype=_INT16).reshape(-1, dimension)
+    if kind in _TYPES:
+        return np.frombuffer(payload, dtype=_TYPES[kind]).reshape(-1, dimension)
     rows, columns, entries = (int(n) for n in np.frombuffer(payload, dtype=_INT64, count=3))
     place = 3 * _INT64.itemsize
     pointer = np.frombuffer(payload, dtype=_INT64, count=rows + 1, offset=place)

@@ -1,10 +1,12 @@
 """Match a file's columns with those of the dataset."""
 
+import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.datasets.ingest.batch import Expected
+from service.datasets.ingest.findings import printable
 from service.errors import BadFormat
 
 _NAMED = 10
@@ -25,25 +27,44 @@ def match_columns(names: Sequence[str], expected: Expected) -> Matched:
     if len(names) > _MOST_COLUMNS:
         raise BadFormat(f"the file has more than {_MOST_COLUMNS} columns; is the separator a comma?")
     needed = [*expected.columns, *([expected.id_column] if expected.id_column else [])]
-    by_name = {name: place for place, name in reversed(list(enumerate(names)))}
+    by_name = _matching(names, needed)
     missing = [name for name in needed if name not in by_name]
     if missing and expected.positional:
         return _by_position(names, expected)
     if missing:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        raise BadFormat(
-            f"the file lacks the columns {', '.join(missing[:_NAMED])}{more}; name every column of the "
-            "dataset in the header",
-            missing_columns=missing[:_NAMED],
-        )
-    times = Counter(names)
-    double = [name for name in needed if times[name] > 1]
+        raise BadFormat(_lacking(names, missing), missing_columns=missing[:_NAMED])
+    times, alike = Counter(names), Counter(map(_key, names))
+    double = [name for name in needed if times[name] > 1 or (not times[name] and alike[_key(name)] > 1)]
     if double:
         raise BadFormat(f"the file has more than one column named {double[0]}; rename or remove one")
     person = by_name[expected.id_column] if expected.id_column else None
     taken = {by_name[name] for name in needed}
     ignored = tuple(name for place, name in enumerate(names) if place not in taken)
     return Matched(tuple(by_name[name] for name in expected.columns), person, ignored)
+
+
+def _key(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _matching(names: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
+    """Return the place of each column that the file has: by its name, else whatever its case and blanks."""
+    exact = {name: place for place, name in reversed(list(enumerate(names)))}
+    loose = {_key(name): place for place, name in reversed(list(enumerate(names)))}
+    found = {name: exact.get(name, loose.get(_key(name))) for name in needed}
+    return {name: place for name, place in found.items() if place is not None}
+
+
+def _lacking(names: Sequence[str], missing: Sequence[str]) -> str:
+    """Say which columns a file lacks, and what it has instead."""
+    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+    words = f"the file lacks the columns {', '.join(missing[:_NAMED])}{more}"
+    shown = [printable(name) for name in names[:_NAMED]]
+    close = difflib.get_close_matches(missing[0], names[:1000], 1) if len(missing[0]) < 100 else []
+    if close:
+        return f"{words}; did you mean “{printable(close[0])}” by {missing[0]}?"
+    others = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{words}; its first line reads {', '.join(shown)}{others}"
 
 
 def _by_position(names: Sequence[str], expected: Expected) -> Matched:

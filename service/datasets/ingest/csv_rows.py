@@ -7,7 +7,6 @@ the careful reader goes through the whole file from the start, so that both agre
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
@@ -16,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from service.datasets.ingest.batch import BadRowList, Batch, Expected
+from service.datasets.ingest.batch import Batch, Expected, is_missing_id
 from service.datasets.ingest.columns import Matched, match_columns
+from service.datasets.ingest.findings import Findings, quoted
+from service.datasets.ingest.text import PLAIN, Dialect, decimal_sign
 from service.errors import BadFormat
 
 _BLOCK = 1 << 20
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
 _ROWS_PER_BATCH = 8192
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 csv.field_size_limit(_LONGEST_RECORD)
 
@@ -40,26 +40,31 @@ class Header:
     names: tuple[str, ...]
     lines: int
     matched: Matched
+    dialect: Dialect
 
 
-def read_header(file: IO[bytes], expected: Expected) -> Header:
+def read_header(file: IO[bytes], expected: Expected, dialect: Dialect = PLAIN) -> Header:
     """Read and match the header; a file of numbers alone has none and is in the dataset's order."""
-    reader = csv.reader(_Lines(file, _HEADER_BLOCK))
+    reader = csv.reader(_Lines(file, _HEADER_BLOCK), delimiter=dialect.separator)
     try:
         first = next(reader, None)
     except csv.Error as error:
         raise BadFormat(f"the header cannot be read as CSV: {error}") from error
     if first is None or not any(first):
-        raise BadFormat("the first line is empty; put the names of the columns there, separated by commas")
+        raise BadFormat("the first line is empty; put the names of the columns there")
     names = tuple(name.strip() for name in first)
-    if expected.positional and expected.id_column is None and all(_NUMBER.fullmatch(name) for name in names):
+    if (
+        expected.positional
+        and expected.id_column is None
+        and all(dialect.number(name) is not None for name in names)
+    ):
         generic = (
             tuple(expected.columns)
             if len(names) == len(expected.columns)
             else tuple(f"column {i}" for i in names)
         )
-        return Header(generic, 0, match_columns(generic, expected))
-    return Header(names, reader.line_num, match_columns(names, expected))
+        return Header(generic, 0, match_columns(generic, expected), dialect)
+    return Header(names, reader.line_num, match_columns(names, expected), dialect)
 
 
 def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
@@ -68,7 +73,7 @@ def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
     The file must be this reader's alone: dropped, it may still read ahead for a while.
     """
     keys = [str(place) for place in range(len(header.names))]
-    matched = header.matched
+    matched, dialect = header.matched, header.dialect
     values = [keys[place] for place in matched.positions]
     person = [] if matched.person is None else [keys[matched.person]]
     types: dict[str, pa.DataType] = dict.fromkeys(values, pa.float64()) | dict.fromkeys(person, pa.string())
@@ -76,8 +81,10 @@ def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
         blocks = arrow_csv.open_csv(
             pa.PythonFile(file, mode="r"),
             read_options=arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=header.lines),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(column_types=types, include_columns=values + person),
+            parse_options=arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types, include_columns=values + person, decimal_point=dialect.decimal
+            ),
         )
         for block in blocks:
             yield _clean(block, len(values), bool(person))
@@ -99,15 +106,15 @@ def _clean(block: Any, width: int, has_person: bool) -> Batch:
     if not has_person:
         return Batch(dense)
     people = [name.strip() for name in block.column(width).to_pylist()]
-    if not all(people):
+    if any(is_missing_id(name) for name in people):
         raise Unclean
     return Batch(dense, people)
 
 
-def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iterator[Batch]:
+def read_csv_carefully(file: IO[bytes], header: Header, findings: Findings) -> Iterator[Batch]:
     """Return batches of the good rows, the bad ones noted with the line they begin on."""
     lines = _Lines(file)
-    reader = csv.reader(lines)
+    reader = csv.reader(lines, delimiter=header.dialect.separator)
     rows: list[list[float]] = []
     people: list[str] | None = None if header.matched.person is None else []
     started = 1
@@ -117,9 +124,9 @@ def read_csv_carefully(file: IO[bytes], header: Header, bad: BadRowList) -> Iter
             lines.begin_record()
             if not record or line <= header.lines:
                 continue
-            reason = _take(record, header, rows, people)
+            reason = _take(record, header, rows, people, findings)
             if reason:
-                bad.add(line, reason)
+                findings.add(line, reason)
             if len(rows) >= _ROWS_PER_BATCH:
                 yield _batch(rows, header, people)
                 rows, people = [], None if people is None else []
@@ -132,30 +139,52 @@ def _batch(rows: list[list[float]], header: Header, people: list[str] | None) ->
     return Batch(np.array(rows, dtype=np.float64).reshape(len(rows), len(header.matched.positions)), people)
 
 
-def _take(record: list[str], header: Header, rows: list[list[float]], people: list[str] | None) -> str | None:
-    """Append a good record; return the reason when it is bad."""
+def _take(
+    record: list[str],
+    header: Header,
+    rows: list[list[float]],
+    people: list[str] | None,
+    findings: Findings,
+) -> str | None:
+    """Append a good record; return the first reason when it is bad."""
     if len(record) != len(header.names):
         return f"{len(record)} fields instead of {len(header.names)}"
-    person = None
-    if people is not None and header.matched.person is not None:
-        person = record[header.matched.person].strip()
-        if not person:
-            return f"{header.names[header.matched.person]} is missing"
+    reasons = []
+    person = "" if header.matched.person is None else record[header.matched.person].strip()
+    if header.matched.person is not None and is_missing_id(person):
+        findings.column(header.names[header.matched.person]).missing += 1
+        reasons.append(f"{header.names[header.matched.person]} is missing")
     values = []
     for place in header.matched.positions:
         text = record[place].strip()
-        if not text:
-            return f"{header.names[place]} is missing"
-        if not _NUMBER.fullmatch(text):
-            return f"{header.names[place]} is not a finite number"
-        value = float(text)
-        if not np.isfinite(value):
-            return f"{header.names[place]} is not a finite number"
+        number = header.dialect.number(text)
+        value = np.nan if number is None else number
         values.append(value)
+        if np.isfinite(value):
+            continue
+        column = findings.column(header.names[place])
+        if text:
+            column.unreadable += 1
+            column.example(text)
+            reasons.append(f"{header.names[place]}: {quoted(text)} is not a finite number{hint(text)}")
+        else:
+            column.missing += 1
+            reasons.append(f"{header.names[place]} is missing")
+    if reasons:
+        return reasons[0]
     rows.append(values)
-    if people is not None and person is not None:
+    if people is not None:
         people.append(person)
     return None
+
+
+def hint(text: str) -> str:
+    """Say what a value looks like that is not a number."""
+    if text.casefold() in ("true", "false", "yes", "no"):
+        return "; write 1 and 0 for yes and no"
+    if decimal_sign(text) == ",":
+        return "; its decimal sign is a comma, unlike that of the first lines"
+    return ""
 
 
 class _Lines:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from core.data import MAX_RECORDS, Dense, Domain, Ids
+from core.data import MAX_RECORDS, Dense, Ids, Stored, Table
 from core.errors import InvalidData
 from service.datasets.ingest.arrays import read_npy, read_npz
-from service.datasets.ingest.batch import BadRowList, Batch, Expected
+from service.datasets.ingest.batch import Batch, Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.datasets.ingest.excel import to_csv
+from service.datasets.ingest.findings import Findings, printable
 from service.datasets.ingest.rows_per_person import RowsPerPerson
 from service.datasets.ingest.spool import Spool, detect
 from service.datasets.ingest.tables import read_arrow, read_parquet
+from service.datasets.ingest.text import Dialect, as_utf8, find_dialect, unpack
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 
 _MOST_NAMES = 1000
-_LONGEST_NAME = 128
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,13 @@ class Upload:
     expected: Expected
     settings: Settings
     drop_bad_rows: bool = False
+    #: The rows, where they were unpacked from the file or rewritten.
+    rows: Spool | None = None
+
+    @property
+    def content(self) -> Spool:
+        """The rows as a reader finds them."""
+        return self.rows or self.spool
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +52,10 @@ class EncodedUpload:
     upload: Upload
     format: str
     chunk_file: ChunkFile
-    clipped_rows: int
-    bad: BadRowList
+    findings: Findings
     rows_over_limit: int
     ignored_columns: tuple[str, ...]
+    read_as: str
 
     def chunks(self) -> Iterator[StoredChunk]:
         """Return the chunks in order."""
@@ -56,12 +65,14 @@ class EncodedUpload:
         """Return the report that the curator reads and the dataset stores."""
         return {
             "format": self.format,
+            "read_as": self.read_as,
             "rows": self.chunk_file.rows,
-            "clipped_rows": self.clipped_rows,
-            "bad_rows": self.bad.count,
-            "bad_row_lines": self.bad.first,
+            "clipped_rows": self.findings.clipped_rows,
+            "bad_rows": self.findings.bad_rows,
+            "bad_row_lines": self.findings.lines,
+            "columns": self.findings.columns(),
             "rows_over_limit": self.rows_over_limit,
-            "ignored_columns": [_printable(name) for name in self.ignored_columns[:_MOST_NAMES]],
+            "ignored_columns": [printable(name) for name in self.ignored_columns[:_MOST_NAMES]],
             "bytes": self.upload.spool.size,
             "sha256": self.upload.spool.sha256,
             "warnings": warnings,
@@ -74,57 +85,92 @@ class EncodedUpload:
 
 def encode(upload: Upload) -> EncodedUpload:
     """Read and encode a whole upload; every fault in it is raised as BadFormat, BadRows or TooLarge."""
-    file = upload.spool.open()
-    format_name = detect(upload.content_type, file.read(16))
+    settings = upload.settings
+    format_name = detect(upload.content_type, upload.spool.open())
+    if format_name == "gzip":
+        with unpack(upload.spool.open(), settings.spool_directory, settings.max_upload_bytes) as unpacked:
+            inner = detect("", unpacked.open())
+            if inner == "gzip":
+                raise BadFormat("this gzip file holds another one; pack the table once")
+            return _encode(replace(upload, rows=unpacked), inner, "gzip")
+    return _encode(upload, format_name)
+
+
+def _encode(upload: Upload, format_name: str, *notes: str) -> EncodedUpload:
     if upload.expected.domain.kind == "sparse" and format_name != "npz":
         raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
+    settings = upload.settings
     if format_name == "csv":
-        return _encode_csv(upload)
-    bad = BadRowList(upload.drop_bad_rows)
-    ignored, batches = _reader(upload, format_name, bad)
-    return _collect(upload, format_name, batches, bad, ignored)
+        return _encode_text(upload, *notes)
+    if format_name == "excel":
+        most_bytes = settings.max_upload_bytes
+        sheet, words = to_csv(upload.content.open(), settings.spool_directory, most_bytes)
+        with sheet:
+            return _encode_csv(replace(upload, rows=sheet), Dialect(notes=(words, *notes)), "excel")
+    findings = Findings(upload.drop_bad_rows)
+    ignored, batches = _reader(upload, format_name, findings)
+    return _collect(upload, format_name, batches, findings, ignored, ", ".join(notes))
 
 
-def _encode_csv(upload: Upload) -> EncodedUpload:
-    """Encode with the fast reader; with the careful one, from the start, where the fast one gives up."""
-    header = read_header(upload.spool.open(), upload.expected)
-    bad, ignored = BadRowList(upload.drop_bad_rows), header.matched.ignored
+def _encode_text(upload: Upload, *notes: str) -> EncodedUpload:
+    """Encode delimited text in whatever encoding and dialect it is."""
+    settings = upload.settings
+    text, encoding = as_utf8(upload.content, settings.spool_directory, settings.max_upload_bytes)
     try:
-        return _collect(upload, "csv", read_csv_fast(upload.spool.open(), header), bad, ignored)
+        dialect = find_dialect(text.open(), upload.expected, encoding, *notes)
+        return _encode_csv(replace(upload, rows=text), dialect, "csv")
+    finally:
+        if text is not upload.content:
+            text.close()
+
+
+def _encode_csv(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUpload:
+    """Encode with the fast reader; with the careful one, from the start, where the fast one gives up."""
+    header = read_header(upload.content.open(), upload.expected, dialect)
+    ignored = header.matched.ignored
+    try:
+        fast = read_csv_fast(upload.content.open(), header)
+        return _collect(upload, format_name, fast, Findings(upload.drop_bad_rows), ignored, dialect.words)
     except Unclean:
-        careful = read_csv_carefully(upload.spool.open(), header, bad)
-        return _collect(upload, "csv", careful, bad, ignored)
+        findings = Findings(upload.drop_bad_rows)
+        careful = read_csv_carefully(upload.content.open(), header, findings)
+        return _collect(upload, format_name, careful, findings, ignored, dialect.words)
 
 
-def _reader(upload: Upload, format_name: str, bad: BadRowList) -> tuple[tuple[str, ...], Iterator[Batch]]:
-    file, expected = upload.spool.open(), upload.expected
+def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple[str, ...], Iterator[Batch]]:
+    file, expected = upload.content.open(), upload.expected
     if format_name == "npy":
-        return (), read_npy(file, expected, bad)
+        return (), read_npy(file, expected, findings)
     if format_name == "npz":
-        return (), read_npz(file, expected, bad, upload.settings)
-    matched, batches = (read_parquet if format_name == "parquet" else read_arrow)(file, expected, bad)
+        return (), read_npz(file, expected, findings, upload.settings)
+    matched, batches = (read_parquet if format_name == "parquet" else read_arrow)(file, expected, findings)
     return matched.ignored, batches
 
 
 def _collect(
-    upload: Upload, format_name: str, batches: Iterator[Batch], bad: BadRowList, ignored: tuple[str, ...]
+    upload: Upload,
+    format_name: str,
+    batches: Iterator[Batch],
+    findings: Findings,
+    ignored: tuple[str, ...],
+    words: str = "",
 ) -> EncodedUpload:
     domain, most_bytes = upload.expected.domain, upload.settings.max_upload_bytes
     chunks = ChunkFile(domain, upload.settings.chunk_bytes, upload.settings.spool_directory)
     people = RowsPerPerson(domain.rows_per_person) if upload.expected.id_column else None
-    clipped = over = 0
-    reading = _limited(batches, bad)
+    over = 0
+    reading = _limited(batches, findings)
     try:
         for batch in reading:
             if people is not None and batch.people is not None:
                 kept = batch.only(people.keep(batch.people))
                 over += len(batch) - len(kept)
                 batch = kept
-            clipped += count_clipped(domain, batch.values)
-            chunks.add(_encode(domain, batch.values))
+            count_outside(domain, batch.values, findings)
+            chunks.add(_encode_rows(domain, batch.values))
             if chunks.bytes > most_bytes:
                 raise TooLarge(f"the rows unpack to more than {most_bytes} bytes", limit=most_bytes)
-        bad.settle()
+        findings.settle()
         chunks.end()
     except BaseException:
         chunks.close()
@@ -133,42 +179,41 @@ def _collect(
         reading.close()  # now: what a reader keeps on disk must not wait for the garbage collector
         if people is not None:
             people.close()
-    return EncodedUpload(upload, format_name, chunks, clipped, bad, over, ignored)
+    return EncodedUpload(upload, format_name, chunks, findings, over, ignored, words)
 
 
-def _limited(batches: Iterator[Batch], bad: BadRowList) -> Generator[Batch, None, None]:
+def _limited(batches: Iterator[Batch], findings: Findings) -> Generator[Batch, None, None]:
     """Pass batches on; TooLarge when the file has too many rows, good and bad ones counted."""
     rows = 0
     with closing(cast(Generator[Batch, None, None], batches)):
         for batch in batches:
             rows += len(batch)
-            if rows + bad.count > MAX_RECORDS:
+            if rows + findings.bad_rows > MAX_RECORDS:
                 raise TooLarge(f"a dataset holds at most {MAX_RECORDS} records", limit=MAX_RECORDS)
             yield batch
 
 
-def _printable(name: str) -> str:
-    """Return a column's name as text that can be shown and stored, whatever its bytes were."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:_LONGEST_NAME])
-
-
-def _encode(domain: Domain, values: Any) -> Any:
+def _encode_rows(domain: Stored, values: Any) -> Any:
+    assert not isinstance(domain, Table)  # its columns are read one by one
     try:
         return domain.encode(values)
     except InvalidData as error:
         raise BadFormat(str(error)) from error
 
 
-def count_clipped(domain: Domain, values: Any) -> int:
-    """Count the rows outside the public bounds; for the curator alone."""
+def count_outside(domain: Stored, values: Any, findings: Findings) -> None:
+    """Count values outside the public bounds; for the curator alone."""
+    assert not isinstance(domain, Table)  # its columns are read one by one
     if isinstance(domain, Ids):
-        return int(np.count_nonzero((values < 0) | (values >= domain.count)))
+        findings.outside(domain.columns, values < 0, values >= domain.count)
+        return
+    if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
+        findings.outside(domain.columns, values < np.array(domain.low), values > np.array(domain.high))
+        return
     with np.errstate(over="ignore"):
-        if isinstance(domain, Dense) and domain.low is not None and domain.high is not None:
-            outside = (values < np.array(domain.low)) | (values > np.array(domain.high))
-            return int(np.count_nonzero(outside.any(axis=1)))
         if isinstance(domain, Dense):
             away = values - np.array(domain.centre)
-            return int(np.count_nonzero(np.sqrt(np.einsum("ij,ij->i", away, away)) > domain.radius))
-        squares = np.asarray(values.multiply(values).sum(axis=1)).ravel()
-        return int(np.count_nonzero(np.sqrt(squares) > domain.radius))
+            norms = np.sqrt(np.einsum("ij,ij->i", away, away))
+        else:
+            norms = np.sqrt(np.asarray(values.multiply(values).sum(axis=1)).ravel())
+        findings.clipped_rows += int(np.count_nonzero(norms > domain.radius))

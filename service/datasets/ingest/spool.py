@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import IO, cast
 
@@ -22,16 +23,56 @@ FORMATS = {
     "application/vnd.apache.arrow.stream": "arrow",
     "application/x-npy": "npy",
     "application/x-npz": "npz",
-    "application/zip": "npz",
+    "application/zip": "zip",
+    "application/gzip": "gzip",
+    "text/tab-separated-values": "csv",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "excel",
+    "application/vnd.oasis.opendocument.spreadsheet": "excel",
 }
 # Content types that clients send when nobody chose one.
-_UNSPECIFIED = {"", "application/octet-stream", "application/x-www-form-urlencoded"}
+_UNSPECIFIED = {
+    "",
+    "application/octet-stream",
+    "application/x-www-form-urlencoded",
+    "application/vnd.ms-excel",  # for a CSV file, too, on machines with Excel
+}
 _MAGIC = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
     b"\xff\xff\xff\xff": "arrow",
     b"\x93NUMPY": "npy",
-    b"PK": "npz",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x1f\x8b": "gzip",
+    b"\xd0\xcf\x11\xe0": "excel",
+}
+#: Files that hold no table, or one that only another program reads.
+_OTHERS = {
+    b"%PDF": "a PDF document",
+    b"SQLite format 3": "an SQLite database",
+    b"$FL2": "an SPSS file",
+    b"$FL3": "an SPSS file",
+    b"<stata_dta>": "a Stata file",
+    b"HEADER RECORD***": "a SAS transport file",
+    b"RDX": "an R data file",
+    b"\x89HDF": "an HDF5 file",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF8": "a picture",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ": "an xz file",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"{\\rtf": "an RTF document",
+    b"<?xml": "an XML file",
+    b"<!DOCTYPE": "an HTML page",
+    b"<html": "an HTML page",
+    b'{"': "a JSON file",
+    b"[{": "a JSON file",
+    b"[[": "a JSON file",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
 }
 
 
@@ -62,6 +103,10 @@ class Spool:
         """Raise DigestMismatch when the bytes are not those that were announced."""
         if announced is not None and announced != self.sha256:
             raise DigestMismatch("the bytes that arrived have another SHA-256 than announced; upload again")
+
+    def adopt(self) -> None:
+        """Take the size of the file as another process left it."""
+        self.size = os.fstat(self.file.fileno()).st_size
 
     def open(self) -> IO[bytes]:
         """Open the file for a reader of its own, at the beginning."""
@@ -122,21 +167,40 @@ class _Reader(io.RawIOBase):
         super().close()
 
 
-def detect(content_type: str, head: bytes) -> str:
+def detect(content_type: str, file: IO[bytes]) -> str:
     """Return the format of a file; its content type, where one is given, and its first bytes must agree."""
+    head = file.read(16)
     announced = content_type.split(";")[0].strip().lower()
-    found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "csv")
     if not head:
         raise BadFormat("the upload is empty; send a file with at least a header line")
-    if announced in _UNSPECIFIED:
-        return found
-    if announced not in FORMATS:
+    if announced not in _UNSPECIFIED and announced not in FORMATS:
         raise BadFormat(
             f"uploads of type {announced[:80]!r} are not taken; send one of {', '.join(sorted(FORMATS))}",
             status=415,
         )
-    if FORMATS[announced] != found:
-        raise BadFormat(
-            f"the upload is announced as {FORMATS[announced]}, but its first bytes look like {found}"
-        )
-    return found
+    other = next((name for magic, name in _OTHERS.items() if head.lstrip().startswith(magic)), None)
+    if other:
+        raise BadFormat(f"this is {other}, not a table; export the table as CSV and upload that")
+    found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "csv")
+    if found == "zip":
+        found = _in_zip(file)
+    packed = found == "gzip" or (announced == "application/zip" and found in ("npz", "excel"))
+    if announced in _UNSPECIFIED or FORMATS[announced] == found or packed:
+        return found
+    raise BadFormat(f"the upload is announced as {FORMATS[announced]}, but its first bytes look like {found}")
+
+
+def _in_zip(file: IO[bytes]) -> str:
+    """Return what a ZIP archive is: sparse rows of numpy, or a spreadsheet."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = set(archive.namelist())
+    except Exception as error:  # whatever the library raises on damaged or hostile bytes
+        raise BadFormat("the file begins like a ZIP archive and is damaged; is it whole?") from error
+    if "content.xml" in names or any(name.startswith("xl/workbook.") for name in names):
+        return "excel"
+    if any(name.endswith(".npy") for name in names) or not names:
+        return "npz"
+    kinds = {"word/document.xml": "a Word document", "ppt/presentation.xml": "a presentation"}
+    kind = next((words for name, words in kinds.items() if name in names), "a ZIP archive of other files")
+    raise BadFormat(f"this is {kind}, not a table; unpack or export the table as CSV and upload that")

@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
 from service.datasets.ingest.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.batch import BadRowList, Batch, Expected, reading, split_bad
+from service.datasets.ingest.batch import Batch, Expected, is_missing_id, reading, split_bad
 from service.datasets.ingest.columns import Matched, match_columns
+from service.datasets.ingest.findings import Findings
 from service.errors import BadFormat
 
 _VALUES_PER_BATCH = 1 << 20
@@ -26,7 +27,7 @@ _LONGEST_NAME = 1024
 _ARROW_FILE = b"ARROW1"
 
 
-def read_parquet(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
+def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
     """Return the matched columns of a Parquet file and its batches, some rows of a row group at a time."""
     with reading("the file cannot be read as Parquet; is it whole?"):
         opened = parquet.ParquetFile(file, pre_buffer=False)
@@ -40,18 +41,18 @@ def read_parquet(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[
     for number in range(opened.num_row_groups):
         if opened.metadata.row_group(number).total_byte_size > _LARGEST_ROW_GROUP:
             raise BadFormat("a row group holds more than 4 GiB; write the file with smaller row groups")
-    return matched, _parquet_batches(opened, _chosen(names, matched), matched, bad)
+    return matched, _parquet_batches(opened, _chosen(names, matched), matched, findings)
 
 
-def _parquet_batches(opened: Any, names: list[str], matched: Matched, bad: BadRowList) -> Iterator[Batch]:
+def _parquet_batches(opened: Any, names: list[str], matched: Matched, findings: Findings) -> Iterator[Batch]:
     first = 1
     size = _rows_at_a_time(matched)
     for block in _undamaged(lambda: opened.iter_batches(size, columns=names, use_threads=False)):
-        yield _convert(block.select(names), names, matched, first, bad)
+        yield _convert(block.select(names), names, matched, first, findings)
         first += block.num_rows
 
 
-def read_arrow(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Matched, Iterator[Batch]]:
+def read_arrow(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
     """Return the matched columns of an Arrow file or stream and its batches; a file is read as a stream."""
     with reading("the file cannot be read as Arrow; is it whole?"):
         # Mapped, not read: an uncompressed batch takes no memory, whatever its size.
@@ -64,10 +65,10 @@ def read_arrow(file: IO[bytes], expected: Expected, bad: BadRowList) -> tuple[Ma
         names, types = schema.names, schema.types
     matched = match_columns(names, expected)
     _require_kinds(names, types, matched)
-    return matched, _arrow_batches(buffer, _chosen(names, matched), matched, bad)
+    return matched, _arrow_batches(buffer, _chosen(names, matched), matched, findings)
 
 
-def _arrow_batches(buffer: Any, names: list[str], matched: Matched, bad: BadRowList) -> Iterator[Batch]:
+def _arrow_batches(buffer: Any, names: list[str], matched: Matched, findings: Findings) -> Iterator[Batch]:
     size = _rows_at_a_time(matched)
     wanted = sorted([*matched.positions, *([] if matched.person is None else [matched.person])])
     options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
@@ -77,7 +78,7 @@ def _arrow_batches(buffer: Any, names: list[str], matched: Matched, bad: BadRowL
             block.validate(full=True)  # else pyarrow would follow them beyond the end of the file
         chosen = block.select(names)
         for start in range(0, block.num_rows, size):
-            yield _convert(chosen.slice(start, size), names, matched, first + start, bad)
+            yield _convert(chosen.slice(start, size), names, matched, first + start, findings)
         first += block.num_rows
 
 
@@ -110,7 +111,7 @@ def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched)
         raise BadFormat(f"column {names[matched.person]} cannot tell people apart; use text or whole numbers")
 
 
-def _convert(block: Any, names: list[str], matched: Matched, first: int, bad: BadRowList) -> Batch:
+def _convert(block: Any, names: list[str], matched: Matched, first: int, findings: Findings) -> Batch:
     width = len(matched.positions)
     dense = np.empty((block.num_rows, width), dtype=np.float64)
     with reading("a column holds values that cannot be read; write the file again"):
@@ -120,9 +121,10 @@ def _convert(block: Any, names: list[str], matched: Matched, first: int, bad: Ba
         people = None if matched.person is None else _people(block.column(width), names[width])
     missing = np.zeros(block.num_rows, dtype=bool)
     if people is not None:
-        missing = np.array([not name for name in people], dtype=bool)
-        bad.add_all(np.flatnonzero(missing), first, lambda _row: f"{names[width]} is missing")
-    return split_bad(Batch(dense, people), names, first, bad, missing)
+        missing = np.array([is_missing_id(name) for name in people], dtype=bool)
+        findings.column(names[width]).missing += int(np.count_nonzero(missing))
+        findings.add_all(np.flatnonzero(missing), first, lambda _row: f"{names[width]} is missing")
+    return split_bad(Batch(dense, people), names, first, findings, missing)
 
 
 def _people(column: Any, name: str) -> list[str]:
@@ -132,7 +134,8 @@ def _people(column: Any, name: str) -> list[str]:
         longest = compute.max(compute.binary_length(values)).as_py() or 0
         if longest > _LONGEST_NAME:
             raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; use shorter ids")
-    return ["" if each is None else str(each).strip() for each in column.to_pylist()]
+    # A number that is none (NaN) is no person, as a missing value is none.
+    return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
 
 
 def _has_lengths(kind: Any) -> bool:

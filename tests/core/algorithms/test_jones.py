@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from core.algorithms import registry
-from core.data import ArraySource, Dense, Domain, Ids, read_sites
+from core.data import ArraySource, Dense, Ids, Stored, read_sites
 from core.errors import InvalidRequest
 from core.plan import Plan, Request
 from core.postprocessing.medoids import weighted_medoids
@@ -40,7 +40,7 @@ def matrix(places: Floats | None = None) -> dict[str, Any]:
 
 
 def plan(
-    domain: Domain,
+    domain: Stored,
     sites: Any,
     k: int = 3,
     budget: Budget | None = None,
@@ -69,7 +69,7 @@ def plan(
         (LINE, {"kind": "distances", "matrix": np.zeros((5, 5)).tolist()}, "60 sites"),
     ],
 )
-def test_bad_sites_are_refused_before_a_plan_exists(domain: Domain, sites: Any, reason: str) -> None:
+def test_bad_sites_are_refused_before_a_plan_exists(domain: Stored, sites: Any, reason: str) -> None:
     with pytest.raises(InvalidRequest, match=reason) as refusal:
         plan(domain, sites)
     assert refusal.value.parameter == "options.sites"

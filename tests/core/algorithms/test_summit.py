@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.summit import Summit
+from core.algorithms.summit_scene import magnified
 from core.coverage.loop import CoverageLoop
 from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
 from core.errors import EpsilonTooSmall, UnknownAlgorithm
@@ -17,6 +18,7 @@ from core.probe import Probe
 from core.statistics.base import Statistic
 from core.statistics.counts import ClusterCounts, NormHistogram
 from core.statistics.sums import ResidualSums, SecondMoments
+from core.views import Encoded, Projected
 
 APPROXIMATE = Budget.of(1, "0.000001")
 PURE = Budget.of(1)
@@ -259,3 +261,14 @@ def test_a_cluster_of_twice_the_forecast_size_is_found_and_one_of_a_tenth_is_not
         hits.append(sum(bool((np.abs(centres - [0, 15]).max(axis=1) < 2).any()) for centres in runs))
     assert hits[0] >= 4
     assert hits[1] <= 4
+
+
+@pytest.mark.parametrize("width", [3000, 100_000])
+def test_sketch_of_records_that_lie_together_is_magnified_only_as_far_as_it_stays_exact(width: int) -> None:
+    """Such a projection used to be refused in mid-run, after the charge."""
+    axes = np.random.default_rng(3).normal(size=(width, 24)) / np.sqrt(24)
+    matrix, zoom = magnified(axes, 32767.0)
+    view = Encoded("", width)
+    assert Projected(view, matrix, 32767).width == 24
+    assert 1 < zoom < 32767
+    assert magnified(np.eye(5), 32767.0)[1] == 32767.0

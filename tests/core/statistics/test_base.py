@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from core.data import UNITS, ArraySource, SparseSource
+from core.data import UNITS, ArraySource, SparseSource, TableSource
 from core.kernels.geometry import integer_sqrt
 from core.probe import evaluate
 from core.statistics.counts import NormHistogram
@@ -25,7 +25,7 @@ from core.views import (
     Projected,
     clear_cache,
 )
-from tests.support.rows import DENSE, SPARSE, chunk_of
+from tests.support.rows import DENSE, SPARSE, TABLE, chunk_of
 from tests.support.statistics import STATISTICS, known_kinds
 
 
@@ -88,6 +88,17 @@ def sources(chunk_rows: int, order: np.ndarray | None = None) -> dict[str, Any]:
     return {
         DENSE.fingerprint: ArraySource(DENSE, rows, chunk_rows=chunk_rows),
         SPARSE.fingerprint: SparseSource(SPARSE, sp.csr_array(sparse), chunk_rows=chunk_rows),
+        TABLE.fingerprint: TableSource(TABLE, _columns(rows), chunk_rows=chunk_rows),
+    }
+
+
+def _columns(rows: np.ndarray) -> dict[str, np.ndarray]:
+    """A number, a level, and a count that is missing here and there."""
+    age, sex, visits = rows.T / UNITS
+    return {
+        "age": 60 + 60 * age,
+        "sex": np.where(sex > 0, "f", "m"),
+        "visits": np.where(visits > 0, np.rint(9 * visits), np.nan),
     }
 
 

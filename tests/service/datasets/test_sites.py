@@ -54,7 +54,7 @@ def test_the_receipt_shows_the_whole_domain_and_the_digest_of_the_sites(small_ho
 
 def test_too_many_sites_in_a_request_are_refused_with_advice(small_house: House) -> None:
     small_house.ready()
-    many = np.random.default_rng(1).uniform([0, 0], [10, 4], (9000, 2)).tolist()
+    many = np.random.default_rng(1).uniform([0, 0], [10, 4], (7200, 2)).tolist()
     answer = ask(small_house, options={"sites": {**SHOPS, "points": many}})
     assert answer.json()["type"] == "/problems/invalid-request"
     assert "store them as a site set" in answer.json()["detail"]

@@ -44,6 +44,15 @@ def test_no_body_is_read_where_no_route_takes_one(shared_house: House) -> None:
     assert read == []
 
 
+@pytest.mark.parametrize("path", ["/v1/plans", "/v1/jobs"])
+def test_plan_longer_than_its_sites_may_be_is_refused_unread(shared_house: House, path: str) -> None:
+    read: list[int] = []
+    headers = {"Authorization": f"Bearer {shared_house.ada.key}", "Content-Length": str(321 << 10)}
+    answer = shared_house.client.request("POST", path, content=body_that_counts(read), headers=headers)
+    assert (answer.status_code, answer.json()["limit"]) == (413, 320 << 10)
+    assert read == []
+
+
 def scope(verb: str = "GET", path: str = "/v1/jobs") -> dict[str, Any]:
     return {"method": verb, "path": path}
 

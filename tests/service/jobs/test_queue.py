@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from service.jobs import execution, queue
-from service.jobs.release import Progress
+from service.jobs.queue import Claim
 from service.jobs.worker import Heartbeat, Worker
 from service.operations.tables import Job, LedgerEntry, Result
 from tests.support.service import House
@@ -101,7 +101,7 @@ def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
 def test_heartbeat_keeps_the_lease(busy: House) -> None:
     held = busy.worker.claim()
     assert held is not None
-    heartbeat = Heartbeat(busy.worker, held, Progress())
+    heartbeat = Heartbeat(busy.worker, held)
     for _ in range(5):
         busy.clock.move(busy.settings.lease_seconds * 0.8)
         heartbeat.beat()
@@ -124,7 +124,7 @@ def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
         held = house.worker.claim()
         assert held is not None
         house.worker.stop.set()
-        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, Progress(), leave)) == [0]  # type: ignore[misc]  # a lambda's default
+        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, leave)) == [0]  # type: ignore[misc]  # a lambda's default
     assert house.work()
     assert (charges(house), results(house)) == (1, 1)
     house.close()
@@ -142,7 +142,7 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     house.submit()
     held = house.worker.claim()
     assert held is not None
-    assert left_by(lambda leave: Heartbeat(house.worker, held, Progress(), leave)) == [75]
+    assert left_by(lambda leave: Heartbeat(house.worker, held, leave)) == [75]
     assert (the_job(house).state, charges(house)) == ("failed", 1)
     house.close()
 
@@ -247,6 +247,41 @@ def test_free_worker_takes_the_job_of_the_analyst_with_least_recent_work(crowded
     assert [claimed(crowded) for _ in range(4)] == ["ada 2", "ben 2", "ada 3", "ben 3"]
 
 
+def test_small_job_comes_next_however_many_another_analyst_has_queued(house: House) -> None:
+    house.ready(release_ticks=False)
+    house.grant("ben")
+    for _ in range(20):
+        assert house.submit("0.01", k=3, delta="0").status_code == 202
+    assert claimed(house) == "ada 3"
+    assert house.submit("0.01", k=2, delta="0", who=house.ben).status_code == 202
+    assert claimed(house) == "ben 2"
+
+
+def test_clock_that_is_set_back_does_not_idle_a_worker(
+    small_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_house.ready()
+    small_house.submit()
+    worker, pauses = small_house.worker, []
+
+    def wait(pause: float) -> None:
+        pauses.append(pause)
+        worker.stop.set()
+
+    carry_out = worker.carry_out
+
+    def set_back(claim: Claim) -> bool:
+        small_house.clock.move(-3600)
+        return carry_out(claim)
+
+    monkeypatch.setattr(worker, "carry_out", set_back)
+    monkeypatch.setattr(worker.stop, "wait", wait)
+    worker.run()
+    with small_house.database.read() as session:
+        planned = session.scalars(select(Job)).one().planned
+    assert pauses == [planned.total_seconds()]
+
+
 def test_recent_work_is_forgotten(crowded: House) -> None:
     assert claimed(crowded) == "ada 2"
     crowded.clock.move(11 * 60)  # the lease has run out too, so the job of number 1 comes first again
@@ -313,27 +348,6 @@ def test_curator_ends_a_queued_job_without_a_charge(busy: House) -> None:
     assert busy.ada.get("/v1/datasets/flowers").json()["budget"]["remaining"]["epsilon"] == "1"
 
 
-@pytest.mark.parametrize("finished", [False, True])
-def test_ended_job_looks_the_same_whether_its_run_was_over(house: House, finished: bool) -> None:
-    """A result that waits for its time never appears, else the outcome would tell the run time."""
-    house.ready()
-    house.submit("0.5")
-    held = house.worker.claim()
-    assert held is not None
-    house.clock.move(0.25)
-    if finished:
-        assert house.worker.carry_out(held)
-    house.clock.move(0.25)
-    assert ended(house).status_code == 200
-    for _ in range(2):
-        seen = house.ada.get("/v1/jobs/latest").json()
-        assert (seen["state"], seen["finished_at"]) == ("failed", "2030-01-01T09:00:00.500Z")
-        assert (seen["phase"], seen["progress"]) == (None, None)
-        assert house.ada.get("/v1/jobs/latest/result").json()["type"] == "/problems/job-failed"
-        house.clock.move(100)
-    assert results(house) == 0
-
-
 def test_job_that_was_seen_to_end_cannot_be_ended(busy: House) -> None:
     assert busy.work()
     assert ended(busy).json()["type"] == "/problems/not-cancellable"
@@ -345,7 +359,7 @@ def test_stopping_worker_leaves_a_job_that_was_ended_at_once(busy: House) -> Non
     assert held is not None
     assert ended(busy).status_code == 200
     busy.worker.stop.set()
-    assert left_by(lambda leave: Heartbeat(busy.worker, held, Progress(), leave)) == [0]
+    assert left_by(lambda leave: Heartbeat(busy.worker, held, leave)) == [0]
     busy.worker.stop.clear()
 
 

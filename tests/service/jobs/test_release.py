@@ -1,4 +1,4 @@
-"""The release ticks: news of a running job comes 1, 2, 4, 8, ... seconds after its claim, and not between."""
+"""Release times: what an analyst sees of a job follows its plan and the clock, not its run."""
 
 from __future__ import annotations
 
@@ -11,29 +11,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.jobs import execution
-from service.jobs.release import Progress, last_tick, next_tick, visible_progress
-from tests.support.service import House
+from service.jobs.release import next_tick, release_time
+from service.jobs.worker import Heartbeat
+from service.operations.states import JobState
+from service.operations.tables import Job
+from tests.support.service import START, House
 
 SPANS = st.timedeltas(timedelta(0), timedelta(days=2))
+PLANNED = 6.0
+
+
+@pytest.fixture(autouse=True)
+def six_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan six seconds for every job."""
+    monkeypatch.setattr("service.jobs.timing.planned_ms", lambda *_: round(PLANNED * 1000))
 
 
 @given(SPANS)
-def test_ticks_enclose_every_moment(elapsed: timedelta) -> None:
-    assert last_tick(elapsed) <= elapsed <= next_tick(elapsed)
-    assert next_tick(elapsed) in (last_tick(elapsed), last_tick(elapsed) * 2, timedelta(seconds=1))
+def test_ticks_are_powers_of_two_of_a_second(elapsed: timedelta) -> None:
+    tick = next_tick(elapsed)
+    assert elapsed <= tick
+    assert tick == timedelta(seconds=1) or tick / 2 < elapsed
 
 
 @given(SPANS, SPANS)
-def test_what_happened_after_the_last_tick_is_not_seen(happened: timedelta, looked: timedelta) -> None:
-    progress = Progress()
-    progress.note(happened, "sums", 1, 2)
-    visible = visible_progress(progress.to_json(), looked) is not None
-    assert visible == (happened <= last_tick(looked) and last_tick(looked) > timedelta(0))
+def test_end_is_shown_at_the_planned_time_or_at_a_tick_after_it(run: timedelta, planned: timedelta) -> None:
+    shown = release_time(START, planned, START + run) - START
+    assert shown >= run
+    assert shown == planned or (run + timedelta(seconds=0.1) > planned and shown == next_tick(shown))
 
 
-def run_for(house: House, seconds: list[float], monkeypatch: pytest.MonkeyPatch) -> str:
+def run_for(house: House, seconds: list[float], monkeypatch: pytest.MonkeyPatch, **request: Any) -> str:
     """A job whose measurements fall on these moments after its claim; returns its address."""
-    location: str = house.submit(delta="0").headers["location"]
+    location: str = house.submit("0.01", delta="0", **request).headers["location"]
     held = house.worker.claim()
     assert held is not None
     start = house.clock.moment
@@ -46,94 +56,199 @@ def run_for(house: House, seconds: list[float], monkeypatch: pytest.MonkeyPatch)
             listener(f"step-{number}", number + 1, len(seconds))
         return real(*rest, lambda *_: None)
 
-    monkeypatch.setattr(execution, "execute", slowly)
-    assert house.worker.carry_out(held)
+    with monkeypatch.context() as patched:
+        patched.setattr(execution, "execute", slowly)
+        assert house.worker.carry_out(held)
     house.clock.moment = start
     return location
 
 
-def test_analyst_sees_progress_and_result_on_ticks_only(
+def watch(house: House, job: str, moments: tuple[float, ...]) -> list[Any]:
+    """Everything that the analyst is told about a job at these moments, and a submission with its refusal."""
+    start, seen = house.clock.moment, []
+    for moment in moments:
+        house.clock.moment = start + timedelta(seconds=moment)
+        answer = house.ada.get(job)
+        body = answer.json()
+        result = house.ada.get(f"{job}/result")
+        cancelled = house.ada.delete(job)
+        for each in ("id", "links"):
+            body.pop(each)
+        told = (body, answer.headers.get("retry-after"), result.status_code, cancelled.status_code)
+        seen.append((moment, *told))
+    house.clock.moment = start
+    return seen
+
+
+def test_result_appears_at_the_planned_time_however_short_the_run(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.ready()
-    job = run_for(house, [0.5, 1.5, 3.0, 5.3], monkeypatch)
-    seen = []
-    for moment in (0.9, 1.0, 1.9, 2.0, 3.9, 4.0, 5.4, 7.99, 8.0):
-        house.clock.moment = house.clock.moment.replace(minute=0, second=0, microsecond=0) + timedelta(
-            seconds=moment
-        )
-        answer = house.ada.get(job).json()
-        result = house.ada.get(f"{job}/result").status_code
-        seen.append((moment, answer["state"], answer["phase"], result))
-    assert seen == [
-        (0.9, "running", None, 404),
-        (1.0, "running", "step-0", 404),
-        (1.9, "running", "step-0", 404),
-        (2.0, "running", "step-1", 404),
-        (3.9, "running", "step-1", 404),
-        (4.0, "running", "step-2", 404),
-        (5.4, "running", "step-2", 404),
-        (7.99, "running", "step-2", 404),
-        (8.0, "succeeded", None, 200),
+    job = run_for(house, [0.5], monkeypatch)
+    seen = watch(house, job, (0.6, 1.0, 2.0, 5.99, 6.0))
+    assert [(moment, body["state"], result) for moment, body, _, result, _ in seen] == [
+        (0.6, "running", 404),
+        (1.0, "running", 404),
+        (2.0, "running", 404),
+        (5.99, "running", 404),
+        (6.0, "succeeded", 200),
     ]
-    assert answer["finished_at"] == "2030-01-01T09:00:08.000Z"
+    assert seen[0][1]["due_at"] == seen[-1][1]["finished_at"] == "2030-01-01T09:00:06.000Z"
+    assert (seen[0][1]["planned_seconds"], seen[2][2], seen[-1][2]) == (6.0, "4", None)
 
 
-def test_runs_of_different_length_between_two_ticks_look_the_same(
+def test_longer_run_is_shown_at_the_next_tick(small_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_house.ready()
+    job = run_for(small_house, [6.3], monkeypatch)
+    seen = watch(small_house, job, (5.9, 6.0, 7.99, 8.0))
+    assert [body["state"] for _, body, *_ in seen] == ["running", "running", "running", "succeeded"]
+    assert [body["due_at"] for _, body, *_ in seen] == [
+        "2030-01-01T09:00:06.000Z",
+        "2030-01-01T09:00:08.000Z",
+        "2030-01-01T09:00:08.000Z",
+        None,
+    ]
+    assert seen[-1][1]["finished_at"] == "2030-01-01T09:00:08.000Z"
+
+
+def test_progress_tells_nothing_of_the_rate_of_the_run(
     small_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small_house.ready()
+    """The rate attack: measurements made by a tick used to tell how fast the run was."""
+    small_house.ready(budget={"epsilon": "10", "delta": "0.000001"})
     views = []
-    for seconds in ([2.1], [3.9]):
+    for seconds in ([0.1, 0.2, 0.3, 0.4], [1.4, 2.9, 4.4, 5.8]):
         job = run_for(small_house, seconds, monkeypatch)
-        start = small_house.clock.moment
-        view = []
-        for moment in (1, 2, 3, 3.95, 4, 6):
-            small_house.clock.moment = start + timedelta(seconds=moment)
-            answer = small_house.ada.get(job)
-            body = answer.json()
-            body.pop("id"), body.pop("links"), body.pop("queued_at"), body.pop("claimed_at")
-            finished = body.pop("finished_at")
-            view.append((body, finished and finished[-6:], answer.headers.get("retry-after")))
-        views.append(view)
-        small_house.clock.moment = start
-        monkeypatch.undo()
+        views.append(watch(small_house, job, (0.5, 1, 2, 3, 4, 5.5, 6, 9)))
     assert views[0] == views[1]
+    for moment, body, *_ in views[0][:6]:
+        assert body["progress"]["measured"] == int(body["progress"]["planned"] * moment / PLANNED)
+    phases = [body["phase"] for _, body, *_ in views[0]]
+    assert phases[0] is not None
+    assert phases[-1] is None
 
 
-def test_retry_after_leads_to_the_next_tick(small_house: House) -> None:
+def test_quota_does_not_tell_when_a_job_ended(small_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quota attack: fill the queue, poll submissions, and see 429 turn into 202 at the true end."""
+    limit = small_house.settings.max_queued_jobs
+    small_house.ready(budget={"epsilon": "10", "delta": "0.000001"})
+    small_house.grant(epsilon="10")
+    run_for(small_house, [0.5], monkeypatch)
+    for _ in range(limit - 1):
+        assert small_house.submit("0.01", delta="0").status_code == 202
+    answers = []
+    for moment in (0.4, 0.6, 1.0, 2.0, 5.9, 6.0):
+        small_house.clock.moment = START + timedelta(seconds=moment)
+        answers.append(small_house.submit("0.01", delta="0").status_code)
+    assert answers == [429, 429, 429, 429, 429, 202]
+
+
+@pytest.mark.parametrize("limit", ["time", "memory"])
+def test_job_that_was_ended_by_a_limit_is_held_and_so_is_its_worker(
+    small_house: House, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    house = small_house
+    house.ready()
+    job = house.submit().headers["location"]
+    held = house.worker.claim()
+    assert held is not None
+    house.clock.move(2.0)
+    Heartbeat(house.worker, held, leave=lambda _code: None)._end_by_limit(limit)
+    assert house.ada.get(job).json()["state"] == "running"
+    # Its process ends, and the one that replaces it finds the hold in the database.
+    monkeypatch.setattr(house.worker.stop, "wait", house.clock.move)
+    house.worker.run(alive=lambda: False)
+    assert house.clock.moment == START + timedelta(seconds=PLANNED)
+    assert house.ada.get(job).json()["finished_at"] == "2030-01-01T09:00:06.000Z"
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_job_looks_ended_from_its_curators_order_on(small_house: House, finished: bool) -> None:
+    """It looks the same whether its run was over."""
+    house = small_house
+    house.ready()
+    job = house.submit("0.5").headers["location"]
+    held = house.worker.claim()
+    assert held is not None
+    house.clock.move(0.25)
+    if finished:
+        assert house.worker.carry_out(held)
+    house.clock.move(0.25)
+    assert house.carla.post(f"{job}/end").json()["state"] == "failed"
+    seen = house.ada.get(job).json()
+    assert (seen["state"], seen["finished_at"]) == ("failed", "2030-01-01T09:00:00.500Z")
+    assert seen["message"] == "ended by the dataset's curator; its charge stands"
+    assert house.ada.get(f"{job}/result").json()["type"] == "/problems/job-failed"
+
+
+@pytest.mark.parametrize("seconds", [0.1, 2.5, 5.8])
+def test_next_job_is_claimed_at_the_planned_time(
+    small_house: House, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    house = small_house
+    house.ready()
+    for _ in range(2):
+        house.submit("0.01", delta="0")
+    real: Callable[..., Any] = execution.execute
+
+    def slowly(*arguments: Any) -> Any:
+        house.clock.move(seconds)
+        return real(*arguments)
+
+    monkeypatch.setattr(execution, "execute", slowly)
+    monkeypatch.setattr(house.worker.stop, "wait", house.clock.move)
+    asked = iter([True] * 2)
+    house.worker.run(alive=lambda: next(asked, False))
+    claims = [each["claimed_at"] for each in house.ada.get("/v1/jobs").json()["items"]]
+    assert claims == ["2030-01-01T09:00:06.000Z", "2030-01-01T09:00:00.000Z"]
+    charges = [
+        e["at"] for e in house.ada.get("/v1/datasets/flowers/ledger").json()["items"] if e["kind"] == "charge"
+    ]
+    assert sorted(charges) == sorted(claims)
+
+
+def test_worker_that_replaces_a_lost_one_takes_its_job_over_first(small_house: House) -> None:
     small_house.ready()
-    job = small_house.submit().headers["location"]
-    assert small_house.ada.get(job).headers["retry-after"] == "1"
+    small_house.grant("ben")
+    lost = small_house.submit("0.01", delta="0").json()["id"]
     assert small_house.worker.claim() is not None
-    small_house.clock.move(4.2)
-    assert small_house.ada.get(job).headers["retry-after"] == "4"
+    small_house.submit("0.01", delta="0", who=small_house.ben)
+    asked = iter([True])
+    small_house.worker.run(alive=lambda: next(asked, False))
+    with small_house.database.read() as session:
+        assert {job.id: job.state for job in session.query(Job)}[lost] == JobState.SUCCEEDED
 
 
-def test_owner_sees_at_once_and_so_does_everybody_where_ticks_are_off(
+def test_owner_sees_at_once_and_so_does_everybody_where_holding_is_off(
     small_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_house.ready()
     small_house.ready("open", release_ticks=False)
-    ticked = run_for(small_house, [0.2], monkeypatch)
+    held = run_for(small_house, [0.2], monkeypatch)
     small_house.clock.move(0.3)
-    assert small_house.carla.get(ticked).json()["state"] == "succeeded"
-    assert small_house.ada.get(ticked).json()["state"] == "running"
-    monkeypatch.undo()
+    assert small_house.carla.get(held).json()["state"] == "succeeded"
+    assert small_house.ada.get(held).json()["state"] == "running"
     at_once = small_house.submit(dataset="open").headers["location"]
     assert small_house.work()
     assert small_house.ada.get(at_once).json()["state"] == "succeeded"
 
 
-def test_worker_waits_for_the_tick_before_it_takes_the_next_job(
+def test_overruns_are_counted_and_shown_to_the_owner_alone(
     small_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_house.ready()
-    waited: list[float] = []
-    small_house.submit()
-    held = small_house.worker.claim()
-    assert held is not None
-    small_house.clock.move(2.5)
-    monkeypatch.setattr(small_house.worker.stop, "wait", waited.append)
-    small_house.worker._wait_for_tick(held)
-    assert waited == [1.5]
+    for seconds in (5.8, 6.3, 40.0):
+        run_for(small_house, [seconds], monkeypatch)
+    assert small_house.carla.get("/v1/datasets/flowers").json()["overruns"] == 2
+    assert small_house.ada.get("/v1/datasets/flowers").json()["overruns"] is None
+    metrics = small_house.carla.get("/metrics").text
+    assert 'cairn_overruns_total{dataset="flowers",source=""} 2.0' in metrics
+
+
+def test_owner_alone_is_told_when_the_declared_size_is_too_small(small_house: House) -> None:
+    small_house.ready(rows=200, size=100)
+    small_house.ready("enough", rows=200, size=200)
+    told = small_house.carla.get("/v1/datasets/flowers").json()["size_warning"]
+    assert "200 rows" in told
+    assert small_house.ada.get("/v1/datasets/flowers").json()["size_warning"] is None
+    assert small_house.carla.get("/v1/datasets/enough").json()["size_warning"] is None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from httpx import Response
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
 
 from core.privacy import Budget
 from service import ledger
@@ -53,6 +53,17 @@ def test_jobs_of_one_moment_are_all_reserved_in_one_chain(house: House) -> None:
     with house.database.read() as session:
         reserved = select(func.count()).where(LedgerEntry.kind == "reserve")
         assert session.scalar(reserved) == session.scalar(select(func.count()).select_from(Job)) == 8
+
+
+def test_submission_takes_few_statements(house: House) -> None:
+    """Statements are most of what a submission costs the service; the first one finds the caller."""
+    house.ready()
+    house.submit(key="first", delta="0")
+    seen: list[str] = []
+    event.listen(house.database.engine, "before_cursor_execute", lambda *given: seen.append(given[2]))
+    assert house.submit(key="second", delta="0").status_code == 202
+    begun = [each for each in seen if each.startswith("BEGIN")]  # only SQLite's are statements here
+    assert len(seen) - len(begun) == 14
 
 
 def test_jobs_of_one_moment_cannot_overdraw_together(house: House) -> None:
@@ -160,3 +171,32 @@ def test_submission_and_change_of_a_cap_never_wait_for_each_other(house: House) 
             ada, cap = principals.find(session, "ada"), Budget.of("0.5", "0")
             grants.grant(session, dataset, ada, cap, actor="carla", at=house.clock.now())
         assert [answer.status_code for answer in submission.result()] == [202]
+
+
+def test_job_below_the_least_epsilon_of_its_dataset_is_refused(small_house: House) -> None:
+    small_house.ready(least_epsilon="0.05")
+    for send in (small_house.submit, lambda epsilon: small_house.ada.post("/v1/plans", _body(epsilon))):
+        refused = send("0.049")
+        assert (refused.status_code, refused.json()["type"]) == (422, "/problems/epsilon-too-small")
+        assert refused.json()["least_epsilon"] == "0.05"
+        assert send("0.05").status_code in (200, 202)
+    assert small_house.ada.get("/v1/datasets/flowers").json()["least_epsilon"] == "0.05"
+
+
+def test_jobs_of_an_analyst_are_limited_by_the_hour(small_house: House) -> None:
+    small_house.ready(jobs_per_hour=2)
+    small_house.grant("ben")
+    small_house.submit("0.01", delta="0")
+    small_house.clock.move(1800)
+    cancelled = small_house.submit("0.01", delta="0").headers["location"]
+    assert small_house.ada.delete(cancelled).status_code == 200
+    refused = small_house.submit("0.01", delta="0")
+    assert (refused.status_code, refused.json()["type"]) == (429, "/problems/rate-limited")
+    assert small_house.submit("0.01", delta="0", who=small_house.ben).status_code == 202
+    assert small_house.submit(rehearsal=True).status_code == 202
+    small_house.clock.move(1801)
+    assert small_house.submit("0.01", delta="0").status_code == 202
+
+
+def _body(epsilon: str) -> dict[str, Any]:
+    return {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": epsilon}

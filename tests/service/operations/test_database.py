@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Row, func, select, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from benchmarks.harness.postgres import Server
@@ -37,7 +38,7 @@ def test_ledger_verifies_while_others_write(
     def interrupted(self: verification.Replay, entry: object) -> None:
         for name in interruptions:
             scene.queued(name)
-        apply(self, entry)  # type: ignore[arg-type]  # any step
+        apply(self, entry)
 
     monkeypatch.setattr(verification.Replay, "apply", interrupted)
     with scene.database.read() as session:
@@ -63,6 +64,27 @@ def test_statements_stay_prepared_between_readers(postgres_url: str) -> None:
         prepared = session.scalars(text("SELECT statement FROM pg_prepared_statements")).all()
     assert [each for each in prepared if "jobs" in each] == ["SELECT count(*) FROM jobs"]
     database.dispose()
+
+
+def test_connection_that_was_idle_is_replaced_when_the_server_ended_it(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other = Database(postgres_url, pool=1), Database(postgres_url, pool=1)
+    query = select(func.pg_backend_pid())
+
+    def end(row: Row[Any] | None) -> None:
+        assert row is not None
+        with other.write() as session:  # waits until that process is gone
+            session.scalar(select(func.pg_terminate_backend(row[0], 10_000)))
+
+    end(first.find_row(query, {}))
+    with pytest.raises(OperationalError):  # used a moment ago, so it was not tried before
+        first.find_row(query, {})
+    monkeypatch.setattr(database, "_TRUSTED_SECONDS", 0.0)
+    end(first.find_row(query, {}))
+    assert first.find_row(query, {}) is not None
+    first.dispose()
+    other.dispose()
 
 
 def test_reader_keeps_nothing_that_it_changed(database_url: str, tmp_path: Path) -> None:

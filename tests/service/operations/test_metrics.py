@@ -8,12 +8,14 @@ import logging
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 import structlog
 
 from service.operations.logs import configure, redact
-from tests.support.service import House
+from tests.support.service import House, Person
 
 KEY = "cairn_0123abcd_" + "x" * 43
 
@@ -65,10 +67,24 @@ def test_chunks_that_workers_read_are_counted_by_where_they_were(house: House) -
         house.submit("0.1", delta="0")
         assert house.work()
     told = metrics(house)
-    assert told['cairn_chunks_read_total{source="database"}'] == 1
-    assert told['cairn_chunks_read_total{source="cache"}'] >= 1
-    assert told['cairn_chunk_bytes_read_total{source="database"}'] == 50 * 2 * 2
-    assert told['cairn_chunk_read_seconds_total{source="database"}'] > 0
+    assert told['cairn_chunks_read_total{dataset="flowers",source="database"}'] == 1
+    assert told['cairn_chunks_read_total{dataset="flowers",source="cache"}'] >= 1
+    assert told['cairn_chunk_bytes_read_total{dataset="flowers",source="database"}'] == 50 * 2 * 2
+    assert told['cairn_chunk_read_seconds_total{dataset="flowers",source="database"}'] > 0
+
+
+def test_curator_sees_nothing_of_other_curators_datasets(sqlite_url: str, tmp_path: Path) -> None:
+    with closing(House(sqlite_url, tmp_path, metrics_token="t" * 32)) as house:
+        house.ready(rows=50)
+        house.submit("0.1", delta="0")
+        assert house.work()
+        made = house.carla.post("/v1/principals", {"name": "cleo", "role": "curator"}).json()
+        told = Person(house.client, "cleo", made["first_key"]["key"]).get("/metrics").text
+        assert "flowers" not in told
+        assert 'cairn_jobs{state="succeeded"} 0.0' in told
+        assert "cairn_ledger_entries_total{" not in told
+        scraped = house.client.request("GET", "/metrics", headers={"Authorization": "Bearer " + "t" * 32})
+        assert 'cairn_chunks_read_total{dataset="flowers",source="database"} 1.0' in scraped.text
 
 
 def test_every_metric_is_in_the_operators_guide(small_house: House) -> None:

@@ -149,6 +149,7 @@ def test_a_service_in_mid_job_gives_the_job_back_when_it_is_stopped(sqlite_url: 
         carla.call("POST", "/v1/datasets", json=facts, expect=201)
         rows = "a,b\n" + "".join(f"{i % 100 / 10},{i % 7 / 2}\n" for i in range(400_000))
         carla.call("PUT", "/v1/datasets/flowers/data", content=rows.encode(), expect=200)
+        carla.call("POST", "/v1/datasets/flowers/seal", json={}, expect=200)
         carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "1"}, expect=200)
         long = {
             "dataset": "flowers",

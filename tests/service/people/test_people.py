@@ -121,7 +121,8 @@ def test_every_act_of_a_curator_is_in_the_audit_log(house: House) -> None:
     house.carla.post("/v1/datasets/flowers/retire")
     page = house.carla.get("/v1/audit", params={"limit": 500}).json()
     done = [event["action"] for event in reversed(page["items"])]
-    assert done[-6:] == ["create-dataset", "upload", "grant", "raise-budget", "revoke-grant", "retire"]
+    acts = ["create-dataset", "upload", "seal", "grant", "raise-budget", "revoke-grant", "retire"]
+    assert done[-7:] == acts
     assert {"create-principal", "issue-key"} <= set(done)
 
 

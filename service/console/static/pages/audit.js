@@ -8,7 +8,12 @@ import { growing, table } from "../widgets.js";
 
 const SENTENCES = {
   "create-dataset": (d) => `created the dataset with ε ${d.epsilon} and δ ${d.delta}`,
-  "upload": (d) => `uploaded the data (${d.format})`,
+  "upload": (d) => `uploaded rows to a draft (${d.format})`,
+  "edit-draft": (d) => `changed ${(d.changed ?? []).join(", ") || "the description"} of the draft${d.revised_after_a_look?.length ? `; changed after a look at the rows: ${d.revised_after_a_look.join(", ")}` : ""}`,
+  "throw-away-rows": () => "threw the rows of the draft away",
+  "delete-old-rows": () => "deleted rows that nobody sealed",
+  "discard-draft": (d) => `discarded the draft ${d.name}${d.looked_at_rows ? " after a look at its rows" : ""}`,
+  "seal": (d) => `sealed the dataset${d.revised_after_a_look?.length ? `; changed after a look at the rows: ${d.revised_after_a_look.join(", ")}` : ""}`,
   "raise-budget": (d) => `raised the budget to ε ${d.epsilon} and δ ${d.delta}`,
   "retire": () => "retired the dataset and deleted its rows",
   "grant": (d) => `granted ${d.analyst} a cap of ε ${d.epsilon} and δ ${d.delta}`,
@@ -16,6 +21,7 @@ const SENTENCES = {
   "create-principal": (d) => `created the ${d.role} ${d.principal}`,
   "issue-key": (d) => `issued the key ${d.key} to ${d.principal}`,
   "revoke-key": (d) => `revoked the key ${d.key} of ${d.principal}`,
+  "end-session": (d) => `ended the session ${d.session_id} of ${d.principal}`,
   "disable-principal": (d) => `ended ${d.principal}'s access`,
   "put-sites": (d) => `stored the public sites ${d.sites}`,
 };
@@ -47,7 +53,7 @@ export async function audit() {
   const content = h(
     "div",
     { class: "stack loose" },
-    h("div", { class: "head" }, h("div", { class: "stack tight" }, h("h1", {}, "Audit"), h("p", { class: "muted" }, "Every act of a curator, kept for good.")), h("div", { class: "grow" }, field("Show", chosen))),
+    h("div", { class: "head" }, h("div", { class: "stack tight" }, h("h1", {}, "Audit"), h("p", { class: "muted" }, "Everything that curators did, kept permanently.")), h("div", { class: "grow" }, field("Show", chosen))),
     h("div", { class: "card" }, place),
   );
   return { title: "Audit", content };

@@ -3,6 +3,7 @@
 import { post } from "../api.js";
 import { h, replace, toast } from "../dom.js";
 import { budgetFields, checkbox, decimal, field, form, guard, input, isAbove, isName, isNumber, isWhole, numberOf, radios, select, submit } from "../forms.js";
+import { namesIn, usualBounds } from "../header.js";
 import { button, notice } from "../widgets.js";
 
 const WHOLE = { inputmode: "numeric" };
@@ -27,7 +28,7 @@ export async function createDataset() {
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
     ]),
     section("Columns and bounds", [
-      notice("", h("p", {}, "Rows outside the bounds are pulled to their edge. Take bounds from what the numbers mean (an age, a share, an hour), never from the rows: a bound read off the data gives the data away.")),
+      notice("", h("p", {}, "Rows outside the bounds are moved to their edge. Derive bounds from what the numbers mean (an age, a share, an hour), never from the rows: bounds taken from the data reveal something about them.")),
       field("Bounds", kind),
       bounds,
     ]),
@@ -47,7 +48,7 @@ export async function createDataset() {
       budgetFields({ epsilon: "3", delta: "0.00001", hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.", hintDelta: "A job usually takes 0.000001 of it. 0 offers pure differential privacy only." }),
       radios("accountant", "Accountant", [["sum", "Plain sum"], ["zcdp", "zCDP"]], "sum"),
       h("p", { class: "small muted" }, "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs share a budget better."),
-      checkbox("release_ticks", "Show results at 1, 2, 4, 8, … seconds", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),
+      checkbox("release_ticks", "Show results at planned times", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),
     ]),
     h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Cancel")),
   ], async (data) => {
@@ -93,23 +94,30 @@ function columnEditor() {
     };
     const low = cell("Low", "low", { inputmode: "decimal" }, isBound("Enter the lowest value that makes sense."));
     const isHigh = (text) => isBound("Enter the highest value that makes sense.")(text) || (numberOf(text) > numberOf(low.firstChild.value) || low.firstChild.check() ? "" : "High must be above low.");
+    const named = cell("Column", "column", { value: name, maxlength: "128" }, (text) => (!text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : ""));
+    const high = cell("High", "high", { inputmode: "decimal" }, isHigh);
     const row = h("tr", {},
-      cell("Column", "column", { value: name, maxlength: "128" }, (text) => (!text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : "")),
+      named,
       low,
-      cell("High", "high", { inputmode: "decimal" }, isHigh),
+      high,
       h("td", {}, h("button", { type: "button", class: "icon", "aria-label": `Remove column ${serial}`, on: { click: () => body.children.length > 1 && row.remove() } }, "×")),
     );
+    named.firstChild.addEventListener("change", () => offer(named.firstChild.value, low, high));
+    offer(name, low, high);
     body.append(row);
     return row;
   };
   add();
   add();
+  const verdict = h("div", { "aria-live": "polite" });
   const header = h("input", { type: "file", accept: ".csv,text/csv", "aria-label": "A CSV file whose first line names the columns" });
   header.addEventListener("change", async () => {
     const file = header.files[0];
     if (!file) return;
     const text = await file.slice(0, 65536).text();
-    const names = text.split(/\r?\n/, 1)[0].split(",").map((name) => name.trim().replace(/^"|"$/g, "")).filter(Boolean);
+    const { names, problem } = namesIn(text);
+    replace(verdict, problem && notice("bad", h("p", {}, problem)));
+    if (problem) return;
     body.replaceChildren();
     for (const name of names) add(name);
   });
@@ -119,9 +127,22 @@ function columnEditor() {
     { class: "stack" },
     h("table", { class: "fold" }, h("thead", {}, h("tr", {}, heads, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Remove")))), body),
     h("div", { class: "row" }, button("Add a column", () => void add().querySelector("input").focus(), "small")),
-    h("details", {}, h("summary", {}, "Take the names from a CSV file"), h("div", { class: "stack tight" }, header, h("p", { class: "small muted" }, "Only its first line is read, in this browser; nothing is sent."))),
+    h("details", {}, h("summary", {}, "Take the names from a CSV file"), h("div", { class: "stack tight" }, header, verdict, h("p", { class: "small muted" }, "Only its first line is read, in this browser; nothing is sent."))),
   );
   return { element };
+}
+
+// A button that fills in the usual bounds of a column of this name; they come from its meaning, not from rows.
+function offer(name, low, high) {
+  high.querySelector("button")?.remove();
+  const usual = usualBounds(name);
+  if (!usual || low.firstChild.value || high.firstChild.value) return;
+  const fill = h("button", { type: "button", class: "small quiet", on: { click: () => {
+    [low.firstChild.value, high.firstChild.value] = [usual.low, usual.high];
+    fill.remove();
+    low.firstChild.focus();
+  } } }, `Use ${usual.low} to ${usual.high}`);
+  high.append(fill);
 }
 
 function isBound(missing) {

@@ -1,16 +1,17 @@
 // One dataset: what is public about it, its budget, and (for its curator) data, grants, ledger, jobs, audit.
 
-import { download, get, pages, post, put, remove, all } from "../api.js";
+import { all, download, get, pages, patch, post, put, remove } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
-import { budgetFields, decimal, field, form, input, numberOf, select, submit } from "../forms.js";
+import { budgetFields, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
 import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
 import { auditTable } from "./audit.js";
 import { shape } from "./datasets.js";
 import { jobTable, jobWords } from "./jobs.js";
 import { sites } from "./sites.js";
-import { uploadReport, uploader } from "./upload.js";
+import { lookBeforeSeal, uploadReport, uploader } from "./upload.js";
 
+const MOST_EDITED = 50;
 const TABS = [["", "Overview"], ["grants", "Grants"], ["sites", "Sites"], ["ledger", "Ledger"], ["jobs", "Jobs"], ["audit", "Audit"]];
 
 export async function dataset(context, name, tab = "") {
@@ -52,7 +53,10 @@ function describe(found) {
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
-    ["Results show", found.release_ticks ? "at 1, 2, 4, 8, … seconds, so that run times tell nothing" : "as soon as they are there"],
+    ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
+    found.size_warning && ["Declared size", found.size_warning],
+    found.overruns !== null && ["Overruns", found.overruns === 0 ? "no job took longer than planned" : `${number(found.overruns)}: jobs that took longer than planned, so that their run time showed`],
+    ["Results show", found.release_ticks ? "at planned times, so that run times tell nothing" : "as soon as they are there"],
     ["Owner", found.owner],
     ["Since", moment(found.created_at)],
   ]);
@@ -86,15 +90,23 @@ async function publicFacts(context, found) {
 
 async function overview({ reload }, found) {
   const place = h("div", { class: "stack" });
+  const draft = found.state === "draft";
   return h(
     "div",
     { class: "halves" },
     h(
       "div",
       { class: "stack loose" },
-      found.state === "draft" && h("section", { class: "card stack" }, h("h2", {}, "Upload the rows"), uploader(found, reload, place), place),
-      found.upload && h("section", { class: "card stack" }, h("h2", {}, "The upload"), uploadReport(found.upload)),
-      h("section", { class: "card stack" }, h("h2", {}, "What is public"), describe(found), warnings(found)),
+      draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "Look before the seal"), lookBeforeSeal(found, reload)),
+      draft && h("section", { class: "card stack" }, h("h2", {}, found.upload ? "Upload other rows" : "Upload the rows"), uploader(found, reload, place), place),
+      !draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "The upload"), uploadReport(found.upload)),
+      h(
+        "section",
+        { class: "card stack" },
+        h("div", { class: "row apart" }, h("h2", {}, "What is public"), draft && button("Edit", () => edit(found, reload), "small")),
+        describe(found),
+        warnings(found),
+      ),
     ),
     h(
       "div",
@@ -106,28 +118,69 @@ async function overview({ reload }, found) {
         gauge(found.budget, { label: "Budget" }),
         h("p", { class: "small muted" }, `${delta(found.budget.spent.delta)} spent, ${delta(found.budget.reserved.delta)} reserved, ${delta(found.budget.remaining.delta)} of ${delta(found.budget.total.delta)} remaining.`),
       ),
-      found.state !== "retired" &&
+      draft &&
+        h(
+          "section",
+          { class: "card stack" },
+          h("h2", {}, "Discard"),
+          h("p", { class: "muted" }, "Deletes this draft and its rows. The name can be used again."),
+          h("div", {}, button("Discard this draft", () => discard(found), "danger")),
+        ),
+      found.state === "sealed" &&
         h(
           "section",
           { class: "card stack" },
           h("h2", {}, "Retire"),
-          h("p", { class: "muted" }, "Deletes the rows for good. The ledger, receipts and results stay."),
+          h("p", { class: "muted" }, "Deletes the rows permanently. The ledger, receipts and results are kept."),
           h("div", {}, button("Retire this dataset", () => retire(found, reload), "danger")),
         ),
     ),
   );
 }
 
+// Public facts of a draft that are most often corrected; other changes are a matter of a new draft.
+function edit(found, reload) {
+  const box = found.bounds.box;
+  const bound = (key, words, i) => {
+    const control = input(key, { inputmode: "decimal", value: String(box[key][i]), "aria-label": `${words} of ${found.columns[i]}` });
+    return h("td", { "data-label": words }, control, guard(control, isNumber("Enter a number.")));
+  };
+  const rows = box && found.dimension <= MOST_EDITED ? found.columns.map((name, i) => h("tr", {}, h("td", { "data-label": "Column" }, h("code", {}, name)), bound("low", "Low", i), bound("high", "High", i))) : [];
+  dialog(`Edit ${found.name}`, (close) =>
+    form({}, [
+      found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst. New bounds also throw the uploaded rows away.")),
+      field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }, found.description)),
+      field("Size", input("size", { inputmode: "numeric", value: String(found.size) }), { check: isWhole("Enter about how many records there are.") }),
+      rows.length > 0 && h("table", { class: "fold" }, h("thead", {}, h("tr", {}, ["Column", "Low", "High"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Save the changes")),
+    ], async (data) => {
+      const changes = { description: data.get("description").trim(), size: Number(data.get("size")) };
+      if (rows.length) changes.bounds = { box: { low: data.getAll("low").map(numberOf), high: data.getAll("high").map(numberOf) } };
+      await patch(`/v1/datasets/${found.name}`, changes);
+      close();
+      toast("The draft is changed.");
+      await reload();
+    }));
+}
+
+function discard(found) {
+  confirm(`Discard ${found.name}?`, "The draft, its rows and the report on them are deleted.", "Discard it", async () => {
+    await remove(`/v1/datasets/${found.name}`);
+    toast(`${found.name} is discarded.`);
+    location.hash = "#/datasets";
+  });
+}
+
 function raise(found, reload) {
   dialog(`Raise the budget of ${found.name}`, (close) => [
     form({}, [
-      h("p", {}, `Now ε ${number(found.budget.declared.epsilon)} and ${delta(found.budget.declared.delta)} in all. A total can only grow: what was promised to the people in the data is weakened by it.`),
+      h("p", {}, `Now ε ${number(found.budget.declared.epsilon)} and ${delta(found.budget.declared.delta)} in total. The total can only be raised, and raising it weakens the protection of the people in the data.`),
       budgetFields({ epsilon: found.budget.declared.epsilon, delta: found.budget.declared.delta, hintEpsilon: "The new total." }),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Raise the budget")),
     ], async (data) => {
       await post(`/v1/datasets/${found.name}/budget`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
       close();
-      toast("The budget is raised; the audit log says so.");
+      toast("The budget is raised. This is recorded in the audit log.");
       await reload();
     }),
   ]);
@@ -136,11 +189,11 @@ function raise(found, reload) {
 function retire(found, reload) {
   dialog(`Retire ${found.name}?`, (close) => {
     const typed = input("typed");
-    const go = submit("Delete the rows for good", "danger");
+    const go = submit("Delete the rows permanently", "danger");
     go.disabled = true;
     typed.addEventListener("input", () => (go.disabled = typed.value !== found.name));
     return form({}, [
-      h("p", {}, "Its rows are deleted and cannot be brought back. Queued jobs are withdrawn and not charged. Results and the ledger stay."),
+      h("p", {}, "Its rows are deleted permanently. Queued jobs are cancelled and not charged. Results and the ledger are kept."),
       field(`Type ${found.name} to confirm`, typed),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Keep it"), go),
     ], async () => {
@@ -200,7 +253,7 @@ function setCap(found, analysts, grant, reload) {
 }
 
 function withdraw(found, grant, reload) {
-  confirm(`Withdraw the grant of ${grant.analyst}?`, "They no longer see the dataset; their queued jobs are withdrawn. What they spent stays spent.", "Withdraw it", async () => {
+  confirm(`Withdraw the grant of ${grant.analyst}?`, "They can no longer use the dataset, and their queued jobs are cancelled. What they spent stays spent.", "Withdraw it", async () => {
     await remove(`/v1/datasets/${found.name}/grants/${grant.analyst}`);
     toast("The grant is withdrawn.");
     await reload();
@@ -223,7 +276,7 @@ async function ledger({ me }, found) {
   const verdict = h("div", { "aria-live": "polite" });
   const verify = async () => {
     const report = await post(`/v1/datasets/${found.name}/ledger/verify`, {});
-    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole and every balance adds up.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
+    const words = report.ok ? `All ${plural(report.entries, "entry", "entries")} check out: the chain of hashes is whole, every balance adds up and every job has its charge.` : `The ledger does not add up: ${report.faults.join("; ")}.`;
     replace(verdict, notice(report.ok ? "good" : "bad", h("p", {}, words), h("p", { class: "small" }, "Head of the chain: ", h("code", {}, report.head))));
     announce(words);
   };

@@ -15,7 +15,7 @@ export async function datasets({ me }) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("h1", {}, "Datasets"), h("p", { class: "muted" }, curator ? "Yours to upload, grant and account for." : "What curators have granted you.")),
+      h("div", { class: "stack tight" }, h("h1", {}, "Datasets"), h("p", { class: "muted" }, curator ? "Datasets that you own." : "Datasets that you may use.")),
       curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
     ),
     list.place,

@@ -1,9 +1,10 @@
 // One job: progress while it runs, then the result and its receipt.
 
-import { get, poll, post, remove } from "../api.js";
+import { get, poll, post, put, remove } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { amount, delta, moment, number, plural } from "../format.js";
-import { button, confirm, explain, facts, notice, state, tag } from "../widgets.js";
+import { field, form, input, submit } from "../forms.js";
+import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
 import { chooseOther } from "./compare.js";
 import { receiptView } from "./receipt.js";
 import { resultView } from "./result.js";
@@ -13,14 +14,17 @@ export async function job({ me, signal }, id) {
   const place = h("div", { class: "stack loose" });
   const head = h("div", { class: "row" });
   const actions = h("div", { class: "row" });
+  const note = h("p", { class: "written" });
   const show = async (now) => {
-    replace(head, h("h1", {}, `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
-    replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
+    replace(head, h("h1", {}, now.name || `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
+    replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && button("Name and note", () => describe(now, show)), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
+    replace(note, now.note);
+    note.hidden = !now.note;
     if (now.state === "succeeded") await released(place, now);
     else replace(place, waiting(now));
   };
   const cancel = (now) =>
-    confirm("Cancel this job?", "It has not been taken by a worker yet, so its reservation is given back.", "Cancel the job", async () => {
+    confirm("Cancel this job?", "No worker has taken it yet, so its reservation is released.", "Cancel the job", async () => {
       const after = await remove(`/v1/jobs/${now.id}`);
       toast("Cancelled; nothing was charged.");
       await show(after);
@@ -39,12 +43,26 @@ export async function job({ me, signal }, id) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset)), head, h("p", { class: "muted small" }, `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `, h("code", {}, first.body.id))),
+      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset)), head, h("p", { class: "muted small" }, `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `, h("code", {}, first.body.id)), note),
       actions,
     ),
     place,
   );
   return { title: `Job on ${first.body.dataset}`, content };
+}
+
+function describe(now, show) {
+  dialog("Name and note", (close) => [
+    form({}, [
+      field("Name", input("name", { value: now.name, maxlength: "80" }), { hint: "Shown in the list of jobs instead of its description." }),
+      field("Note", h("textarea", { name: "note", rows: "4", maxlength: "2000", props: { value: now.note } }), { hint: "You and the dataset's curator can read it." }),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Save")),
+    ], async (data) => {
+      const after = await put(`/v1/jobs/${now.id}/note`, { name: data.get("name").trim(), note: data.get("note").trim() });
+      close();
+      await show(after);
+    }),
+  ]);
 }
 
 // Asks again when the service says there may be news, and not earlier; a dropped connection is waited out.
@@ -73,14 +91,14 @@ async function follow({ body, retryAfter }, signal, show) {
       if (signal.aborted || error.name === "AbortError" || error.status === 401) return;
       failures += 1;
       pause = Math.min(30, 2 ** failures);
-      if (failures === 1) toast(`${error.message}. The job goes on; the page keeps asking.`, "bad");
+      if (failures === 1) toast(`${error.message}. The job keeps running; the page will try again.`, "bad");
     }
   }
 }
 
 const PHASES = {
-  queued: "Waiting for a worker. The cost is reserved, not yet charged; you may still cancel.",
-  running: "A worker has taken the job and the cost is charged. You may close this page: the job goes on.",
+  queued: "Waiting for a worker. The cost is reserved, not charged yet; you can still cancel.",
+  running: "A worker has taken the job and the cost is charged. You can close this page; the job keeps running.",
 };
 
 function waiting(now) {
@@ -92,9 +110,9 @@ function waiting(now) {
     { class: "card stack", "aria-live": "polite" },
     h("h2", {}, { queued: "In the queue", running: "Running", failed: "No result", cancelled: "Cancelled" }[now.state]),
     facing && h("progress", { max: planned || null, value: planned ? measured : null, "aria-label": "Progress of the job" }),
-    facing && h("p", { class: "number" }, planned ? `${number(measured)} of ${plural(planned, "measurement")} made${now.phase ? `, now: ${now.phase}` : ""}` : "No measurements yet"),
+    facing && h("p", { class: "number" }, now.due_at ? `${now.phase ? `${now.phase}; ` : ""}result ${moment(now.due_at)}` : `Result ${number(now.planned_seconds)} s after a worker takes the job`),
     h("p", { class: "muted" }, facing ? PHASES[now.state] : now.message),
-    now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to look into the worker's log.")),
+    now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to check the worker's log.")),
     request(now),
   );
 }
@@ -111,7 +129,7 @@ function request(now) {
 async function released(place, now) {
   try {
     const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on made-up rows: these centres say nothing about the data.")), resultView(now, result, receipt), receiptView(receipt));
+    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: these centres say nothing about the data.")), resultView(now, result, receipt), receiptView(receipt));
   } catch (error) {
     replace(place, explain(error));
   }

@@ -26,7 +26,7 @@ export async function newJob(context, name) {
   const algorithm = select("algorithm", [["auto", "Auto: choose for me"], ...usable.map((each) => [each.name, `${each.name}: ${each.summary}`])]);
   const options = h("div", { class: "stack" });
   const quote = h("div", { class: "stack", id: "quote" });
-  const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on made-up rows inside the public bounds. Free, and says nothing about the data." });
+  const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data." });
   const send = submit("Submit");
   const elsewhere = h("div", { class: "row" }); // the same request for a program
   // What the button stands for: a request, the plan that the service made of exactly this request, and the key
@@ -254,6 +254,7 @@ function drawQuote(place, quote, found, rehearsal, useWhatRemains) {
     !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
     !rehearsal && account("The dataset's budget", found.budget, quote.cost),
     !rehearsal && after && h("p", { id: "after" }, "Would remain after this job: ", h("strong", {}, amount(after.cap ?? after.budget)), after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : "."),
+    h("p", { class: "small muted" }, `The result appears ${number(quote.planned_seconds)} s after a worker takes the job.`),
     h("hr", {}),
     h("h2", {}, "Forecast"),
     expected.figures.length > 0 && figures(expected.figures.map(([key, name, figure, words]) => [name, h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure), words])),

@@ -4,6 +4,7 @@ import { all, post, remove } from "../api.js";
 import { h, toast } from "../dom.js";
 import { field, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
 import { moment } from "../format.js";
+import { sessionLines } from "./sessions.js";
 import { button, confirm, dialog, showKey, tag } from "../widgets.js";
 
 export async function people({ me, reload }) {
@@ -14,7 +15,7 @@ export async function people({ me, reload }) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("h1", {}, "People"), h("p", { class: "muted" }, "Who may sign in, and with which keys. A key's secret is shown once, when it is made.")),
+      h("div", { class: "stack tight" }, h("h1", {}, "People"), h("p", { class: "muted" }, "Who may sign in, and with which keys. A key is shown once, when it is issued.")),
       button("New person", () => create(reload), "primary"),
     ),
     h("ul", { class: "cards plain" }, found.map((each) => h("li", {}, card(each, me, reload)))),
@@ -43,12 +44,13 @@ function card(person, me, reload) {
           ),
         ),
       ),
+    person.sessions.length > 0 && [h("h3", {}, "Sessions"), h("ul", { class: "plain stack tight" }, sessionLines(person.sessions, reload))],
     !ended &&
       h(
         "div",
         { class: "row" },
         button("Another key", () => another(person, reload), "small"),
-        person.name !== me.name && button("End access", () => end(person, reload), "small danger"),
+        person.name !== me.name && button("Disable account", () => end(person, reload), "small danger"),
       ),
   );
 }
@@ -71,9 +73,9 @@ function create(reload) {
 function another(person, reload) {
   dialog(`Another key for ${person.name}`, (close) => [
     form({}, [
-      field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "To tell keys apart." }),
+      field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "Helps you tell keys apart." }),
       field("Valid for days", input("days", { inputmode: "numeric", placeholder: "no end" }), { hint: "Empty: until it is revoked.", check: optional(isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 })) }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Make the key")),
+      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Issue key")),
     ], async (data) => {
       const days = data.get("days").trim();
       const made = await post(`/v1/principals/${person.name}/keys`, { label: data.get("label"), expires_in_days: days ? Number(days) : null });
@@ -85,7 +87,7 @@ function another(person, reload) {
 }
 
 function revoke(person, key, reload) {
-  confirm("Revoke this key?", `Programs and people that use the key ${key.id} of ${person.name} are locked out at once.`, "Revoke it", async () => {
+  confirm("Revoke this key?", `Programs and people that use the key ${key.id} of ${person.name} lose access immediately, and browsers that signed in with it are signed out.`, "Revoke it", async () => {
     await remove(`/v1/principals/${person.name}/keys/${key.id}`);
     toast("The key is revoked.");
     await reload();
@@ -93,9 +95,9 @@ function revoke(person, key, reload) {
 }
 
 function end(person, reload) {
-  confirm(`End the access of ${person.name}?`, "All their keys stop working. What they did stays on record.", "End access", async () => {
+  confirm(`Disable the account of ${person.name}?`, "All their keys stop working and they are signed out everywhere. Their history is kept.", "Disable account", async () => {
     await remove(`/v1/principals/${person.name}`);
-    toast(`${person.name} has no access any more.`);
+    toast(`${person.name} is disabled.`);
     await reload();
   });
 }

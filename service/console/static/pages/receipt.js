@@ -1,6 +1,6 @@
 // The receipt in plain words: who is protected, how well, and every step that was paid for.
 
-import { save } from "../api.js";
+import { download, save } from "../api.js";
 import { h } from "../dom.js";
 import { amount, delta, epsilonInWords, number, percent, strength } from "../format.js";
 import { button, copyButton, facts, table } from "../widgets.js";
@@ -45,8 +45,14 @@ function purposes(steps) {
   return [...groups.values()];
 }
 
+// A digest alone proves nothing: anybody can make one. The signature of the service does.
+export function signed(receipt) {
+  return receipt.signature ? ["by the service, with the key ", h("code", {}, receipt.signature.key)] : "no: receipts of format 1 are not signed";
+}
+
 export function receiptView(receipt) {
   const unit = receipt.privacy_unit;
+  const short = receipt.job.slice(0, 8);
   const { epsilon, delta: d } = receipt.privacy;
   const rows = purposes(receipt.steps).map((group) => [group.purpose, often(group.repeats), group.noises.join("; "), bar(group.share)]);
   const steps = receipt.steps.map((step) => [h("code", {}, step.name), often(step.repeats), noiseOf(step), bar(step.share)]);
@@ -58,7 +64,7 @@ export function receiptView(receipt) {
       "div",
       { class: "row apart" },
       h("h2", {}, "Receipt"),
-      h("div", { class: "row" }, copyButton(() => JSON.stringify(receipt, null, 2), "Copy JSON"), button("Download", () => save(new Blob([JSON.stringify(receipt, null, 2)], { type: "application/json" }), `receipt-${receipt.job.slice(0, 8)}.json`), "small")),
+      h("div", { class: "row" }, receipt.explanation?.length > 0 && h("a", { class: "button small", href: `#/jobs/${receipt.job}/report` }, "Report"), receipt.citation && copyButton(() => receipt.citation, "Copy citation"), receipt.citation && button("Registry entry", () => save(new Blob([JSON.stringify(receipt.registry, null, 2).replace(/: (\d)e-/g, ": $1.0e-")], { type: "application/yaml" }), `registry-${short}.yaml`), "small"), button("Download", () => download(`/v1/jobs/${receipt.job}/receipt`, "application/json", `receipt-${short}.json`), "small")),
     ),
     receipt.rehearsal
       ? h("p", {}, receipt.statement)
@@ -73,6 +79,7 @@ export function receiptView(receipt) {
     h("details", {}, h("summary", {}, `Every step with its noise (${receipt.steps.length})`), table([{ name: "Step" }, { name: "How often" }, { name: "Noise" }, { name: "Share of the loss" }], steps, { label: "Every step" })),
     h("details", {}, h("summary", {}, "For the record"), facts([
       ["Digest of this receipt", h("code", {}, receipt.digest)],
+      ["Signed", signed(receipt)],
       ["Digest of the plan", h("code", {}, receipt.plan_digest)],
       ["Versions", Object.entries(receipt.versions).map(([name, version]) => `${name} ${version}`).join(", ")],
     ])),

@@ -80,7 +80,7 @@ function profileCard({ centres, columns, low, high, lengths, places }) {
     const picked = { centres: centres.map(pick), columns: pick(columns), low: pick(low), high: pick(high) };
     const rest = centres.length - drawn;
     const many = centres.length > FEW_CENTRES || chosen.length > FEW_CHOICES;
-    replace(map, many && centres.length > 1 && chosen.length > 0 && [h("p", { class: "small muted" }, "Blue: below the middle of all centres. Orange: above it. The stronger, the further, beside the width of the bounds."), heatMap(picked)]);
+    replace(map, many && centres.length > 1 && chosen.length > 0 && [h("p", { class: "small muted" }, "Blue: below the middle of all centres. Orange: above it. Stronger colours are further away, relative to the width of the bounds."), heatMap(picked)]);
     replace(
       small,
       chosen.length > 0 && centres.slice(0, drawn).map((_, i) => {

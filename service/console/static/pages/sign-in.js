@@ -2,7 +2,7 @@
 
 import { h, s } from "../dom.js";
 import { Problem } from "../api.js";
-import { field, filled, form, input, submit } from "../forms.js";
+import { checkbox, field, filled, form, input, submit } from "../forms.js";
 import { notice } from "../widgets.js";
 
 function wrongKey() {
@@ -14,14 +14,15 @@ export function signIn(signedIn, reason) {
   const card = form({ class: "stack" }, [
     h("h2", {}, "Sign in"),
     reason && notice("warn", h("p", {}, `You were signed out: ${reason}.`)),
-    field("Your key", key, { hint: "Kept in this tab only, and forgotten when you close it.", check: filled("Enter your key.") }),
+    field("Your key", key, { hint: "Used once to sign in. The page does not keep it.", check: filled("Enter your key.") }),
+    checkbox("remember", "Keep me signed in", { hint: "Even after the browser is closed. Not for shared computers." }),
     h("div", {}, submit("Sign in")),
   ], async (data) => {
     const given = data.get("key").trim();
     try {
       // A key is made of letters, digits, dashes and underscores; a browser could not even send anything else.
       if (!/^[\w-]+$/.test(given)) throw wrongKey();
-      await signedIn(given);
+      await signedIn(given, data.has("remember"));
     } catch (error) {
       key.focus();
       throw error.status === 401 ? wrongKey() : error;
@@ -34,7 +35,7 @@ export function signIn(signedIn, reason) {
       "div",
       { class: "stack" },
       h("h1", {}, "Find the groups. Protect everyone in them."),
-      h("p", { class: "muted" }, "Cairn clusters sensitive data under differential privacy. Every question has a price that is known beforehand, every answer has a receipt, and a ledger refuses what the data can no longer afford."),
+      h("p", { class: "muted" }, "Cairn clusters sensitive data under differential privacy. Every job has a price that is known in advance, every result has a receipt, and a ledger refuses jobs that exceed the budget."),
       h("p", { class: "muted" }, "Curators upload data and set budgets. Analysts plan, rehearse for free, and submit."),
       hero(),
     ),

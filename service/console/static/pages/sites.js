@@ -23,12 +23,12 @@ export async function sites({ me, reload }, found) {
   const owns = me.role === "curator" && found.state !== "retired";
   const headings = [{ name: "Name" }, { name: "Sites", right: true }, { name: "Given by" }, { name: "Since" }];
   const rows = items.map((each) => [h("strong", {}, each.name), COUNT.format(each.count), KINDS[each.kind] ?? each.kind, h("span", { class: "nowrap" }, moment(each.created_at))]);
-  const empty = owns ? "None yet. Store some, and analysts can ask which few of them serve the records best." : "None yet. Algorithms that choose among public sites need some: ask the curator.";
+  const empty = owns ? "None yet. With public sites, analysts can ask which few of them are closest to the records." : "None yet. Algorithms that choose among public sites need some: ask the curator.";
   const list = h(
     "section",
     { class: "card stack" },
     h("h2", {}, "Public sites"),
-    h("p", { class: "muted" }, "Stations, depots, shops: places that everybody knows. Some algorithms choose centres among them instead of anywhere."),
+    h("p", { class: "muted" }, "Public places such as stations, depots or shops. Some algorithms choose their centres among them."),
     table(headings, rows, { empty, label: "Public sites" }),
   );
   return owns ? h("div", { class: "halves" }, list, storeCard(found, reload)) : list;
@@ -59,5 +59,5 @@ function storeCard(found, reload) {
     toast(`${stored.name} is stored with ${plural(stored.count, "site")}.`);
     await reload();
   });
-  return h("section", { class: "card stack" }, h("h2", {}, "Store sites"), h("p", { class: "muted" }, "A set never changes: another list gets another name. It must be public, never taken from the rows."), made);
+  return h("section", { class: "card stack" }, h("h2", {}, "Store sites"), h("p", { class: "muted" }, "A set never changes; store another list under another name. Sites must be public, never taken from the rows."), made);
 }

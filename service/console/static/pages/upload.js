@@ -1,17 +1,17 @@
-// Upload rows with progress, and say what became of them; bad rows with their lines, for the curator alone.
+// Rows of a draft: upload them with progress, read the report on them, seal them or throw them away.
 
-import { upload } from "../api.js";
+import { post, remove, upload } from "../api.js";
 import { announce, freshId, h, replace, toast } from "../dom.js";
-import { checkbox, field } from "../forms.js";
+import { checkbox, field, form, submit } from "../forms.js";
 import { bytes, COUNT, percent, plural } from "../format.js";
-import { button, explain, facts, notice, table } from "../widgets.js";
+import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 
 const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
-  const file = h("input", { type: "file", name: "file", accept: ".csv,.parquet,.arrow,.npy,.npz" });
+  const file = h("input", { type: "file", name: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
   const drop = checkbox("drop", "Leave bad rows out", { hint: "Otherwise one bad row refuses the whole file, and nothing is stored." });
-  const start = button("Upload and seal", async () => {
+  const start = button("Upload and check", async () => {
     if (!file.files.length) {
       file.tell("Choose a file.");
       file.focus();
@@ -22,7 +22,7 @@ export function uploader(found, reload, place) {
   const zone = h(
     "div",
     { class: "drop stack" },
-    field("File", file, { hint: "CSV, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it." }),
+    field("File", file, { hint: "CSV (any separator, decimal comma or point, gzip), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it." }),
     drop,
     h("div", {}, start),
   );
@@ -36,7 +36,7 @@ export function uploader(found, reload, place) {
     zone.classList.remove("over");
     if (event.dataTransfer.files.length) file.files = event.dataTransfer.files;
   });
-  return [h("p", { class: "muted" }, "Once. The dataset is then sealed and never changes again."), zone];
+  return [h("p", { class: "muted" }, found.upload ? "These rows replace the ones above." : "They are checked first and count only once you seal them."), zone];
 }
 
 async function run(found, file, dropBad, place, reload) {
@@ -56,7 +56,7 @@ async function run(found, file, dropBad, place, reload) {
   replace(place, h("div", { class: "stack tight" }, words, bar, h("div", {}, h("button", { type: "button", class: "small", on: { click: cancel } }, "Cancel"))));
   try {
     const report = await done;
-    toast(`${found.name} is sealed with ${plural(report.rows, "row")}.`);
+    toast(`${plural(report.rows, "row")} of ${found.name} checked. Look at the report, then seal them.`);
     await reload();
   } catch (error) {
     if (error.name === "AbortError") replace(place, notice("warn", h("p", {}, "Cancelled. Nothing was stored.")));
@@ -80,10 +80,53 @@ export function uploadReport(report) {
       ["Outside the bounds", `${plural(report.clipped_rows, "row")}, pulled to their edge`],
       ["Left out", `${plural(report.bad_rows, "bad row")}${report.rows_over_limit ? `, ${plural(report.rows_over_limit, "row")} beyond the limit per person` : ""}`],
       report.ignored_columns.length > 0 && ["Ignored columns", report.ignored_columns.slice(0, 12).join(", ")],
-      ["File", `${report.format.toUpperCase()}, ${bytes(report.bytes)}`],
+      ["File", [report.format.toUpperCase(), report.read_as, bytes(report.bytes)].filter(Boolean).join(", ")],
       ["SHA-256", h("code", {}, report.sha256)],
     ]),
+    columnReport(report.columns),
     h("p", { class: "small muted" }, "These numbers come from the rows: they are for you alone, and analysts never see them."),
     badRows(report.bad_row_lines, report.bad_rows),
   ];
+}
+
+function columnReport(columns) {
+  if (!columns.length) return null;
+  const count = (number) => (number ? COUNT.format(number) : "–");
+  const rows = columns.map((each) => [h("code", {}, each.name), count(each.missing), count(each.unreadable), count(each.below), count(each.above), each.examples.join(", ") || "–"]);
+  const headings = [{ name: "Column" }, { name: "Missing", right: true }, { name: "Unreadable", right: true }, { name: "Below", right: true }, { name: "Above", right: true }, { name: "For example" }];
+  return h("div", { class: "stack tight" }, h("h3", {}, "Columns"), table(headings, rows, { label: "Columns with findings" }));
+}
+
+// The report on a draft's rows, with a box to tick for each doubt, and the two ways on.
+export function lookBeforeSeal(found, reload) {
+  const report = found.upload;
+  const boxes = report.doubts.map((doubt) => {
+    const box = checkbox("confirm", `${doubt.detail}.`, { hint: "Tick this if it is as it should be." });
+    box.querySelector("input").value = doubt.confirm;
+    return box;
+  });
+  const seal = form({}, [
+    boxes.length > 0 && notice("warn", h("p", {}, "Look again before you seal these rows:")),
+    boxes,
+    h(
+      "div",
+      { class: "row" },
+      submit("Seal the dataset"),
+      button("Throw the rows away", () => throwAway(found, reload), "quiet"),
+    ),
+    h("p", { class: "small muted" }, "A sealed dataset never changes again. Examples of values are deleted with the seal."),
+  ], async (data) => {
+    await post(`/v1/datasets/${found.name}/seal`, { confirm: data.getAll("confirm"), sha256: report.sha256 });
+    toast(`${found.name} is sealed with ${plural(report.rows, "row")}.`);
+    await reload();
+  });
+  return [uploadReport(report), report.rows ? seal : [notice("bad", h("p", {}, "No row can be used, so there is nothing to seal.")), h("div", {}, button("Throw the rows away", () => throwAway(found, reload), "quiet"))]];
+}
+
+async function throwAway(found, reload) {
+  confirm("Throw these rows away?", "The rows and the report on them are deleted. The draft stays, and you can upload again.", "Throw them away", async () => {
+    await remove(`/v1/datasets/${found.name}/data`);
+    toast("The rows are deleted.");
+    await reload();
+  });
 }

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import func, select
 
 from core.data import Dense
+from service.datasets.drafts import seal, store_rows
 from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.spool import Spool
-from service.datasets.lifecycle import seal
 from service.errors import AlreadySealed, BadRows
 from service.operations.settings import Settings
 from service.operations.tables import Dataset, DatasetChunk
@@ -61,7 +61,7 @@ def test_late_bad_row_is_dropped_and_every_other_row_is_there_once() -> None:
             assert sum(chunk.rows for chunk in encoded.chunks()) == 60_000
             report = encoded.report([])
     assert report["rows"] == 60_000
-    assert report["bad_row_lines"] == [{"line": 60_002, "reason": "a is not a finite number"}]
+    assert report["bad_row_lines"] == [{"line": 60_002, "reason": "a: “oops” is not a finite number"}]
 
 
 def test_refused_upload_keeps_no_file_open() -> None:
@@ -76,7 +76,7 @@ def test_bad_row_at_the_end_of_a_large_file_leaves_nothing_behind(house: House) 
     house.create()
     answer = house.upload(long_table(60_000) + b"1,x\n")
     assert answer.status_code == 422
-    assert answer.json()["bad_row_lines"] == [{"line": 60_002, "reason": "b is not a finite number"}]
+    assert answer.json()["bad_row_lines"] == [{"line": 60_002, "reason": "b: “x” is not a finite number"}]
     assert stored_chunks(house) == 0
     assert house.upload(long_table(60_000)).json()["rows"] == 60_000
 
@@ -91,10 +91,14 @@ def test_upload_with_another_digest_than_announced_leaves_nothing_behind(house: 
     assert house.carla.get("/v1/datasets/flowers").json()["state"] == "draft"
 
 
-def test_two_uploads_at_once_store_one_file(house: House) -> None:
+def test_uploads_at_once_store_one_file(house: House) -> None:
     house.create()
     with house.database.read() as session:
         dataset = session.scalars(select(Dataset)).one()
+
+    expected = Expected.of(dataset)
+    counts = dict.fromkeys(("bad_rows", "clipped_rows", "rows_over_limit"), 0)
+    report = {"format": "csv", "rows": 1000, "sha256": "", "columns": [], **counts}
 
     def store(number: int) -> bool:
         payload = bytes([number]) * 4
@@ -102,7 +106,8 @@ def test_two_uploads_at_once_store_one_file(house: House) -> None:
         now = house.clock.now()
         try:
             with house.database.write() as session:
-                seal(session, dataset.id, [chunk], {"format": "csv"}, actor="carla", at=now)
+                store_rows(session, dataset.id, expected, [chunk], report, actor="carla", at=now)
+                seal(session, session.get_one(Dataset, dataset.id), actor="carla", at=now)
         except AlreadySealed:
             return False
         return True

@@ -1,0 +1,209 @@
+"""Commands for drafts: upload rows, read the report on them, seal or throw away."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from cairn_client.client import Client
+from cairn_client.commands.common import DatasetName, Json
+from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.uploading import Sent, media_type
+from cairn_client.wire import Doubt, UploadReport
+
+Confirm = Annotated[
+    list[Doubt] | None,
+    typer.Option(help="A doubt of the report that you have looked into; repeat it for several."),
+]
+
+
+def upload(
+    name: DatasetName,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="CSV, Excel, Parquet, Arrow, NPY or NPZ file; `-` for standard input."
+        ),
+    ],
+    on_bad_row: Annotated[
+        Literal["refuse", "drop"],
+        typer.Option(help="If a row cannot be used: `refuse` the whole file, or `drop` such rows."),
+    ] = "refuse",
+    kind: Annotated[str | None, typer.Option(help="Media type, if the file name does not show it.")] = None,
+    seal: Annotated[bool, typer.Option("--seal", help="Seal the dataset if nothing looks wrong.")] = False,
+    confirm: Confirm = None,
+    as_json: Json = False,
+) -> None:
+    """Upload the rows of a draft and print a report on them. They count once the dataset is sealed."""
+    with Client() as signed_in:
+        dataset = signed_in.dataset(name)
+        with _opened(file) as body, _speedometer(name) as progress:
+            report = dataset.upload(
+                body, kind=kind or media_type(file), on_bad_row=on_bad_row, progress=progress
+            )
+        if not print_json(report, as_json):
+            print_report(report)
+        if seal:
+            dataset.seal(confirm or (), sha256=report.sha256)
+            hint(f"{name} is sealed.")
+            return
+    options = "".join(f" --confirm {each}" for each in sorted({each.confirm for each in report.doubts}))
+    hint(f"Next, if this is right: cairn dataset seal {name}{options}")
+
+
+def print_report(report: UploadReport) -> None:
+    """Print what was found in the rows of an upload."""
+    print_pairs(
+        [
+            *([("read as", report.read_as)] if report.read_as else []),
+            ("rows stored", report.rows),
+            ("rows clipped to the bounds", report.clipped_rows),
+            ("bad rows left out", report.bad_rows),
+            *(
+                [("rows left out, over the limit per person", report.rows_over_limit)]
+                if report.rows_over_limit
+                else []
+            ),
+            *([("columns ignored", ", ".join(report.ignored_columns))] if report.ignored_columns else []),
+            *(("warning", each) for each in report.warnings),
+            *(("look again", each.detail) for each in report.doubts),
+        ]
+    )
+    if report.columns:
+        print_table(
+            ["column", "missing", "unreadable", "below", "above", "examples"],
+            [
+                [
+                    each.name,
+                    *(count or None for count in (each.missing, each.unreadable, each.below, each.above)),
+                    ", ".join(each.examples),
+                ]
+                for each in report.columns
+            ],
+            "",
+        )
+
+
+def seal_dataset(name: DatasetName, confirm: Confirm = None, as_json: Json = False) -> None:
+    """Seal a draft with its uploaded rows. It never changes again, and jobs can run on it."""
+    with Client() as signed_in:
+        facts = signed_in.dataset(name).seal(confirm or ())
+    if not print_json(facts, as_json):
+        typer.echo(f"{name} is sealed.")
+
+
+def edit(
+    name: DatasetName,
+    size: Annotated[int | None, typer.Option(help="About how many records there are.")] = None,
+    description: Annotated[str | None, typer.Option(help="Description for analysts.")] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option("--bounds", help="New bounds of a column, NAME:LOW:HIGH; repeat it for several."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Change public facts of a draft. New bounds delete its rows; changes after a look are marked."""
+    with Client() as signed_in:
+        dataset = signed_in.dataset(name)
+        changes: dict[str, object] = {"size": size, "description": description}
+        if bounds:
+            changes["bounds"] = _new_bounds(dataset.facts.columns or [], dataset.facts.bounds, bounds)
+        facts = dataset.edit(**{each: value for each, value in changes.items() if value is not None})
+    if print_json(facts, as_json):
+        return
+    typer.echo(f"{name} is changed.")
+    if facts.revised:
+        hint(f"Marked as changed after a look at the rows: {', '.join(facts.revised)}.")
+
+
+def _new_bounds(columns: list[str], present: dict[str, object], changes: list[str]) -> dict[str, object]:
+    box = present.get("box")
+    if not isinstance(box, dict):
+        raise typer.BadParameter("only columns with a low and a high have bounds to change")
+    low, high = list(box["low"]), list(box["high"])
+    for change in changes:
+        column, *numbers = change.rsplit(":", 2)
+        try:
+            place = columns.index(column)
+            low[place], high[place] = (float(number) for number in numbers)
+        except ValueError:
+            raise typer.BadParameter(
+                "write the bounds of a column as NAME:LOW:HIGH, as in age:0:120"
+            ) from None
+    return {"box": {"low": low, "high": high}}
+
+
+def discard(
+    name: DatasetName,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Only throw its rows away and keep the draft.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Delete a draft with its rows. Its name can be used again."""
+    what = f"the rows of {name}" if rows else f"the draft {name}"
+    if not yes:
+        typer.confirm(f"Delete {what}?", abort=True, err=True)
+    with Client() as signed_in:
+        dataset = signed_in.dataset(name)
+        dataset.throw_away_rows() if rows else dataset.discard()
+    typer.echo(f"Deleted {what}.")
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[IO[bytes]]:
+    """Open the file, or a copy of standard input, which must be read twice."""
+    if file != "-":
+        with Path(file).open("rb") as opened:
+            yield opened
+        return
+    with tempfile.TemporaryFile() as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        yield kept
+
+
+@contextmanager
+def _speedometer(name: str) -> Iterator[Sent]:
+    """A progress bar with the speed, if standard error is a terminal."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(f"Uploading {name}", total=None)
+
+        def sent(done: int, total: int) -> None:
+            words = f"Storing {name}" if done >= total else f"Uploading {name}"
+            bar.update(task, completed=done, total=total, description=words)
+
+        yield sent
+
+
+def add_to(app: typer.Typer, dataset: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(upload)
+    dataset.command("seal")(seal_dataset)
+    dataset.command()(edit)
+    dataset.command()(discard)

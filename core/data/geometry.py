@@ -1,0 +1,373 @@
+"""The geometry of a job on a table: chosen columns and their weights as rows of integers in one ball.
+
+Values at both ends of a column are `weight` apart, and so are two records of different levels of a category.
+The radius follows from that and is less than half the box's diagonal: a record has one level of a category.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import Floats
+from core.data.columns import Boolean, Category, Column, Ranged, read_weight
+from core.data.dense import COARSE_STEPS
+from core.data.table import Table
+from core.errors import InvalidRequest
+from core.kernels.rows import UNITS
+
+#: Scale columns by their declared bounds, or by ranges that a part of the budget measures.
+SCALINGS = ("declared", "private")
+#: The widest geometry: beyond it the rows of a job would fill memory.
+MOST_COORDINATES = 1 << 13
+
+
+@dataclass(frozen=True)
+class Axis(ABC):
+    """The coordinates of one column; `place` is that of its code in a stored row."""
+
+    column: Column
+    place: int
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """A name for each coordinate."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """The largest squared norm of the coordinates of any code."""
+
+    @abstractmethod
+    def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
+        """Coordinates of stored codes, clipped to those that the column has."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Least and largest coordinates."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> float:
+        """Radius of the largest ball about the origin among the means of records."""
+
+    @abstractmethod
+    def clip(self, points: Floats) -> Floats:
+        """Released coordinates moved to the nearest mean that records can have."""
+
+    @abstractmethod
+    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
+        """Random coordinates of records."""
+
+    @abstractmethod
+    def decode(self, points: Floats) -> Floats:
+        """Released coordinates as a number on the column's line, a rate, or shares that add up to one."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> float:
+        """Length of a step of the coordinates, in what `decode` returns."""
+
+
+@dataclass(frozen=True)
+class Line(Axis):
+    """Even steps between `-half` and `half`, for the codes from `first` to `last`."""
+
+    half: int
+    first: int
+    last: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.column.name,)
+
+    @property
+    def longest(self) -> int:
+        return self.half**2
+
+    def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
+        # |2c - first - last| <= last - first, so truncation towards zero stays within `half`. Products are
+        # below 2^33, and a quotient that is no integer is 2^-16 away from one: doubles are exact.
+        inside = np.clip(codes.astype(np.float64), self.first, self.last)
+        steps = np.trunc((2 * inside - (self.first + self.last)) * self.half / (self.last - self.first))
+        return steps.astype(np.int16)[:, None]
+
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        return np.array([-float(self.half)]), np.array([float(self.half)])
+
+    @property
+    def inner(self) -> float:
+        return float(self.half)
+
+    def clip(self, points: Floats) -> Floats:
+        return np.clip(points, -self.half, self.half)
+
+    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
+        return draw.uniform(-self.half, self.half, size=(count, 1))
+
+    def decode(self, points: Floats) -> Floats:
+        share = (np.clip(points / self.half, -1.0, 1.0) + 1) / 2
+        if isinstance(self.column, Ranged):
+            return self.column.on_line(self.first + share * (self.last - self.first))
+        return share
+
+    @property
+    def unit(self) -> float:
+        if not isinstance(self.column, Ranged):
+            return 1 / (2 * self.half)
+        low, high = self.column.line
+        return (high - low) * (self.last - self.first) / (self.column.codes - 1) / (2 * self.half)
+
+
+@dataclass(frozen=True)
+class Levels(Axis):
+    """One coordinate for each level: `height - drop` for a record's own level, `-drop` for the others."""
+
+    height: int
+
+    @property
+    def drop(self) -> int:
+        """Brings the mean of all levels to about zero, which makes records shorter."""
+        return self.height // self.column.codes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        assert isinstance(self.column, Category)
+        return tuple(f"{self.column.name}={level}" for level in self.column.names)
+
+    @property
+    def longest(self) -> int:
+        return (self.height - self.drop) ** 2 + (self.column.codes - 1) * self.drop**2
+
+    def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
+        inside = np.clip(codes, 0, self.column.codes - 1)
+        found = np.full((len(codes), self.column.codes), -self.drop, dtype=np.int16)
+        found[np.arange(len(codes)), inside] = self.height - self.drop
+        return found
+
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        ones = np.ones(self.column.codes)
+        return -self.drop * ones, (self.height - self.drop) * ones
+
+    @property
+    def inner(self) -> float:
+        return float(self.drop)
+
+    def clip(self, points: Floats) -> Floats:
+        return self.decode(points) * self.height - self.drop
+
+    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
+        return self.coordinates(draw.integers(0, self.column.codes, count)).astype(np.float64)
+
+    def decode(self, points: Floats) -> Floats:
+        """The nearest shares that are at least zero and add up to one."""
+        shares = (points + self.drop) / self.height
+        ordered = -np.sort(-shares, axis=1)
+        surplus = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, shares.shape[1] + 1)
+        kept = (ordered > surplus).sum(axis=1)
+        nearest: Floats = np.maximum(shares - surplus[np.arange(len(shares)), kept - 1][:, None], 0.0)
+        return nearest
+
+    @property
+    def unit(self) -> float:
+        return 1 / self.height
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """Some columns of a table as one ball of radius UNITS, for algorithms that read dense rows."""
+
+    kind: ClassVar[str] = "table"
+    table: Table
+    chosen: tuple[str, ...]
+    weights: tuple[float, ...]
+    scaling: str = "declared"
+    #: First and last code of the range that each column is clipped to, where these were released.
+    ranges: tuple[tuple[int, int], ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        columns: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        scaling: str = "declared",
+    ) -> Self:
+        """The geometry of a request; by default all columns to cluster on, with their own weights."""
+        own = {column.name: column.weight for column in table.declared if column.role == "cluster"}
+        chosen = tuple(own) if columns is None else tuple(columns)
+        _require_known(chosen, own, "columns")
+        _require_known(tuple(weights or {}), dict.fromkeys(chosen), "weights")
+        if not chosen or len(set(chosen)) != len(chosen):
+            raise InvalidRequest("columns must name at least one column, each once", parameter="columns")
+        if scaling not in SCALINGS:
+            raise InvalidRequest(f"scaling must be one of {', '.join(SCALINGS)}", parameter="scaling")
+        ordered = tuple(name for name in table.columns if name in chosen)
+        given = {**own, **(weights or {})}
+        made = cls(
+            table=table,
+            chosen=ordered,
+            weights=tuple(read_weight(given[name], name) for name in ordered),
+            scaling=scaling,
+        )
+        if made.dimension > MOST_COORDINATES:
+            raise InvalidRequest(
+                f"these columns have {made.dimension} levels and numbers together; at most "
+                f"{MOST_COORDINATES} can be clustered on at once: choose fewer columns",
+                parameter="columns",
+            )
+        return made
+
+    @classmethod
+    def from_json(cls, table: Table, data: Mapping[str, Any]) -> Self:
+        """The geometry that `choices` described."""
+        return cls.of(table, data["columns"], data["weights"], data["scaling"])
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The columns, weights and scaling of a request, in JSON."""
+        weights = dict(zip(self.chosen, self.weights, strict=True))
+        return {"columns": list(self.chosen), "weights": weights, "scaling": self.scaling}
+
+    @property
+    def size(self) -> int:
+        return self.table.size
+
+    @property
+    def rows_per_person(self) -> int:
+        return self.table.rows_per_person
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the table, by which sources and views refer to it."""
+        return self.table.fingerprint
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The coordinates of each column, scaled so that no record is longer than UNITS."""
+        stored = {column.name: (place, column) for place, column in enumerate(self.table.stored)}
+        places = [stored[name] for name in self.chosen]
+        radius = math.sqrt(
+            sum(w * w * _longest(column) for w, (_, column) in zip(self.weights, places, strict=True))
+        )
+        for reach in range(UNITS, 0, -1):  # rounding may lengthen a record by a unit or two
+            axes = tuple(
+                self._axis(number, *place, self.weights[number] * reach / radius)
+                for number, place in enumerate(places)
+            )
+            if sum(axis.longest for axis in axes) <= UNITS**2:
+                return axes
+        raise AssertionError("rows of zeros fit any ball")
+
+    def _axis(self, number: int, place: int, column: Column, weight: float) -> Axis:
+        """The axis of a column whose ends, or levels, are `weight` units apart."""
+        if isinstance(column, Category):
+            return Levels(column, place, max(1, math.floor(weight / math.sqrt(2))))
+        first, last = (0, column.codes - 1) if self.ranges is None else self.ranges[number]
+        return Line(column, place, max(1, math.floor(weight / 2)), first, last)
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        ends = np.cumsum([0, *(len(axis.names) for axis in self.axes)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    @property
+    def parts(self) -> list[tuple[Axis, slice]]:
+        """Each axis with its coordinates."""
+        return list(zip(self.axes, self._places, strict=True))
+
+    @property
+    def lines(self) -> list[Line]:
+        """The axes of columns with bounds: numbers, dates and times."""
+        return [axis for axis in self.axes if isinstance(axis, Line) and isinstance(axis.column, Ranged)]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """A name for each coordinate: of the column, or of column and level."""
+        return tuple(name for axis in self.axes for name in axis.names)
+
+    @cached_property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        kinds = {column.name: column for column in self.table.stored}
+        return sum(kinds[n].codes if isinstance(kinds[n], Category) else 1 for n in self.chosen)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        coarse = [axis.column.name for axis in self.axes if isinstance(axis, Line) and _is_coarse(axis)]
+        if not coarse:
+            return ()
+        return (
+            f"columns {', '.join(coarse[:5])} keep fewer than {COARSE_STEPS} distinct values beside the "
+            "others: give them more weight, or choose fewer columns",
+        )
+
+    def rows(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
+        """Stored rows as rows of coordinates, whose norms are at most UNITS."""
+        found = np.empty((len(codes), self.dimension), dtype=np.int16)
+        for axis, part in self.parts:
+            found[:, part] = axis.coordinates(codes[:, axis.place])
+        return found
+
+    @cached_property
+    def bounds_units(self) -> tuple[Floats, Floats]:
+        """The box around all records."""
+        low, high = zip(*(axis.bounds for axis in self.axes), strict=True)
+        return np.concatenate(low), np.concatenate(high)
+
+    @property
+    def inner(self) -> float:
+        """Radius of the largest ball about the origin among the means of records."""
+        return min(axis.inner for axis in self.axes)
+
+    def clip(self, points: Floats) -> Floats:
+        """Released points moved to the nearest means that records can have."""
+        return np.concatenate([axis.clip(points[:, part]) for axis, part in self.parts], axis=1)
+
+    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
+        """Random points: records that nobody has."""
+        return np.concatenate([axis.scatter(count, draw) for axis in self.axes], axis=1)
+
+    def decode(self, units: npt.ArrayLike) -> Floats:
+        """Released points in the columns' own numbers: see `Axis.decode`."""
+        points = np.asarray(units, dtype=np.float64)
+        return np.concatenate([axis.decode(points[:, part]) for axis, part in self.parts], axis=1)
+
+    def unit_lengths(self) -> Floats:
+        """What `decode` makes of one unit, per coordinate: for error bars."""
+        return np.repeat([axis.unit for axis in self.axes], [len(axis.names) for axis in self.axes])
+
+    def clipped(self, ranges: Mapping[str, tuple[int, int]]) -> Self:
+        """The same columns, some clipped to released ranges of their codes and scaled by these."""
+        whole = {axis.column.name: (0, axis.column.codes - 1) for axis in self.axes}
+        return replace(self, ranges=tuple(ranges.get(name, whole[name]) for name in self.chosen))
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.table.to_json(), "clustered": self.choices}
+
+
+def _longest(column: Column) -> float:
+    """The squared length of a record's part in this column, for a weight of one."""
+    return (column.codes - 1) / (2 * column.codes) if isinstance(column, Category) else 1 / 4
+
+
+def _is_coarse(axis: Line) -> bool:
+    return not isinstance(axis.column, Boolean) and 2 * axis.half < min(COARSE_STEPS, axis.column.codes)
+
+
+def _require_known(names: Sequence[str], known: Mapping[str, Any], parameter: str) -> None:
+    unknown = [str(name) for name in names if name not in known]
+    if unknown:
+        raise InvalidRequest(
+            f"{parameter} names {', '.join(unknown[:5])}; there are: {', '.join(known)}", parameter=parameter
+        )

@@ -1,0 +1,166 @@
+"""Values of one column as whole steps, with what was wrong with each of them."""
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import Floats
+
+#: A stored step: of a column's range, or the code of a level.
+Codes = npt.NDArray[np.uint16]
+#: The code of a value that stays missing.
+MISSING_CODE = 65535
+#: Most codes that a column has beside that one.
+MOST_CODES = 65535
+_SECOND = np.timedelta64(1, "s")
+#: How pandas and numpy write a missing value.
+_GAPS = ("<NA>", "NaT")
+_WORDS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
+
+
+class Fault(enum.IntEnum):
+    """What was found wrong with a value."""
+
+    NONE = 0
+    MISSING = 1
+    UNREADABLE = 2
+    #: A level that is not declared.
+    UNKNOWN = 3
+    #: Outside the bounds, and moved to them.
+    BELOW = 4
+    ABOVE = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The codes of some values of one column.
+
+    `codes` is of use where `usable` is true: a filled gap is, an undeclared level without a catch-all is not.
+    """
+
+    codes: Codes
+    faults: npt.NDArray[np.uint8]
+    usable: npt.NDArray[np.bool_]
+
+    def take(self, indices: npt.NDArray[np.integer[Any]]) -> Self:
+        """The readings of these values again: for a column that came as distinct values and indices."""
+        return type(self)(self.codes[indices], self.faults[indices], self.usable[indices])
+
+    def counts(self) -> dict[str, int]:
+        """Number of values of each fault, by its name in small letters; for the owner of the rows alone."""
+        found = np.bincount(self.faults, minlength=len(Fault))
+        return {fault.name.lower(): int(found[fault]) for fault in Fault if fault is not Fault.NONE}
+
+
+#: Numbers, and masks of those that are missing and of those that could not be read.
+Parsed = tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+def as_numbers(values: npt.NDArray[Any]) -> Parsed:
+    """Values as finite numbers."""
+    if values.dtype.kind not in "fiub":
+        return _of_distinct(values, float)
+    floats = values.astype(np.float64)
+    missing = np.isnan(floats)
+    unreadable = np.isinf(floats)
+    return np.where(missing | unreadable, 0.0, floats), missing, unreadable
+
+
+def as_booleans(values: npt.NDArray[Any]) -> Parsed:
+    """Values as 0 or 1: those two numbers, or a word for yes or no."""
+    if values.dtype.kind in "fiub":
+        numbers, missing, unreadable = as_numbers(values)
+        return numbers, missing, unreadable | ((numbers != 0) & (numbers != 1))
+    return _of_distinct(values, _boolean)
+
+
+def as_seconds(values: npt.NDArray[Any]) -> Parsed:
+    """Dates and times as seconds since 1970 in UTC; text in the notation of ISO 8601."""
+    if values.dtype.kind != "M":
+        return _of_distinct(values, _seconds)
+    missing = np.isnat(values)
+    seconds = (values - np.datetime64(0, "s")) / _SECOND
+    return np.where(missing, 0.0, seconds), missing, np.zeros(len(values), dtype=np.bool_)
+
+
+def as_text(values: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The distinct texts among the values, the index of each value's own, and a mask of missing ones."""
+    distinct, indices = _distinct(values)
+    texts = [_text(value) for value in distinct]
+    missing = np.array([text == "" for text in texts], dtype=np.bool_)
+    return texts, indices, missing[indices]
+
+
+def _of_distinct(values: npt.NDArray[Any], parse: Callable[[Any], float]) -> Parsed:
+    """Parse each distinct value once."""
+    distinct, indices = _distinct(values)
+    numbers = np.zeros(len(distinct))
+    missing, unreadable = np.zeros((2, len(distinct)), dtype=np.bool_)
+    for place, value in enumerate(distinct):
+        if _text(value) == "":
+            missing[place] = True
+            continue
+        try:
+            numbers[place] = parse(value)
+        except (TypeError, ValueError, OverflowError):
+            unreadable[place] = True
+    unreadable |= ~np.isfinite(numbers)
+    numbers[unreadable] = 0.0
+    return numbers[indices], missing[indices], unreadable[indices]
+
+
+def _distinct(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
+    places: dict[Any, int] = {}
+    found = values.tolist()
+    # NaN is no key: it differs from itself.
+    keys = (
+        "" if value is None or (isinstance(value, float) and value != value) else value for value in found
+    )
+    indices = np.fromiter((places.setdefault(key, len(places)) for key in keys), np.intp, len(found))
+    return list(places), indices
+
+
+def _text(value: Any) -> str:
+    """A value as text without surrounding blanks; empty where it is missing."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a column of whole numbers with gaps arrives as floats
+    text = str(value).strip()
+    return "" if text in _GAPS else text
+
+
+def _boolean(value: Any) -> float:
+    word = _text(value).lower()
+    number = _WORDS[word] if word in _WORDS else float(word)
+    if number not in (0.0, 1.0):
+        raise ValueError("not a boolean")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    moment = value if hasattr(value, "isoformat") else _text(value)
+    read = datetime.fromisoformat(moment if isinstance(moment, str) else moment.isoformat())
+    read = read.replace(tzinfo=UTC) if read.tzinfo is None else read
+    return read.timestamp()
+
+
+def on_line(numbers: Floats, low: float, high: float, codes: int) -> tuple[Codes, npt.NDArray[np.uint8]]:
+    """The nearest of `codes` even steps from `low` to `high`, and which numbers lay outside."""
+    faults = np.where(numbers < low, Fault.BELOW, np.where(numbers > high, Fault.ABOVE, Fault.NONE))
+    position = (np.clip(numbers, low, high) - low) / (high - low) * (codes - 1)
+    return np.rint(position).astype(np.uint16), faults.astype(np.uint8)
+
+
+def seconds_of(text: str) -> float:
+    """Seconds since 1970 of a date or a time in the notation of ISO 8601; ValueError where it is none."""
+    seconds = _seconds(text)
+    if not math.isfinite(seconds):
+        raise ValueError("not a moment")
+    return seconds

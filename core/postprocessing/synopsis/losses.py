@@ -1,0 +1,163 @@
+"""The loss for each number of clusters, estimated from released values alone, with an interval."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from core.arrays import Floats
+from core.postprocessing.kmeans import lloyd
+from core.postprocessing.spread import DistanceHistogram, trimmed_shares
+from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partition
+
+#: Bins are added up as measured, noise included, as long as the noise stays below this share of the loss;
+#: beyond that only where records stand out.
+_NOISE_SHARE = 0.02
+#: As many records as this many standard deviations of a bin may lie unseen this many bins farther out.
+_UNSEEN_NOISES, _UNSEEN_BINS = 3.0, 5
+#: Made-up rows are a model: shares of the loss, and of what they say is gained by cutting fine clusters.
+_MODEL_SHARE, _CUT_SHARE = 0.01, 0.25
+#: The share of the overshoot by which a clipped mean may be off.
+_CLIPPED_SHARE = 0.5
+_NORMAL_95 = 1.96
+#: Cells with fewer records than this many standard deviations count as large as they are believed to be.
+_TOLD = 2.0
+#: Tails are heavy where this share of the outer tenth of records lies twice as far out as it begins, or where
+#: unseen records may change the loss by half.
+_OUTER, _FAR, _HEAVY, _MOST_UNSEEN = 0.1, 2.0, 0.05, 0.5
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with a nominal 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MeanSquare:
+    """The mean squared distance in a noisy histogram, of the records within `reach`."""
+
+    value: float
+    error: float
+    reach: float
+    #: What records that noise hides may add.
+    unseen: float
+    #: Whether distances thin out so slowly that what lies beyond `reach` may matter.
+    heavy_tailed: bool
+
+    @classmethod
+    def of(cls, found: DistanceHistogram, total: float) -> Self:
+        squares, bins = found.lengths**2, len(found.edges)
+        shares = trimmed_shares(found.counts, found.noise)
+        noise = found.noise.deviation * np.sqrt((squares**2).cumsum()) / total
+        told = int(np.flatnonzero(shares)[-1]) + 2
+        quiet = int((noise <= _NOISE_SHARE * float(shares @ squares)).sum()) - 1
+        last = min(max(told, quiet), bins - 1)
+        counts = found.counts[: last + 1]
+        value = float(counts @ squares[: last + 1]) / max(float(counts.sum()), 1.0)
+        far = float(found.edges[min(last + _UNSEEN_BINS, bins - 1)]) ** 2
+        unseen = _UNSEEN_NOISES * found.noise.deviation * far / total
+        heavy = _heavy_tailed(found, shares, total) or unseen > _MOST_UNSEEN * max(value, 1e-9)
+        return cls(max(value, 0.0), float(noise[last]), float(found.edges[last]), unseen, heavy)
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Mean squared distances to the nearest centre, in encoded units, for every number of clusters."""
+
+    #: Of the fine anchors.
+    fine: MeanSquare
+    of: Mapping[int, Estimate]
+
+
+def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
+    """Losses of the partitions, of which one is of a single cluster: that one was also measured directly."""
+    cells = cloud.model.cells
+    fine = MeanSquare.of(cells.pooled, cells.total)
+    overshoot = overshoots(cloud)
+    spurious = _spurious_gain(cloud)
+    plain = {k: _estimate(cloud, fine, overshoot, spurious, partition) for k, partition in found.items()}
+    around = MeanSquare.of(cells.around, cells.total)
+    one, centre = plain[1], found[1].centres[0]
+    direct = around.value - float(((centre - cells.middle) ** 2).sum())
+    spread = max((one.high - one.low) / 4, 1e-9)
+    weight = spread**2 / (spread**2 + max(around.error, 1e-9) ** 2)
+    change = weight * (direct - one.value)
+    between = max(one.value - fine.value, 1e-9)
+    shares = {k: min(max((e.value - fine.value) / between, 0.0), 1.0) for k, e in plain.items()}
+    return Losses(fine, {k: _shifted(e, change * shares[k]) for k, e in plain.items()})
+
+
+def overshoots(cloud: Cloud) -> Floats:
+    """For each fine cluster how far its records lie beyond the clipping radius, on average."""
+    cells = cloud.model.cells
+    beyond = np.maximum(cells.distances.lengths[None, :] - cells.radii[:, None], 0.0)
+    mean: Floats = (cloud.model.shares * beyond).sum(axis=1)
+    return mean
+
+
+def _spurious_gain(cloud: Cloud) -> float:
+    """What Lloyd's algorithm gains on made-up rows from the fine centres, which were settled on the records.
+
+    Made-up rows lie closer together within a cell than records do; so this gain is one of the model only.
+    """
+    before = float(_squared(cloud.flat, cloud.points).min(axis=1).mean())
+    after = lloyd(cloud.flat, cloud.points, LLOYD_ROUNDS)[1] / len(cloud.flat)
+    return max(before - after, 0.0)
+
+
+def _estimate(
+    cloud: Cloud, fine: MeanSquare, overshoot: Floats, spurious: float, partition: Partition
+) -> Estimate:
+    """Fine clusters kept whole, exactly as measured, less what made-up rows say is gained by cutting them.
+
+    About another centre c the mean square of a cell grows by |a - c|^2 + 2 move.(a - c), a being its anchor.
+    Moves are taken as they were measured, and so are sizes unless noise alone explains them: cleaned ones
+    would bias the sum, but an empty cell far out would swing it.
+    """
+    cells, centres = cloud.model.cells, partition.centres
+    told = cells.sizes > _TOLD * cells.size_error
+    shares = np.where(told, cells.sizes, cloud.model.sizes) / cells.total
+    apart = _squared(cells.anchors, centres)
+    cross = (cells.moves * cells.anchors).sum(axis=1)[:, None] - cells.moves @ centres.T
+    own = apart.argmin(axis=1)
+    pick = np.arange(len(own)), own
+    whole = fine.value + float(shares @ (apart[pick] + 2 * cross[pick]))
+    far = _squared(cloud.rows, centres)
+    cut = float((far[np.arange(len(far)), own[cloud.owners]] - far.min(axis=1)).mean())
+    # The gain of the model alone grows with the number of borders that made-up rows decide.
+    cut -= min(spurious * min(len(centres) / len(own), 1.0) ** 2, cut)
+    value = max(whole - cut, 0.2 * fine.value)
+    moved = apart[pick]
+    variance = fine.error**2
+    variance += float(((moved - shares @ moved) ** 2).sum()) * (cells.size_error / cells.total) ** 2
+    variance += float((4 * shares**2 * moved * cells.errors**2).sum())
+    half = _NORMAL_95 * math.sqrt(variance) + _MODEL_SHARE * value + _CUT_SHARE * cut
+    clipped = _CLIPPED_SHARE * float(np.maximum(shares, 0.0) @ (overshoot * np.sqrt(moved)))
+    return Estimate(value, max(value - half, 0.0), value + half + fine.unseen + clipped)
+
+
+def _shifted(found: Estimate, change: float) -> Estimate:
+    """The estimate after a correction, of which the interval believes half where that makes it wider."""
+    up, down = max(change, 0.0), min(change, 0.0)
+    low = max(found.low + down + 0.5 * up, 0.0)
+    return Estimate(max(found.value + change, 0.0), low, found.high + up + 0.5 * down)
+
+
+def _squared(points: Floats, centres: Floats) -> Floats:
+    products = points @ centres.T
+    found: Floats = (points**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2 * products
+    return np.maximum(found, 0.0)
+
+
+def _heavy_tailed(found: DistanceHistogram, shares: Floats, total: float) -> bool:
+    """Whether more records lie far beyond the others than light tails, or noise, would put there."""
+    outer = int(np.argmax(shares.cumsum() >= 1 - _OUTER))
+    beyond = found.edges > _FAR * found.edges[outer]
+    noise = 2 * found.noise.deviation * math.sqrt(float(beyond.sum())) / total
+    return float(shares[beyond].sum()) > max(_HEAVY * _OUTER, noise)

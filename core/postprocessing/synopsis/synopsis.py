@@ -1,0 +1,136 @@
+"""The synopsis of a run that left k open: centres, sizes, losses and intervals for every k in its range."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import Floats
+from core.data import Domain
+from core.postprocessing.bounds import unit_length
+from core.postprocessing.synopsis.cells import Cells
+from core.postprocessing.synopsis.losses import Estimate, MeanSquare, estimate_losses
+from core.postprocessing.synopsis.made_up import CellModel
+from core.postprocessing.synopsis.partitions import Cloud, Partition, Tree, partitions
+from core.postprocessing.synopsis.suggestion import suggest
+from core.postprocessing.synopsis.uncertainty import bars
+
+#: Made-up rows that are kept, and the most values in them.
+_MOST_ROWS, _MOST_VALUES = 10_000, 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The answer for one number of clusters, in the data's units; lengths are in the geometry of the run.
+
+    Intervals are nominally of 95%, and speak of the records nearest to each centre: how many there are, and
+    where their mean lies. Where k-means without privacy would put a centre is not stated.
+    """
+
+    centres: Floats
+    centre_low: Floats
+    centre_high: Floats
+    sizes: Floats
+    size_low: Floats
+    size_high: Floats
+    #: Root mean squared distance of a cluster's made-up rows to its centre, and distance to the next centre.
+    spreads: Floats
+    apart: Floats
+    #: False where noise alone could have made the cluster.
+    real: npt.NDArray[np.bool_]
+    #: Mean squared distance of records to their nearest centre.
+    loss: Estimate
+    #: Share of the variance of all records that the clusters explain.
+    explained: float
+
+    @property
+    def k(self) -> int:
+        return len(self.centres)
+
+
+@dataclass(frozen=True, eq=False)
+class Synopsis:
+    """Everything that follows from one release with an open k."""
+
+    levels: tuple[Level, ...]
+    suggested: int
+    #: Why this number of clusters is suggested.
+    reason: str
+    #: The fine clusters merged pair by pair; losses in the geometry of the run.
+    tree: Tree
+    #: Losses are of records within this distance of a fine cluster: those beyond are too few to be seen.
+    reach: float
+    #: Whether records beyond `reach` may matter: losses and their intervals are then of the others.
+    heavy_tailed: bool
+    #: Made-up rows, encoded.
+    rows: npt.NDArray[np.int16]
+    domain: Domain
+
+    def at(self, k: int) -> Level:
+        """The answer for k clusters."""
+        for level in self.levels:
+            if level.k == k:
+                return level
+        first, last = self.levels[0].k, self.levels[-1].k
+        raise ValueError(f"this release answers for k from {first} to {last}")
+
+    def sample(self, count: int) -> Floats:
+        """The first made-up rows, in the data's units: the same ones each time."""
+        if not 0 <= count <= len(self.rows):
+            raise ValueError(f"this release holds {len(self.rows)} made-up rows")
+        return self.domain.decode(self.rows[:count])
+
+
+def made_up_rows(width: int) -> int:
+    """Number of made-up rows of this many columns."""
+    return min(_MOST_ROWS, _MOST_VALUES // width)
+
+
+def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Synopsis:
+    """Derive everything from released values and from `draw`, whose seed is recorded with the release."""
+    ks = list(ks)
+    cloud = Cloud.of(CellModel.fit(cells, draw), made_up_rows(cells.anchors.shape[1]), draw)
+    found = partitions(cloud, sorted({1, *ks}), draw)
+    losses = estimate_losses(cloud, found)
+    values = {k: losses.of[k].value for k in ks}
+    suggestion = suggest(cloud, values, draw)
+    unit = unit_length(cells.domain)
+    tree = Tree.of(cloud)
+    return Synopsis(
+        tuple(_level(cloud, found[k], losses.of[k], losses.of[1].value, losses.fine) for k in ks),
+        suggestion.k,
+        suggestion.reason,
+        Tree(tree.joined, tree.added * unit**2),
+        losses.fine.reach * unit,
+        losses.fine.heavy_tailed,
+        np.rint(cloud.rows).astype(np.int16),
+        cells.domain,
+    )
+
+
+def _level(cloud: Cloud, partition: Partition, loss: Estimate, whole: float, fine: MeanSquare) -> Level:
+    domain, centres = cloud.model.cells.domain, partition.centres
+    unit, found = unit_length(domain), bars(cloud, partition, fine)
+    squared = ((cloud.rows - centres[partition.labels]) ** 2).sum(axis=1)
+    counts = np.bincount(partition.labels, minlength=len(centres))
+    spreads = np.sqrt(np.bincount(partition.labels, squared, minlength=len(centres)) / np.maximum(counts, 1))
+    apart = (
+        np.linalg.norm(centres[:, None, :] - centres[None, :, :], axis=2)
+        if len(centres) > 1
+        else np.zeros((1, 1))
+    )
+    np.fill_diagonal(apart, np.inf)
+    return Level(
+        domain.decode(centres),
+        domain.decode(found.centre_low),
+        domain.decode(found.centre_high),
+        found.sizes,
+        found.size_low,
+        found.size_high,
+        spreads * unit,
+        np.where(np.isfinite(apart.min(axis=1)), apart.min(axis=1), 0.0) * unit,
+        found.real,
+        Estimate(loss.value * unit**2, loss.low * unit**2, loss.high * unit**2),
+        1 - loss.value / max(whole, 1e-9),
+    )

@@ -1,0 +1,90 @@
+"""How far released sizes and centres may be off: noise, what clipping cut off, and what noise hides."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.arrays import Floats
+from core.data import UNITS, Dense
+from core.postprocessing.synopsis.losses import MeanSquare, overshoots
+from core.postprocessing.synopsis.partitions import Cloud, Partition
+
+_NORMAL_95 = 1.96
+#: Where a border cuts a fine cluster, made-up rows may put this share of the smaller part on the wrong side.
+_CUT_SHARE = 0.75
+#: As many records as this many standard deviations of a bin's noise may lie unseen at the far end of a cell
+#: under heavy tails; under light ones fewer, and no farther out than records are seen.
+_UNSEEN_HEAVY, _UNSEEN_LIGHT = 2.0, 0.5
+#: Chance that noise alone makes some cluster look real.
+_FALSE_ALARM = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Nominal 95% intervals of the number and of the mean of the records nearest to each centre."""
+
+    sizes: Floats
+    size_low: Floats
+    size_high: Floats
+    centre_low: Floats
+    centre_high: Floats
+    #: Whether there are more records than noise alone would show.
+    real: npt.NDArray[np.bool_]
+
+
+def bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> Bars:
+    """Intervals for one number of clusters, in encoded units."""
+    cells, parts = cloud.model.cells, partition.parts
+    taken = parts * cloud.model.sizes
+    sizes = taken.sum(axis=1)
+    noise = np.sqrt((parts**2).sum(axis=1)) * cells.size_error
+    cut = np.sqrt(((_CUT_SHARE * np.minimum(parts, 1 - parts) * cloud.model.sizes) ** 2).sum(axis=1))
+    half = _NORMAL_95 * np.hypot(noise, cut)
+    chance = _FALSE_ALARM / len(sizes)
+    alone = cells.distances.noise.beyond(chance) / cells.distances.noise.deviation
+    low, high = _centre_bars(cloud, partition, fine)
+    return Bars(sizes, np.maximum(sizes - half, 0.0), sizes + half, low, high, sizes > alone * noise)
+
+
+def _centre_bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> tuple[Floats, Floats]:
+    """Noise in moves and sizes of fine clusters, clipping, misplaced borders, and unseen records."""
+    cells, centres, parts = cloud.model.cells, partition.centres, partition.parts
+    taken = parts * cloud.model.sizes
+    sizes = np.maximum(taken.sum(axis=1), cells.size_error)
+    mix = taken / sizes[:, None]
+    # A fine cluster with more or fewer records than was measured pulls the mean towards it, or less so.
+    miscounted = np.hypot(
+        parts * cells.size_error, _CUT_SHARE * np.minimum(parts, 1 - parts) * cloud.model.sizes
+    )
+    pull = (miscounted / sizes[:, None]) ** 2
+    apart = pull @ cells.centres**2 - 2 * centres * (pull @ cells.centres)
+    apart += centres**2 * pull.sum(axis=1, keepdims=True)
+    noise = np.sqrt((mix**2 @ cells.errors**2)[:, None] + np.maximum(apart, 0.0))
+    by_column = cells.axes**2 @ cloud.model.along + cloud.model.across
+    by_column = np.sqrt(by_column / by_column.sum())
+    clipped = (mix @ overshoots(cloud))[:, None] * by_column
+    half = _NORMAL_95 * np.hypot(noise, clipped)
+    hidden = min(cells.distances.noise.deviation, 2 * cells.pooled.noise.deviation)
+    hidden *= _UNSEEN_HEAVY if fine.heavy_tailed else _UNSEEN_LIGHT
+    share = np.minimum(hidden / sizes, 1.0)[:, None]
+    farthest = np.inf if fine.heavy_tailed else fine.reach
+    down, up = (np.minimum(room, farthest) for room in _room(cloud, centres))
+    return centres - half - share * down, centres + half + share * up
+
+
+def _room(cloud: Cloud, centres: Floats) -> tuple[Floats, Floats]:
+    """How far each cluster's cell reaches below and above its centre along each column."""
+    domain = cloud.model.cells.domain
+    bounds = domain.bounds_units if isinstance(domain, Dense) else None
+    low, high = (-UNITS, UNITS) if bounds is None else bounds
+    down, up = np.maximum(centres - low, 0.0), np.maximum(high - centres, 0.0)
+    for number, centre in enumerate(centres):
+        gap = np.delete(centres, number, axis=0) - centre
+        half = (gap**2).sum(axis=1)[:, None] / 2
+        border = np.divide(half, gap, out=np.full(gap.shape, np.inf), where=gap != 0)
+        up[number] = np.minimum(up[number], np.where(gap > 0, border, np.inf).min(axis=0, initial=np.inf))
+        down[number] = np.minimum(
+            down[number], np.where(gap < 0, -border, np.inf).min(axis=0, initial=np.inf)
+        )
+    return down, up

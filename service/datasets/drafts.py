@@ -1,0 +1,218 @@
+"""Drafts: rows are stored and reported on, thrown away or sealed; public facts may still change.
+
+```text
+            create            upload (report)               seal
+  (nothing) ------> no rows ------------------> with rows ---------> sealed
+                       |  <------------------      |  \\__ upload again
+                       |   throw away, edit, or    |
+                       |   nothing for some days   |
+                       +--------- discard ---------+----------> (its name is free again)
+```
+
+Jobs never run on a draft, so nothing of its rows can be released. What its owner changes after a look at the
+rows is marked for good: such a fact may depend on them.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from core.data import Stored, domain_from_json
+from service import ledger
+from service.datasets import access, lifecycle
+from service.datasets.doubts import doubts
+from service.datasets.ingest import store
+from service.datasets.ingest.batch import Expected
+from service.datasets.ingest.chunks import StoredChunk
+from service.datasets.wire import Bounds, DatasetBody, DraftChanges
+from service.errors import AlreadySealed, CannotSeal, InvalidRequest
+from service.operations import audit, faults
+from service.operations.states import DatasetState
+from service.operations.tables import Dataset, DatasetChunk, SiteSet
+
+
+def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: str, at: datetime) -> None:
+    """Change public facts of a draft; its rows are thrown away unless they would be encoded the same."""
+    _lock(session, dataset)
+    given = {
+        name: getattr(changes, name)
+        for name in changes.model_fields_set
+        if name == "id_column" or getattr(changes, name) is not None
+    }
+    dataset.description = given.pop("description", dataset.description)
+    dataset.release_ticks = given.pop("release_ticks", dataset.release_ticks)
+    before = _facts(domain_from_json(dataset.domain), dataset.id_column)
+    asked = DatasetBody.model_construct(**{**_as_body(before), **given})
+    domain = lifecycle.domain_of(asked)
+    after = _facts(domain, asked.id_column)
+    changed = [name for name in after if after[name] != before.get(name)]
+    if dataset.checked_at is not None:
+        dataset.revised = sorted({*access.revised(dataset), *changed})
+    dataset.domain, dataset.id_column = domain.to_json(), asked.id_column
+    if set(changed) - {"size"}:
+        _delete_rows(session, dataset)
+        session.execute(delete(SiteSet).where(SiteSet.dataset_id == dataset.id))
+    audit.record(
+        session,
+        "edit-draft",
+        actor=actor,
+        at=at,
+        dataset_id=dataset.id,
+        changed=changed,
+        domain=domain.fingerprint,
+        revised_after_a_look=access.revised(dataset),
+    )
+
+
+def _facts(domain: Stored, id_column: str | None) -> dict[str, Any]:
+    """Return the public facts that an edit may change, by the names that requests use."""
+    facts = {name: value for name, value in domain.to_json().items() if name != "kind"}
+    if "bounds" not in facts:
+        facts["bounds"] = access.other_bounds(domain)
+        for name in ("radius", "count"):
+            facts.pop(name, None)
+    return {**facts, "id_column": id_column}
+
+
+def _as_body(facts: dict[str, Any]) -> dict[str, Any]:
+    bounds = Bounds.model_validate(facts["bounds"])
+    defaults = {"columns": None, "dimension": None, "scaling": "unit"}
+    return {**defaults, **facts, "bounds": bounds}
+
+
+def store_rows(
+    session: Session,
+    dataset_id: int,
+    expected: Expected,
+    chunks: Iterable[StoredChunk],
+    report: dict[str, Any],
+    *,
+    actor: str,
+    at: datetime,
+) -> Dataset:
+    """Store the rows of a draft in place of those it has, in the caller's one transaction.
+
+    Uploads to one dataset wait for each other; other transactions wait only for the last statements.
+    """
+    store.wait_for_other_uploads(session, dataset_id)
+    lifecycle.require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
+    session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset_id))
+    store.store(session, dataset_id, chunks)
+    ledger.lock(session, dataset_id)
+    dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
+    lifecycle.require_draft(dataset)
+    if Expected.of(dataset) != expected:
+        raise InvalidRequest(f"{dataset.name} was edited during the upload; upload again", status=409)
+    dataset.upload, dataset.checked_at = report, at
+    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
+    session.flush()
+    faults.reach("upload.stored")
+    return dataset
+
+
+def note_look(session: Session, dataset_id: int, *, at: datetime) -> None:
+    """Note that the owner was told something about rows of a draft, though none were stored."""
+    ledger.lock(session, dataset_id)
+    dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
+    if dataset.state == DatasetState.DRAFT and dataset.upload is None:
+        dataset.checked_at = at
+
+
+def throw_away_rows(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> None:
+    """Delete the rows of a draft and the report on them."""
+    _lock(session, dataset)
+    _delete_rows(session, dataset)
+    audit.record(session, "throw-away-rows", actor=actor, at=at, dataset_id=dataset.id)
+
+
+def discard(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> None:
+    """Delete a draft; its name can be used again. Its ledger stays, since nothing of a ledger is deleted."""
+    _lock(session, dataset)
+    _delete_rows(session, dataset)
+    audit.record(
+        session, "discard-draft", actor=actor, at=at, dataset_id=dataset.id, name=dataset.name,
+        looked_at_rows=dataset.checked_at is not None,
+    )  # fmt: skip
+    dataset.name, dataset.description = f"{access.NAMELESS}{dataset.id}", ""
+    dataset.state, dataset.retired_at = DatasetState.RETIRED, at
+
+
+def seal(
+    session: Session,
+    dataset: Dataset,
+    *,
+    confirmed: Collection[str] = (),
+    sha256: str | None = None,
+    actor: str,
+    at: datetime,
+) -> None:
+    """Seal a draft with the rows it has; CannotSeal when it has none, or when they look wrong.
+
+    With `sha256`, repeating it is safe, and rows that replaced those of the report are not sealed.
+    """
+    try:
+        _lock(session, dataset)
+    except AlreadySealed:
+        if sha256 is not None and dataset.upload and dataset.upload["sha256"] == sha256:
+            return
+        raise
+    report = dataset.upload
+    if report is None or report["rows"] == 0:
+        raise CannotSeal(
+            f"{dataset.name} has no rows to seal; upload a file with usable rows first", doubts=[]
+        )
+    if sha256 not in (None, report["sha256"]):
+        raise CannotSeal(
+            f"{dataset.name} holds the rows of another file by now; read its new report", doubts=[]
+        )
+    left = [each for each in doubts(report, access.domain_of(dataset).size) if each.confirm not in confirmed]
+    if left:
+        words = sorted({each.confirm for each in left})
+        raise CannotSeal(
+            f"{'; '.join(each.detail for each in left)}. If that is as it should be, confirm "
+            f"{' and '.join(words)}; else throw the rows away",
+            doubts=[{"confirm": each.confirm, "detail": each.detail} for each in left],
+        )
+    columns = [{**column, "examples": []} for column in report["columns"]]
+    dataset.upload = {**report, "columns": columns, "bad_row_lines": []}  # copies of values go with the draft
+    dataset.state, dataset.sealed_at = DatasetState.SEALED, at
+    revised = access.revised(dataset)
+    audit.record(session, "seal", actor=actor, at=at, dataset_id=dataset.id, revised_after_a_look=revised)
+    session.flush()
+    faults.reach("seal.updated")
+
+
+def delete_old_rows(session: Session, *, before: datetime, at: datetime) -> int:
+    """Delete the rows of drafts that were uploaded before a moment and never sealed."""
+    old = (Dataset.state == DatasetState.DRAFT) & (Dataset.checked_at < before) & Dataset.upload.is_not(None)
+    found = session.scalars(select(Dataset).where(old).order_by(Dataset.id)).all()
+    for dataset in found:
+        _hold(session, dataset)
+        late = dataset.checked_at is not None and dataset.checked_at < before
+        if dataset.state == DatasetState.DRAFT and late:
+            _delete_rows(session, dataset)
+            audit.record(session, "delete-old-rows", actor="cairn", at=at, dataset_id=dataset.id)
+    return len(found)
+
+
+def _lock(session: Session, dataset: Dataset) -> None:
+    """Lock a dataset that must be a draft."""
+    _hold(session, dataset)
+    lifecycle.require_draft(dataset)
+
+
+def _hold(session: Session, dataset: Dataset) -> None:
+    """Let no upload and no other change of a dataset happen until this transaction ends."""
+    store.wait_for_other_uploads(session, dataset.id)
+    ledger.lock(session, dataset.id)
+    session.refresh(dataset)
+
+
+def _delete_rows(session: Session, dataset: Dataset) -> None:
+    session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
+    dataset.upload = None
+    session.flush()
+    faults.reach("draft.emptied")

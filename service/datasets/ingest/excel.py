@@ -1,0 +1,77 @@
+"""Spreadsheets (Excel, OpenDocument) as CSV, read in a process of its own with little memory.
+
+A few bytes of a spreadsheet can stand for billions of cells, so the library that reads it gets a limit from
+the operating system; what it cannot read within that limit is refused.
+"""
+
+import csv
+import os
+import resource
+import subprocess
+import sys
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from service.datasets.ingest.spool import Spool
+from service.errors import BadFormat
+
+_MEMORY = 2 << 30
+_SECONDS = 300
+_ADVICE = "save the sheet as CSV and upload that"
+
+
+def to_csv(file: IO[bytes], directory: Path | None, most_bytes: int) -> tuple[Spool, str]:
+    """Return the first sheet of a spreadsheet as CSV, and what was read in words."""
+    spool = Spool(directory, most_bytes)
+    source, target = os.dup(file.fileno()), spool.file.fileno()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, str(source), str(target), str(most_bytes)],
+            pass_fds=(source, target),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        spool.close()
+        raise BadFormat(f"the spreadsheet takes too long to read; {_ADVICE}") from None
+    finally:
+        os.close(source)
+    if done.returncode != 0:
+        spool.close()
+        raise BadFormat(f"the spreadsheet is damaged, locked with a password, or too large; {_ADVICE}")
+    spool.adopt()
+    return spool, done.stdout
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value.isoformat() if isinstance(value, date | datetime) else value
+
+
+def _convert(source: int, target: int, most_bytes: int) -> None:
+    """Write the first sheet to a file, and say which one it was."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    from python_calamine import CalamineWorkbook
+
+    os.lseek(source, 0, os.SEEK_SET)
+    with os.fdopen(source, "rb", closefd=False) as file:
+        workbook = CalamineWorkbook.from_filelike(file)
+    sheet = workbook.get_sheet_by_index(0)
+    with os.fdopen(target, "w", encoding="utf-8", newline="", closefd=False) as written:
+        writer = csv.writer(written, lineterminator="\n")
+        writer.writerows([_text(value) for value in row] for row in sheet.iter_rows())
+    count = len(workbook.sheet_names)
+    sys.stdout.write("the first sheet" if count > 1 else "the sheet")
+    sys.stdout.write(f" (“{sheet.name}”{f', of {count}' if count > 1 else ''})")
+
+
+if __name__ == "__main__":
+    _convert(*map(int, sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""The session cookie: its name and attributes, and the requests that may use it.
+
+Over HTTPS the cookie is `Secure` and has the prefix `__Host-`, so that no other host can set it.
+Without HTTPS there are sessions on a loopback address alone, where nothing travels over a network.
+"""
+
+from datetime import timedelta
+from ipaddress import ip_address
+from typing import Any
+
+from fastapi import Response
+from starlette.requests import HTTPConnection
+
+from service.errors import Forbidden, InvalidRequest
+
+_NAME = "cairn-session"
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+
+
+def read(connection: HTTPConnection) -> str | None:
+    """Return the token that a request carries in its cookie, if any.
+
+    Forbidden when another site may have caused the request: the token is sent by the browser, whoever asks.
+    """
+    name = _name(connection)
+    token = connection.cookies.get(name) if name else None
+    if token is None:
+        return None
+    origin = connection.headers.get("origin")
+    own = f"{connection.scope['scheme']}://{_host(connection)}"
+    if origin != own and not (origin is None and connection.scope["method"] in _SAFE_METHODS):
+        raise Forbidden(
+            "a request with a session cookie must come from a page of this service: its Origin must be " + own
+        )
+    return token
+
+
+def set_session(
+    connection: HTTPConnection, response: Response, token: str, lifetime: timedelta | None
+) -> None:
+    """Let the browser keep a token: for a lifetime, or until it is closed."""
+    name = _name(connection)
+    if name is None:
+        raise InvalidRequest(
+            "browsers sign in over HTTPS only, or on the machine that runs the service "
+            "(http://localhost); ask the operator for the service's HTTPS address"
+        )
+    seconds = int(lifetime.total_seconds()) if lifetime else None
+    response.set_cookie(name, token, max_age=seconds, **_attributes(connection))
+
+
+def clear_session(connection: HTTPConnection, response: Response) -> None:
+    """Let the browser forget the token."""
+    if name := _name(connection):
+        response.delete_cookie(name, **_attributes(connection))
+
+
+def _attributes(connection: HTTPConnection) -> dict[str, Any]:
+    return {"path": "/", "secure": _is_https(connection), "httponly": True, "samesite": "strict"}
+
+
+def _name(connection: HTTPConnection) -> str | None:
+    """Return the name of the cookie, or None where there are no sessions: without HTTPS on a network."""
+    if _is_https(connection):
+        return f"__Host-{_NAME}"
+    return _NAME if _is_loopback(_host(connection)) else None
+
+
+def _is_https(connection: HTTPConnection) -> bool:
+    return bool(connection.scope["scheme"] == "https")
+
+
+def _host(connection: HTTPConnection) -> str:
+    return connection.headers.get("host", "").lower()
+
+
+def _is_loopback(host: str) -> bool:
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,99 @@
+"""Answers for every k of a job that left k open: stored with its result, a row for each k, and read alone."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.postprocessing.synopsis import Level, Synopsis
+from service.operations.tables import Answer
+
+#: The number under which made-up rows are stored; no answer has it.
+_ROWS = 0
+_ARRAYS = ("centres", "sizes", "centre_low", "centre_high", "size_low", "size_high", "spreads", "apart")
+
+
+def encoded(synopsis: Synopsis) -> dict[int, bytes]:
+    """Return the answer for each k, and the made-up rows, as the bytes that are stored."""
+    levels = {level.k: _saved(level_facts(level)) for level in synopsis.levels}
+    return {**levels, _ROWS: _saved({"rows": synopsis.rows})}
+
+
+def store(session: Session, job_id: str, answers: Mapping[int, bytes]) -> None:
+    """Store a job's answers with its result."""
+    for k, payload in answers.items():
+        session.add(Answer(job_id=job_id, k=k, payload=payload))
+    session.flush()
+
+
+def at(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
+    """Return a job's answer for k clusters; None when it has none."""
+    found = _loaded(session, job_id, k)
+    return found and _level_json(found)
+
+
+def made_up_rows(session: Session, job_id: str) -> npt.NDArray[np.int16] | None:
+    """Return a job's made-up rows, encoded; None when it has none."""
+    found = _loaded(session, job_id, _ROWS)
+    return None if found is None else found["rows"]
+
+
+def level_facts(level: Level) -> dict[str, Any]:
+    """Return an answer as arrays."""
+    loss = [level.loss.value, level.loss.low, level.loss.high, level.explained]
+    return {**{name: getattr(level, name) for name in _ARRAYS}, "real": level.real, "loss": np.array(loss)}
+
+
+def shown(synopsis: Synopsis) -> dict[str, Any]:
+    """Return what the result of an open job shows beside the centres and sizes of the suggested k."""
+    level = _level_json(level_facts(synopsis.at(synopsis.suggested)))
+    return {
+        "level": {name: value for name, value in level.items() if name not in ("centres", "sizes")},
+        "range": {
+            "from": synopsis.levels[0].k,
+            "to": synopsis.levels[-1].k,
+            "suggested": synopsis.suggested,
+            "reason": synopsis.reason,
+            "curve": [
+                {"k": each.k, "loss": _loss_json(each.loss.value, each.loss.low, each.loss.high)}
+                | {"explained": each.explained}
+                for each in synopsis.levels
+            ],
+            "tree": {"joined": synopsis.tree.joined.tolist(), "added": synopsis.tree.added.tolist()},
+            "reach": synopsis.reach,
+            "heavy_tailed": synopsis.heavy_tailed,
+            "made_up_rows": len(synopsis.rows),
+        },
+    }
+
+
+def _level_json(facts: Mapping[str, Any]) -> dict[str, Any]:
+    value, low, high, explained = facts["loss"].tolist()
+    return {
+        "k": len(facts["centres"]),
+        **{name: facts[name].tolist() for name in (*_ARRAYS, "real")},
+        "loss": _loss_json(value, low, high),
+        "explained": explained,
+    }
+
+
+def _loss_json(value: float, low: float, high: float) -> dict[str, float]:
+    return {"value": value, "low": low, "high": high}
+
+
+def _saved(arrays: Mapping[str, Any]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def _loaded(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
+    payload = session.scalars(select(Answer.payload).filter_by(job_id=job_id, k=k)).one_or_none()
+    if payload is None:
+        return None
+    with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
+        return dict(stored)

@@ -1,0 +1,175 @@
+"""What a receipt tells people: a citation, answers for a data protection officer, a registry's entry.
+
+Everything is a function of the request and of public facts.
+"""
+
+import math
+from importlib.metadata import version
+from typing import Any
+
+from core.plan import Plan
+from service.operations.tables import Dataset, Job
+
+#: What only people know: they replace it before they send the entry.
+_ASK = "FILL IN: "
+_SHOWN_COLUMNS = 12
+_TOGETHER = {
+    "sum": "the losses of all releases are added up",
+    "zcdp": "the losses of all releases are added up in zero-concentrated differential privacy",
+}
+_PUBLIC = "names and kinds of columns, bounds, scaling, and the order of magnitude of the number of records"
+
+
+def protects(plan: Plan, unit: str) -> str:
+    """Say whom the guarantee protects."""
+    if unit == "person":
+        return f"each person, with at most {plan.domain.rows_per_person} rows"
+    return "each single row; a person with several rows is protected less"
+
+
+def neighbours(unit: str) -> str:
+    """Say which pairs of datasets the guarantee compares."""
+    return "add or remove one record" if unit == "row" else "add or remove all rows of one person"
+
+
+def guarantee(plan: Plan) -> str:
+    """State the guarantee with its parameters."""
+    kind = "pure" if plan.budget.is_pure else "approximate"
+    return (
+        f"{kind} differential privacy with epsilon {plan.budget.epsilon_text} and delta "
+        f"{plan.budget.delta_text}"
+    )
+
+
+def citation(job: Job, dataset: Dataset, plan: Plan, analyst: str, unit: str) -> str:
+    """Return a sentence to cite the release by."""
+    return (
+        f"{_product(plan)} of the dataset “{dataset.name}”, computed for {analyst} by Cairn "
+        f"{version('cairn-dp')} ({plan.algorithm}; job {job.id}, submitted on {job.queued_at:%Y-%m-%d}) "
+        f"under {guarantee(plan)}, which protects {protects(plan, unit)}."
+    )
+
+
+def explanation(dataset: Dataset, plan: Plan, unit: str, charged: dict[str, str]) -> list[dict[str, str]]:
+    """Return questions of a data protection officer with their answers, for one page."""
+    factor = math.exp(float(plan.budget.epsilon_text))
+    who = "person" if unit == "person" else "row"
+    answers = {
+        "What was released?": f"{_product(plan)}, with their noise. No row and no exact count.",
+        "From which data?": f"The dataset “{dataset.name}”, {_columns(plan)}.",
+        "Who is protected?": f"{protects(plan, unit).capitalize()}.",
+        "How strong is the protection?": (
+            f"{guarantee(plan).capitalize()}: one {who} more or less changes the probability of any outcome "
+            f"by a factor of at most {factor:.3g}"
+            + ("." if plan.budget.is_pure else f", and by {plan.budget.delta_text} beyond that.")
+        ),
+        "Against whom?": (
+            "Against everybody who sees the release, whatever else they know or compute later. Not against "
+            "the curator and the operators of the service, who hold the data."
+        ),
+        "What did it use of the budget?": (
+            f"{', '.join(f'{name} {value}' for name, value in charged.items())}. In the dataset's ledger "
+            f"{_TOGETHER[dataset.accountant]}; a release that would exceed the curator's total is refused."
+        ),
+        "How was it protected?": (
+            f"By {_mechanisms(plan)}, in the steps that the receipt lists. Noise is drawn exactly, in whole "
+            "numbers. Everything after that uses released values alone."
+        ),
+        "What is not protected?": (
+            f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
+        ),
+        "How can this be checked?": (
+            "The receipt is signed by the service. The command `cairn verify` checks it with the service's "
+            "public keys, which are at /.well-known/cairn-keys.json."
+        ),
+    }
+    return [{"question": question, "answer": answer} for question, answer in answers.items()]
+
+
+def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
+    """Return an entry of the public registry of deployments; docs/receipts.md lists its fields."""
+    parameters = {"epsilon": float(plan.budget.epsilon_text)}
+    if not plan.budget.is_pure:
+        parameters["delta"] = float(plan.budget.delta_text)
+    return {
+        "url_slug": f"{dataset.name}-{job.id[:8]}",
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": {
+                "name": f"Clusters of {dataset.name}",
+                "data_curators": [
+                    {
+                        "data_curator_name": f"{_ASK}name of the organisation",
+                        "data_curator_type": f"{_ASK}kind of organisation",
+                    }
+                ],
+                "intended_use": f"{_ASK}what the centres are used for",
+                "data_product_type": "Summary statistics",
+                "data_product_region": f"{_ASK}region that the data describe",
+                "data_product_sector": f"{_ASK}sector",
+                "description": f"{_product(plan)}. {dataset.description}".strip(),
+                "publication_date": f"{job.queued_at:%Y-%m-%d}",
+            },
+            "dp_variant": {
+                "variant_name": "Pure DP" if plan.budget.is_pure else "Approximate DP",
+                "data_domain": f"Tables {_columns(plan)}.",
+                "unprotected_quantities": f"None of the data. Public facts, stated beforehand: {_PUBLIC}.",
+            },
+            "privacy_loss": {
+                "privacy_unit": f"{unit.capitalize()}-level",
+                "privacy_unit_details": (
+                    f"Neighbouring datasets: {neighbours(unit)}. Protects {protects(plan, unit)}."
+                ),
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": f"Of this release. {_ASK}total of all releases",
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "model_name_details": "A trusted curator holds the data and runs the service.",
+                "actors": (
+                    "- The curator and the operators of the service, who are trusted with the data.\n"
+                    "- Analysts, who send requests and see released values alone; they may collude.\n"
+                ),
+                "release_type": "Many releases",
+                "release_type_details": "A ledger counts every release against one total.",
+                "data_source_type": "Static",
+                "access_type": "Interactive",
+                "access_type_details": "Each analyst has a cap within the total of the dataset.",
+            },
+            "accounting": {
+                "post_processing": "Weighted clustering and clipping of released values.",
+                "composition": f"Within the release as planned; beyond it {_TOGETHER[dataset.accountant]}.",
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": (
+                    "Rows are clipped to public bounds. Parameters follow from public numbers."
+                ),
+                "mechanisms": (
+                    f"Cairn {version('cairn-dp')}, algorithm {plan.algorithm}: {_mechanisms(plan)}. Noise is "
+                    "drawn exactly, in whole numbers, so that floating-point errors do not enter it."
+                ),
+                "justification": f"{_ASK}why these parameters",
+            },
+            "administrative": {
+                "sources": f"- Receipt of job {job.id}, signed by the service.\n",
+                "registry_authors": [f"{_ASK}who sends this entry"],
+            },
+        },
+    }
+
+
+def _product(plan: Plan) -> str:
+    return f"Centres of {plan.k} clusters (k-{plan.objective})" if plan.k > 1 else "The centre of one cluster"
+
+
+def _columns(plan: Plan) -> str:
+    names = [] if plan.domain.kind == "sparse" else [str(name) for name in plan.domain.columns]
+    if not names or len(names) > _SHOWN_COLUMNS:
+        return f"with {plan.domain.dimension} columns"
+    return f"with the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def _mechanisms(plan: Plan) -> str:
+    kinds = sorted({str(step.to_json()["mechanism"]["kind"]) for step in plan.steps})
+    return f"the mechanism{'s' if len(kinds) > 1 else ''} {', '.join(kinds)}"

@@ -1,0 +1,42 @@
+"""Planned times of jobs: how long after its claim the end of a job is shown, from public numbers alone."""
+
+import math
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from core.plan import Plan
+from service.operations.tables import Timing
+
+#: Planned times are whole numbers of this many milliseconds, and at least so many of them.
+_STEP_MS, _LEAST_STEPS = 250, 3
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds that a run needs: in any case, for each row in each measurement, and for each operation."""
+
+    run: float
+    row: float
+    operation: float
+
+    def seconds(self, plan: Plan, rows: int) -> float:
+        """Estimate the time of a run on so many rows."""
+        operations = plan.work.operations * rows / plan.domain.size
+        return self.run + self.row * plan.measurements * rows + self.operation * operations
+
+
+#: Enough for most plans on a machine of ten years ago.
+DEFAULT = Rates(run=0.3, row=150e-9, operation=0.8e-9)
+
+
+def rates_of(session: Session, plan: Plan) -> Rates:
+    """Return what this service measured for the algorithm of a plan, or the defaults."""
+    found = session.get(Timing, (plan.algorithm, plan.objective, plan.domain.kind))
+    return DEFAULT if found is None else Rates(found.run_seconds, found.row_seconds, found.operation_seconds)
+
+
+def planned_ms(rates: Rates, plan: Plan, rows: int, margin: float) -> int:
+    """Return the planned time of a run on so many rows, in milliseconds: the estimate with a margin."""
+    steps = math.ceil(margin * rates.seconds(plan, rows) * 1000 / _STEP_MS)
+    return _STEP_MS * max(_LEAST_STEPS, steps)

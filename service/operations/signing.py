@@ -1,0 +1,153 @@
+"""The service's Ed25519 keys: sign receipts and checkpoints, verify what was signed, publish the public keys.
+
+One PEM file holds the private key that signs, followed by the public keys of those that signed before it. It
+is kept outside the database, so that whoever changes the database cannot sign what they wrote.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from service.operations.settings import Settings
+
+_BLOCK = re.compile(rb"-----BEGIN (PRIVATE|PUBLIC) KEY-----.+?-----END \1 KEY-----\n?", re.DOTALL)
+
+
+class SigningKeyError(Exception):
+    """The file of the signing key is missing or cannot be read; the message says what to do."""
+
+
+class SigningKeys:
+    """The key that signs now, and the public keys by which anything signed so far is verified."""
+
+    def __init__(self, private: Ed25519PrivateKey, earlier: Iterable[Ed25519PublicKey] = ()):
+        self._private = private
+        self._known = {key_id(key): key for key in (private.public_key(), *earlier)}
+        self.current = key_id(private.public_key())
+
+    def sign(self, purpose: str, text: str) -> dict[str, str]:
+        """Sign a text; no signature holds for another purpose than its own."""
+        value = self._private.sign(_message(purpose, text))
+        return {"algorithm": "Ed25519", "key": self.current, "value": base64.b64encode(value).decode()}
+
+    def verifies(self, purpose: str, text: str, signature: Mapping[str, Any]) -> bool:
+        """Return True if a key of this service signed the text for the purpose."""
+        key = self._known.get(str(signature.get("key")))
+        if key is None:
+            return False
+        try:
+            key.verify(base64.b64decode(str(signature.get("value"))), _message(purpose, text))
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the public keys as a JSON Web Key Set (RFC 7517, RFC 8037), the one that signs first."""
+        keys = [{**_jwk(key), "kid": kid, "alg": "EdDSA", "use": "sig"} for kid, key in self._known.items()]
+        return {"keys": keys}
+
+    def to_pem(self) -> bytes:
+        """Return the content of the keys' file."""
+        private = self._private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        earlier = [key for kid, key in self._known.items() if kid != self.current]
+        return private + b"".join(
+            key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+            for key in earlier
+        )
+
+    @property
+    def public_keys(self) -> tuple[Ed25519PublicKey, ...]:
+        """Every public key, the one that signs first."""
+        return tuple(self._known.values())
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """Return the thumbprint of a public key (RFC 7638)."""
+    canonical = json.dumps(_jwk(key), sort_keys=True, separators=(",", ":"))
+    return _base64url(hashlib.sha256(canonical.encode()).digest())
+
+
+@lru_cache(maxsize=8)
+def open_keys(settings: Settings) -> SigningKeys:
+    """Read the keys, once in a process; the first start makes them.
+
+    Several machines share a PostgreSQL and must share the keys too, so there production mode makes none.
+    """
+    path = settings.signing_key_path()
+    if not path.exists():
+        if settings.mode == "production" and not settings.uses_sqlite:
+            raise SigningKeyError(
+                f"{path} is missing: copy it from another machine of this deployment, or from its back-up; "
+                "a new deployment makes it once with `cairn-server new-signing-key`"
+            )
+        make(path)
+    return load(path)
+
+
+def load(path: Path) -> SigningKeys:
+    """Read the keys from their file."""
+    blocks = [match[0] for match in _BLOCK.finditer(path.read_bytes())]
+    try:
+        private = serialization.load_pem_private_key(blocks[0], None)
+        earlier = [serialization.load_pem_public_key(block) for block in blocks[1:]]
+    except (IndexError, TypeError, ValueError) as error:
+        raise SigningKeyError(f"{path} holds no signing key; restore it from its back-up") from error
+    public = [key for key in earlier if isinstance(key, Ed25519PublicKey)]
+    if not isinstance(private, Ed25519PrivateKey) or len(public) != len(earlier):
+        raise SigningKeyError(f"{path} holds a key of another kind than Ed25519")
+    return SigningKeys(private, public)
+
+
+def make(path: Path) -> None:
+    """Make the first key, unless another process was quicker."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = _write_beside(path, SigningKeys(Ed25519PrivateKey.generate()))
+    try:
+        os.link(new, path)  # all of the file at once, and never in the place of another
+    except FileExistsError:
+        pass
+    finally:
+        new.unlink()
+
+
+def rotate(path: Path) -> SigningKeys:
+    """Make a new key that signs from now on; what was signed so far still verifies."""
+    keys = SigningKeys(Ed25519PrivateKey.generate(), load(path).public_keys)
+    _write_beside(path, keys).replace(path)
+    return keys
+
+
+def _write_beside(path: Path, keys: SigningKeys) -> Path:
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
+        file.write(keys.to_pem())
+        file.flush()
+        os.fsync(file.fileno())
+    return new
+
+
+def _message(purpose: str, text: str) -> bytes:
+    return f"cairn {purpose}\n{text}".encode()
+
+
+def _jwk(key: Ed25519PublicKey) -> dict[str, str]:
+    return {"crv": "Ed25519", "kty": "OKP", "x": _base64url(key.public_bytes_raw())}
+
+
+def _base64url(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()

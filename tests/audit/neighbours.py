@@ -1,0 +1,208 @@
+"""Generated pairs of neighbours for replays: every algorithm, objective, kind of records and guarantee.
+
+`python -m tests.audit.neighbours --count 5000` replays so many pairs and prints how many there were of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from core.algorithms import registry
+from core.algorithms.base import SiteAlgorithm
+from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
+from core.errors import InvalidRequest
+from core.plan import Plan, Request
+from core.privacy import Budget
+from tests.audit.audits import forget, light
+from tests.audit.probes import Neighbours
+from tests.audit.replays import Report, replay
+
+__all__ = ["KINDS_OF_JOBS", "WIDTHS", "Pair", "pair", "replayed"]
+
+Numeric = Dense | Sparse | Ids
+
+WIDTHS = (1, 2, 3, 5, 12, 40, 128, 200, 300)
+#: Cells of a uniform grid grow with the power of the columns.
+_MOST_COLUMNS = {"grid": 3}
+
+_TREES: dict[str, Any] = {"trees": 1, "depth": 2, "swaps": 2, "candidates": 8}
+_COVER: dict[str, Any] = {"rounds": 2, "growth": 4.0, "span": 4.0}
+#: Options that keep runs short, one set of them for each run.
+_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "summit": ({},),
+    "balcan": ({**_TREES, "rounds": 1}, {**_TREES, "trials": 2, "rounds": 0}),
+    "balcan-median": ({**_TREES, "rounds": 1}, {**_TREES, "rounds": 1, "recovery": "net"}),
+    "balcan-sparse": ({**_TREES, "rounds": 1, "nonzeros": 2, "columns": 2},),
+    "gupta": ({"swaps": 2},),
+    "jones": ({"rounds": 2, "growth": 8.0}, {"rounds": 2, "growth": 8.0, "accounting": "approximate"}),
+    "jones-euclidean": (_COVER, {**_COVER, "candidates": "hashing"}, {**_COVER, "accounting": "approximate"}),
+    "chaturvedi": (_COVER, {**_COVER, "accounting": "approximate"}),
+    "sulq": ({"rounds": 2}, {"rounds": 2, "clip": 0.3}),
+    "grid": ({"cells": 3},),
+}
+
+#: Algorithm, objective, kind of records, guarantee.
+KINDS_OF_JOBS = [
+    (name, objective, kind, guarantee)
+    for name in registry.names()
+    for objective in registry.get(name).objectives
+    for kind in registry.get(name).domains
+    if kind in ("dense", "sparse", "ids")
+    for guarantee in ("pure", "approximate")
+    if registry.get(name).guarantee in (guarantee, "either")
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Neighbours with a plan, and which of them is recorded."""
+
+    name: str
+    plan: Plan
+    neighbours: Neighbours
+    larger: bool
+
+
+def pair(number: int, width: int | None = None) -> Pair:
+    """The pair of that number; each kind of job comes round in turn."""
+    name, objective, kind, guarantee = KINDS_OF_JOBS[number % len(KINDS_OF_JOBS)]
+    draw = np.random.default_rng(number)
+    algorithm = registry.get(name)
+    if width is None:
+        fitting = [w for w in WIDTHS if w <= _MOST_COLUMNS.get(name, 300)]
+        width = int(draw.choice(fitting))
+    people, k = int(draw.choice([1, 1, 2, 3])), int(draw.integers(1, 5))
+    domain = _domain(kind, width, people, draw)
+    epsilon = str(draw.choice(["0.3", "1", "4", "12"]))
+    budget = Budget.of(epsilon, "0" if guarantee == "pure" else "0.00001")
+    options = dict(_OPTIONS[name][number // len(KINDS_OF_JOBS) % len(_OPTIONS[name])])
+    if guarantee == "pure":
+        options.pop("accounting", None)
+    if isinstance(algorithm, SiteAlgorithm):
+        options["sites"] = _sites(domain, draw)
+    if name == "balcan-sparse":
+        options["columns"] = min(options["columns"], domain.dimension)
+    plan = registry.plan(domain, Request(k, budget, objective, name, options))
+    both, extra = _rows(domain, int(draw.integers(0, 40)), draw), _person(domain, people, draw)
+    together = np.concatenate([both, extra])
+    found = Neighbours(_source(domain, both), _source(domain, together))
+    title = f"{number}: {name}, {objective}, {kind}, {guarantee}, {domain.dimension} wide, {people} rows"
+    return Pair(title, plan, found, bool(draw.integers(2)))
+
+
+def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Numeric:
+    if kind == "ids":
+        return Ids(count=7, size=2000, rows_per_person=people)
+    if kind == "sparse":
+        return Sparse(dimension=max(3, width), radius=1.0, size=2000, rows_per_person=people)
+    if draw.integers(2):
+        return Dense.box(0, 1, dimension=width, size=2000, rows_per_person=people)
+    return Dense.ball(1.0, dimension=width, size=2000, rows_per_person=people)
+
+
+def _rows(domain: Numeric, count: int, draw: np.random.Generator) -> Any:
+    """Records in a few heaps, some of them on the edge or beyond it."""
+    if isinstance(domain, Ids):
+        return draw.integers(domain.count, size=count)
+    heaps = draw.uniform(-1.2, 1.2, size=(3, domain.dimension))
+    spread = float(draw.choice([0.0, 0.02, 0.5]))
+    rows = heaps[draw.integers(3, size=count)] + draw.normal(size=(count, domain.dimension)) * spread
+    if isinstance(domain, Sparse):
+        rows = np.where(draw.uniform(size=rows.shape) < 3 / domain.dimension, rows, 0.0)
+    return rows
+
+
+def _person(domain: Numeric, rows: int, draw: np.random.Generator) -> Any:
+    """The records of one person: far out, in the middle, anywhere, along one axis, or nearly so."""
+    if isinstance(domain, Ids):
+        return draw.integers(domain.count, size=rows)
+    found = np.zeros((rows, domain.dimension))
+    axis = int(draw.integers(domain.dimension))
+    match str(draw.choice(["corner", "middle", "anywhere", "axis", "beyond", "opposite"])):
+        case "corner":
+            found[:] = 1.0
+        case "anywhere":
+            found[:] = draw.uniform(-1, 1, size=found.shape)
+        case "axis":
+            found[:, axis] = 1.0
+        case "beyond":
+            found[:, axis] = 1e12
+        case "opposite":
+            found[:, axis] = np.where(np.arange(rows) % 2, 1.0, -1.0)
+    return found
+
+
+def _source(domain: Numeric, rows: Any) -> DataSource:
+    if isinstance(domain, Sparse):
+        return SparseSource(domain, sp.csr_array(rows.reshape(-1, domain.dimension)))
+    return ArraySource(domain, rows)
+
+
+def _sites(domain: Numeric, draw: np.random.Generator) -> dict[str, Any]:
+    if isinstance(domain, Ids):
+        places = draw.uniform(size=(domain.count, 2))
+        away = np.linalg.norm(places[:, None] - places, axis=2)
+        return {"kind": "distances", "matrix": ((away + away.T) / 2).tolist()}
+    assert isinstance(domain, Dense)
+    middle = domain.decode(np.zeros((1, domain.dimension)))[0]
+    step = domain.unit_lengths() * (5000 / domain.dimension**0.5)
+    return {"kind": "coordinates", "points": [(middle + i * step).tolist() for i in range(-4, 5)]}
+
+
+def replayed(number: int, width: int | None = None) -> tuple[Pair, Report] | None:
+    """Replay a pair; None where no plan is possible at its epsilon."""
+    try:
+        made = pair(number, width)
+    except InvalidRequest:
+        return None
+    with light():
+        forget()
+        report = replay(made.plan, made.neighbours, made.larger, number)
+    return made, report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=5000, help="pairs of neighbours")
+    parser.add_argument("--first", type=int, default=0, help="number of the first pair")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
+    given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
+    pairs, seen, shares = Counter[str](), Counter[str](), defaultdict[str, float](float)
+    measured = differing = refused = 0
+    for number in range(given.first, given.first + given.count):
+        if time.monotonic() > until:
+            break
+        found = replayed(number)
+        if found is None:
+            refused += 1
+            continue
+        made, report = found
+        plan = made.plan
+        kind = f"{plan.algorithm}, {plan.objective}, {plan.domain.kind}"
+        pairs[kind] += 1
+        seen["several rows per person"] += plan.domain.rows_per_person > 1
+        seen["128 and more columns"] += plan.domain.dimension >= 128
+        seen["one column"] += plan.domain.dimension == 1
+        measured, differing = measured + report.measurements, differing + report.differing
+        shares[kind] = max(shares[kind], report.share)
+    lines = [f"| {kind} | {count:,} | {shares[kind]:.0%} |" for kind, count in sorted(pairs.items())]
+    head = "| algorithm, objective, records | pairs | largest exact loss along a path, of what is charged |"
+    sys.stdout.write("\n".join([head, "|---|---|---|", *lines, ""]))
+    sys.stdout.write(
+        f"{sum(pairs.values()):,} pairs replayed ({refused} had no plan at their epsilon), as declared:\n"
+        f"{measured:,} measurements, {differing:,} of them differing; {dict(seen)}\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

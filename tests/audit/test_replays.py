@@ -1,0 +1,229 @@
+"""Runs recorded on a dataset and replayed on a neighbour: the same control flow, no more loss than charged.
+
+Each broken twin below is a mistake of a kind that was made in public code bases, and the replay notices it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core import probe
+from core.algorithms import registry
+from core.algorithms.sulq import Sulq
+from core.blocks.base import Clusters
+from core.coverage.loop import LoopRound
+from core.data import ArraySource, Dense
+from core.plan import Plan, Request
+from core.privacy import Budget
+from core.probe import Probe
+from core.statistics.counts import ClusterCounts
+from core.statistics.scores import SwapLosses
+from core.statistics.sums import ResidualSums, SecondMoments
+from tests.audit import twins
+from tests.audit.losses import Unfaithful
+from tests.audit.neighbours import KINDS_OF_JOBS, replayed
+from tests.audit.probes import Neighbours
+from tests.audit.replays import replay
+from tests.audit.twins import broken_plan, fresh_coins, growing, half_the_noise, skipping_empty
+
+#: Pairs of every kind of job in `make test`; `make audit` replays thousands.
+SAMPLE = 3
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS_OF_JOBS)), ids=lambda kind: " ".join(KINDS_OF_JOBS[kind]))
+def test_a_run_is_the_same_on_a_neighbour_but_for_what_it_declares(kind: int) -> None:
+    for turn in range(SAMPLE):
+        replayed(kind + turn * len(KINDS_OF_JOBS))
+
+
+@pytest.mark.parametrize("name", ["summit", "sulq", "balcan", "chaturvedi"])
+def test_rows_of_three_hundred_columns_are_replayed(name: str) -> None:
+    kinds = [place for place, kind in enumerate(KINDS_OF_JOBS) if kind[0] == name]
+    found = replayed(kinds[-1], width=300)
+    assert found is not None
+    assert found[0].plan.domain.dimension == 300
+
+
+# --- broken twins -------------------------------------------------------------------------------------------
+
+DOMAIN = Dense.box(0, 1, dimension=2, size=100)
+ROWS = np.tile([[0.2, 0.2], [0.8, 0.3], [0.7, 0.9]], (5, 1))
+OUTLIER = np.array([[1.0, 1.0]])
+
+
+def neighbours(extra: Any = OUTLIER, domain: Dense = DOMAIN) -> Neighbours:
+    return Neighbours(ArraySource(domain, ROWS), ArraySource(domain, np.concatenate([ROWS, extra])))
+
+
+def plan_of(algorithm: str = "sulq", objective: str = "means", pure: bool = False, **options: Any) -> Plan:
+    budget = Budget.of(2) if pure else Budget.of(2, "0.00001")
+    return registry.plan(DOMAIN, Request(2, budget, objective, algorithm, options))
+
+
+def caught(words: str, plan: Plan | None = None, extra: Any = OUTLIER, charged: Plan | None = None) -> None:
+    """A replay in either direction refuses the run, in these words."""
+    plan = plan or plan_of(rounds=2)
+    for larger in (False, True):
+        with pytest.raises(Unfaithful, match=words):
+            replay(plan, neighbours(extra), larger, seed=5, charged=charged)
+
+
+def peek(probe: Probe) -> np.ndarray:
+    """Rows that an algorithm has no business with."""
+    return np.concatenate([np.asarray(loader().rows) for loader in probe._source.loaders()])
+
+
+def test_the_honest_algorithm_passes_what_its_twins_fail() -> None:
+    assert replay(plan_of(rounds=2), neighbours(), larger=True, seed=5).differing > 0
+
+
+@pytest.fixture
+def sulq_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Puts another `cluster` in place of the shipped one, which it may call."""
+    shipped = Sulq.cluster
+
+    def put(twin: Callable[..., Clusters]) -> None:
+        monkeypatch.setattr(Sulq, "cluster", lambda self, plan, probe: twin(self, plan, probe, shipped))
+
+    return put
+
+
+def test_centres_that_start_at_rows_are_noticed(sulq_as: Any) -> None:
+    def twin(self: Sulq, plan: Plan, probe: Probe, shipped: Any) -> Any:
+        return self.blocks(plan)[0].run(probe, peek(probe)[-2:].astype(np.float64))
+
+    sulq_as(twin)
+    caught("and on the neighbour another")
+
+
+def test_a_number_of_rounds_that_follows_the_number_of_records_is_noticed(sulq_as: Any) -> None:
+    def twin(self: Sulq, plan: Plan, probe: Probe, shipped: Any) -> Any:
+        rounds = 1 + len(peek(probe)) % 2
+        fewer = replace(plan, parameters={**plan.parameters, "rounds": rounds}, steps=())
+        return shipped(self, fewer, probe)
+
+    sulq_as(twin)
+    caught("less often|once more")
+
+
+def test_bounds_that_are_read_off_the_rows_are_noticed(sulq_as: Any) -> None:
+    def twin(self: Sulq, plan: Plan, probe: Probe, shipped: Any) -> Any:
+        radius = int(np.abs(peek(probe)).max())
+        return shipped(self, replace(plan, parameters={**plan.parameters, "radius": radius}, steps=()), probe)
+
+    sulq_as(twin)
+    caught("and on the neighbour another")
+
+
+def test_an_exact_number_beside_the_centres_is_noticed(sulq_as: Any) -> None:
+    def twin(self: Sulq, plan: Plan, probe: Probe, shipped: Any) -> Any:
+        return replace(shipped(self, plan, probe), details={"records": len(peek(probe))})
+
+    sulq_as(twin)
+    caught("more than what was released")
+
+
+def test_labels_of_rows_beside_the_centres_are_noticed(sulq_as: Any) -> None:
+    def twin(self: Sulq, plan: Plan, probe: Probe, shipped: Any) -> Any:
+        found = shipped(self, plan, probe)
+        away = np.linalg.norm(peek(probe)[:, None] - found.centres[None], axis=2)
+        return replace(found, details={"labels": away.argmin(axis=1).tolist()})
+
+    sulq_as(twin)
+    caught("more than what was released")
+
+
+def test_half_the_declared_sensitivity_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ResidualSums.sensitivity
+
+    def half(self: ResidualSums) -> Any:
+        own = honest.fget(self)  # type: ignore[attr-defined]
+        return replace(own, scales=own.scales / 2)
+
+    monkeypatch.setattr(ResidualSums, "sensitivity", property(half))
+    caught("beyond what it declares")
+
+
+def test_residuals_that_are_not_clipped_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ResidualSums.of
+
+    def unclipped(self: ResidualSums, chunk: Any) -> Any:
+        return honest(ResidualSums(self.view, np.full_like(self.radii, 2 * 32767)), chunk)
+
+    monkeypatch.setattr(ResidualSums, "of", unclipped)
+    caught("beyond what it declares", plan_of(rounds=2, clip=0.1))
+
+
+def test_second_moments_that_are_not_clipped_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = SecondMoments.of
+
+    def unclipped(self: SecondMoments, chunk: Any) -> Any:
+        return honest(replace(self, radius=2 * 32767), chunk)
+
+    monkeypatch.setattr(SecondMoments, "of", unclipped)
+    caught("beyond what it declares", plan_of("summit"))
+
+
+def test_a_record_that_counts_in_two_clusters_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ClusterCounts.of
+    monkeypatch.setattr(ClusterCounts, "of", lambda self, chunk: honest(self, chunk).sum() + self.zero)
+    caught("beyond what it declares")
+
+
+def test_losses_of_candidates_outside_the_ball_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As printed in a paper: the candidates lie anywhere, the scores are scaled to the ball."""
+    honest = SwapLosses.of
+    monkeypatch.setattr(SwapLosses, "of", lambda self, chunk: 9 * honest(self, chunk))
+    caught("beyond what it declares", plan_of("balcan", pure=True, trees=1, depth=2, candidates=8, swaps=2))
+
+
+def test_noise_of_half_the_declared_size_is_noticed() -> None:
+    plan = plan_of(rounds=2)
+    caught("loses", broken_plan(plan, "sums", half_the_noise), charged=plan)
+
+
+def test_noise_that_skips_empty_clusters_is_noticed() -> None:
+    plan = plan_of(rounds=2)
+    broken = broken_plan(plan, "counts", skipping_empty)
+    alone = Neighbours(ArraySource(DOMAIN, ROWS[:0]), ArraySource(DOMAIN, OUTLIER))
+    for larger in (False, True):
+        with pytest.raises(Unfaithful, match="the noise of 'counts'"):
+            replay(broken, alone, larger, seed=5, charged=plan)
+
+
+def test_noise_that_grows_with_the_number_of_records_is_noticed() -> None:
+    plan = plan_of(rounds=2)
+    caught("the noise of 'counts'", broken_plan(plan, "counts", growing), charged=plan)
+
+
+def test_two_rows_of_a_person_under_a_plan_for_one_are_noticed() -> None:
+    caught("beyond what it declares", extra=np.repeat(OUTLIER, 2, axis=0))
+
+
+SITES = {"kind": "coordinates", "points": [[0.0, 0.0], [0.25, 0.25], [0.75, 0.75], [1.0, 1.0]]}
+
+
+def test_coins_that_are_tossed_again_in_every_round_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Probe, "_cover", fresh_coins)
+    monkeypatch.setattr(twins, "Coins", lambda *given: vars(probe)["Coins"](*given))
+    caught("tosses its coins once", plan_of("jones", "medians", pure=True, rounds=2, sites=SITES))
+
+
+def test_covered_records_that_come_back_at_the_next_radius_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = LoopRound._state
+
+    def reset(self: LoopRound, chunk: Any) -> Any:
+        state = honest(self, chunk)
+        everyone = np.flatnonzero(self.coins.kept(chunk.first, len(chunk)))
+        return replace(state, alive=everyone) if self.opens_level else state
+
+    monkeypatch.setattr(LoopRound, "_state", reset)
+    plan = plan_of("jones", "medians", rounds=1, sites=SITES, accounting="approximate")
+    caught("other records than those that are still in play", plan)

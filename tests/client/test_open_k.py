@@ -1,0 +1,54 @@
+"""One job for every k, with the client and with the command, against a real service with a real worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cairn_client import NotFound, Result
+from tests.support.command import as_json, cairn
+from tests.support.live import Live
+
+pytestmark = pytest.mark.usefixtures("place")
+
+
+def test_a_job_with_a_range_answers_for_every_k_and_makes_up_rows(live: Live, place: Path) -> None:
+    owned = live.dataset(cap="1")
+    mine = live.analyst().dataset(owned.name)
+    result = mine.cluster(k=(1, 4), epsilon="0.5")
+    assert result.facts.range is not None
+    assert len(result.centres) == result.facts.range["suggested"]
+    before = mine.refresh().cap
+    for k in range(1, 5):
+        other = result.at(k)
+        assert other.centres.shape == (k, 2)
+        assert other.facts.level is not None
+        assert other.facts.level["k"] == k
+        assert other.predict([[0.0, 0.0]]).shape == (1,)
+    rows = result.sample(100)
+    assert rows.shape == (100, 2)
+    np.testing.assert_array_equal(rows[:10], result.sample(10))
+    assert mine.refresh().cap == before
+    with pytest.raises(NotFound, match="from 1 to 4"):
+        result.at(5)
+    assert len(as_json("result", result.facts.job, "--k", "3")["centres"]) == 3
+    assert "every k from 1 to 4 is free" in cairn("result", result.facts.job, "--k", "2").stderr
+    result.save(place / "result.json")
+    with pytest.raises(ValueError, match="fetch it again"):
+        Result.load(place / "result.json").at(6)
+
+
+def test_a_single_k_has_no_other_answers_and_says_how_to_get_them(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    result = live.analyst().dataset(owned.name).cluster(k=2, epsilon="0.1", algorithm="sulq")
+    with pytest.raises(ValueError, match=r"k=\(1, 32\)"):
+        result.at(3)
+
+
+def test_a_range_is_written_with_a_dash_on_the_command_line(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    cairn("submit", owned.name, "-k", "1-3", "--epsilon", "0.5", "--rehearsal")
+    assert as_json("jobs", "--limit", "1")[0]["request"]["k"] == {"from": 1, "to": 3}
+    assert "such as 1-32" in cairn("submit", owned.name, "-k", "many", "--epsilon", "1", code=2).stderr

@@ -1,0 +1,186 @@
+"""Files as people have them: separators, decimal signs, encodings, gzip, spreadsheets, and other kinds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.data import Dense
+from service.datasets.ingest.text import Dialect, decimal_sign
+from tests.service.datasets.ingest.test_uploads import DOMAIN, VALUES, stored
+from tests.support.service import House
+from tests.support.spreadsheets import spreadsheet
+
+TEXT = "a,b\n1,1\n9.5,0.25\n0,4\n"
+SEMICOLONS = "a;b\n1;1\n9,5;0,25\n0;4\n"
+#: Content, and what the report says about it.
+FILES: dict[str, tuple[bytes, str]] = {
+    "semicolons and decimal commas": (
+        SEMICOLONS.encode(),
+        "separated by semicolons, with decimal commas, UTF-8",
+    ),
+    "tabs": (TEXT.replace(",", "\t").encode(), "separated by tabs, UTF-8"),
+    "vertical bars": (TEXT.replace(",", "|").encode(), "separated by vertical bars, UTF-8"),
+    "quoted decimal commas": (
+        b'a,b\n1,1\n"9,5","0,25"\n0,4\n',
+        "separated by commas, with decimal commas, UTF-8",
+    ),
+    "quotes": (b'"a","b"\n"1","1"\n"9.5","0.25"\n"0","4"\n', "separated by commas, UTF-8"),
+    "byte order mark": (TEXT.encode("utf-8-sig"), "separated by commas, UTF-8"),
+    "utf-16": (SEMICOLONS.encode("utf-16"), "separated by semicolons, with decimal commas, UTF-16"),
+    "utf-16, big end first": (
+        b"\xfe\xff" + TEXT.encode("utf-16-be"),
+        "separated by commas, UTF-16",
+    ),
+    "latin-1": (
+        "a;b;größe\n1;1;é\n9,5;0,25;\n0;4;\n".encode("latin-1"),
+        "separated by semicolons, with decimal commas, Latin-1",
+    ),
+    "gzip": (gzip.compress(TEXT.encode()), "separated by commas, UTF-8, gzip"),
+    "gzip of two parts": (
+        gzip.compress(TEXT[:8].encode()) + gzip.compress(TEXT[8:].encode()),
+        "separated by commas, UTF-8, gzip",
+    ),
+    "names in other letters": (b" A , B\n1,1\n9.5,0.25\n0,4\n", "separated by commas, UTF-8"),
+    "a spreadsheet": (spreadsheet([["a", "b"], [1, 1], [9.5, 0.25], [0, 4]]), "the sheet (“Sheet1”)"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_taken_as_it_is_and_the_report_says_how(small_house: House, name: str) -> None:
+    small_house.create()
+    content, words = FILES[name]
+    answer = small_house.upload(content, kind="application/octet-stream")
+    assert answer.status_code == 200, answer.text
+    assert words in answer.json()["read_as"]
+    assert np.array_equal(stored(small_house), DOMAIN.encode(VALUES))
+
+
+def test_marks_between_thousands_are_understood(small_house: House) -> None:
+    small_house.create(bounds={"box": {"low": 0, "high": 10_000}})
+    rows = b'a,b\n"1,234.50",2\n1 234.5,3\n"1,234",4\n'
+    assert small_house.upload(rows).json()["bad_rows"] == 0
+    domain = Dense.box(0, 10_000, ["a", "b"], size=1000)
+    assert np.array_equal(stored(small_house), domain.encode([[1234.5, 2.0], [1234.5, 3.0], [1234.0, 4.0]]))
+
+
+@pytest.mark.parametrize(
+    ("text", "point", "comma"),
+    [
+        ("1234", 1234.0, 1234.0),
+        ("1.5", 1.5, None),
+        ("1,5", None, 1.5),
+        ("1,234", 1234.0, 1.234),
+        ("1.234", 1.234, 1234.0),
+        ("1,234.5", 1234.5, None),
+        ("1.234,5", None, 1234.5),
+        ("12,34,567", None, None),
+        ("1\u00a0234\u00a0567", 1234567.0, 1234567.0),
+        ("1'234.5", 1234.5, None),
+        ("-1.5e3", -1500.0, None),
+        ("-1,5e3", None, -1500.0),
+        ("1,2,3", None, None),
+        ("", None, None),
+        ("abc", None, None),
+        ("nan", None, None),
+    ],
+)
+def test_a_number_is_read_by_its_decimal_sign(text: str, point: float | None, comma: float | None) -> None:
+    assert Dialect().number(text) == point
+    assert Dialect(decimal=",").number(text) == comma
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [("1,5", ","), ("1.5", "."), ("1,234", ""), ("1,234.5", "."), ("1.234,5", ","), ("1.234.567", ""),
+     ("0,125", ","), ("12", ""), ("2026-01-02", ""), ("a,b", "")],
+)  # fmt: skip
+def test_a_decimal_sign_is_told_from_a_mark_between_thousands(text: str, sign: str) -> None:
+    assert decimal_sign(text) == sign
+
+
+def test_a_value_is_named_with_its_column(small_house: House) -> None:
+    small_house.create()
+    answer = small_house.check(b"a,b\n1,true\nM,2\n")
+    reasons = [each["reason"] for each in answer.json()["bad_row_lines"]]
+    assert reasons == [
+        "b: “true” is not a finite number; write 1 and 0 for yes and no",
+        "a: “M” is not a finite number",
+    ]
+
+
+def test_a_missing_column_is_answered_with_what_there_is(small_house: House) -> None:
+    small_house.create(columns=["age", "visits"])
+    answer = small_house.check(b"agee;visits\n1;2\n").json()
+    assert answer["detail"] == "the file lacks the columns age; did you mean “agee” by age?"
+    answer = small_house.check(b"x;y\n1;2\n").json()
+    assert answer["detail"] == "the file lacks the columns age, visits; its first line reads x, y"
+
+
+def test_two_columns_that_differ_in_case_alone_are_ambiguous(small_house: House) -> None:
+    small_house.create()
+    assert "more than one column named a" in small_house.check(b"A,A ,b\n1,2,3\n").json()["detail"]
+    assert small_house.check(b"A,a,b\n1,2,3\n").status_code == 200
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_rows_whose_id_is_nan_are_bad_and_never_one_person(small_house: House, form: str) -> None:
+    small_house.create(rows_per_person=1, id_column="who")
+    if form == "csv":
+        content = b"who,a,b\n1.0,1,1\nNaN,2,2\n,3,3\n<NA>,4,4\n2.0,5,1\n"
+    else:
+        file = io.BytesIO()
+        who = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
+        parquet.write_table(
+            pa.table({"who": pa.array(who), "a": [1.0, 2, 3, 4, 5], "b": [1.0, 2, 3, 4, 1]}), file
+        )
+        content = file.getvalue()
+    refused = small_house.check(content, kind="application/octet-stream")
+    assert (refused.status_code, refused.json()["bad_rows"]) == (422, 3)
+    report = small_house.check(content, kind="application/octet-stream", on_bad_row="drop").json()
+    assert (report["rows"], report["bad_rows"], report["rows_over_limit"]) == (2, 3, 0)
+    assert report["columns"][0]["missing"] == 3
+
+
+def _zip(*names: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return file.getvalue()
+
+
+OTHERS: dict[str, tuple[bytes, str]] = {
+    "pdf": (b"%PDF-1.7\n...", "a PDF document"),
+    "json": (b'[{"a": 1, "b": 2}]', "a JSON file"),
+    "html": (b"<!DOCTYPE html><table>", "an HTML page"),
+    "spss": (b"$FL2@(#) SPSS DATA FILE", "an SPSS file"),
+    "sqlite": (b"SQLite format 3\0" + bytes(84), "an SQLite database"),
+    "word": (_zip("word/document.xml"), "a Word document"),
+    "archive": (_zip("rows.csv"), "a ZIP archive of other files"),
+    "packed pdf": (gzip.compress(b"%PDF-1.7\n..."), "a PDF document"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_file_of_another_kind_is_named(small_house: House, name: str) -> None:
+    content, words = OTHERS[name]
+    small_house.create()
+    answer = small_house.check(content, kind="application/octet-stream")
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/bad-format")
+    assert f"this is {words}, not a table" in answer.json()["detail"]
+
+
+def test_a_spreadsheet_that_stands_for_billions_of_cells_is_refused(small_house: House) -> None:
+    small_house.create()
+    rows: list[list[Any]] = [["a", "b"], [1, 2]]
+    answer = small_house.check(spreadsheet(rows, far="XFD1048576"), kind="application/octet-stream")
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/bad-format")
+    assert "save the sheet as CSV" in answer.json()["detail"]

@@ -1,0 +1,146 @@
+"""A job that leaves k open is paid for once, and answers for every k without rows and without the ledger."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import delete, func, select
+
+from service.jobs import transcripts
+from service.operations.tables import Answer, DatasetChunk, LedgerEntry
+from tests.support.service import House, table
+
+RANGE = {"from": 1, "to": 6}
+
+
+@pytest.fixture(scope="module")
+def house(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A house with a job on its rows that left k open; the rows are gone."""
+    folder = tmp_path_factory.mktemp("answers")
+    shutil.copy(sqlite_template, folder / "cairn.sqlite3")
+    with closing(House(f"sqlite:///{folder / 'cairn.sqlite3'}", folder)) as made:
+        made.create("flowers", budget={"epsilon": "100", "delta": "0.01"})
+        made.upload(table(200), "flowers")
+        made.grant("ada", "flowers", "100", "0.01")
+        made.submit("2", k=3)
+        run(made)
+        answer = made.submit("2", k=RANGE, algorithm="auto")
+        assert answer.status_code == 202, answer.text
+        run(made)
+        with made.database.write() as session:
+            session.execute(delete(DatasetChunk))
+        yield made
+
+
+def run(house: House) -> None:
+    house.clock.move(1)
+    assert house.work()
+    house.clock.move(3600)
+
+
+def entries(house: House) -> int:
+    with house.database.read() as session:
+        return session.scalar(select(func.count()).select_from(LedgerEntry)) or 0
+
+
+def get(house: House, path: str, **headers: str) -> Any:
+    answer = house.ada.get(f"/v1/jobs/latest/{path}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def test_the_result_is_that_of_the_suggested_k_and_lists_the_others(house: House) -> None:
+    found = get(house, "result").json()
+    assert found["range"]["suggested"] == len(found["centres"]) == found["level"]["k"]
+    assert [point["k"] for point in found["range"]["curve"]] == [1, 2, 3, 4, 5, 6]
+    assert f"k = {found['range']['suggested']}" in found["range"]["reason"]
+
+
+def test_every_k_is_answered_at_once_and_charged_to_nobody(house: House) -> None:
+    before = entries(house)
+    times = []
+    for k in range(1, 7):
+        began = time.perf_counter()
+        found = get(house, f"result?k={k}").json()
+        times.append(time.perf_counter() - began)
+        assert len(found["centres"]) == len(found["sizes"]) == len(found["level"]["real"]) == k
+        assert found["level"]["loss"] == found["range"]["curve"][k - 1]["loss"]
+        for low, centre, high in zip(
+            found["level"]["centre_low"], found["centres"], found["level"]["centre_high"], strict=True
+        ):
+            assert (np.array(low) <= centre).all()
+            assert (centre <= np.array(high)).all()
+    assert min(times) < 0.2
+    assert entries(house) == before
+
+
+def test_tables_and_arrays_have_the_k_that_was_asked_for(house: House) -> None:
+    centres = get(house, "result?k=4").json()["centres"]
+    array = np.load(io.BytesIO(get(house, "result?k=4", Accept="application/x-npy").content))
+    np.testing.assert_array_equal(array, centres)
+    assert len(get(house, "result?k=4", Accept="text/csv").text.splitlines()) == 5
+
+
+def test_made_up_rows_are_labelled_the_same_each_time_and_inside_the_bounds(house: House) -> None:
+    first, more = get(house, "sample?n=20").json(), get(house, "sample?n=50").json()
+    assert first["made_up"] is True
+    assert len(first["rows"]) == 20
+    assert more["rows"][:20] == first["rows"]
+    array = np.load(io.BytesIO(get(house, "sample?n=10000", Accept="application/x-npy").content))
+    np.testing.assert_array_equal(array[:20], first["rows"])
+    assert len(get(house, "sample?n=20", Accept="text/csv").text.splitlines()) == 21
+
+
+@pytest.mark.parametrize("path", ["result?k=7", "result?k=0", "sample?n=0", "sample?n=10001"])
+def test_what_was_not_released_is_not_answered(house: House, path: str) -> None:
+    assert house.ada.get(f"/v1/jobs/latest/{path}").status_code in (404, 422)
+
+
+def test_everything_shown_is_computed_again_from_the_transcript(house: House) -> None:
+    result, receipt = get(house, "result").json(), get(house, "receipt").json()
+    again = transcripts.replay(receipt, get(house, "transcript").content)
+    assert {name: result[name] for name in again} == again
+    assert {"level", "range"} <= again.keys()
+
+
+def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:
+    job = house.ada.get("/v1/jobs").json()["items"][-1]["id"]
+    found = house.ada.get(f"/v1/jobs/{job}/result").json()
+    assert not {"level", "range"} & found.keys()
+    assert house.ada.get(f"/v1/jobs/{job}/result?k=3").json() == found
+    assert house.ada.get(f"/v1/jobs/{job}/result?k=2").status_code == 404
+    assert house.ada.get(f"/v1/jobs/{job}/sample").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"k": {"from": 3, "to": 2}, "algorithm": "auto"},
+        {"k": {"from": 1, "to": 65}, "algorithm": "auto"},
+        {"k": {"from": 1}},
+        {"k": RANGE, "objective": "medians", "algorithm": "auto"},
+        {"k": RANGE, "algorithm": "sulq"},
+    ],
+)
+def test_a_range_that_cannot_be_served_is_refused_and_costs_nothing(
+    house: House, asked: dict[str, Any]
+) -> None:
+    before = entries(house)
+    assert house.submit("1", **asked).status_code == 422
+    assert entries(house) == before
+
+
+def test_an_answer_is_a_bounded_number_of_bytes(house: House) -> None:
+    with house.database.read() as session:
+        found = session.execute(select(Answer.k, func.length(Answer.payload))).all()
+    stored = {int(k): int(size) for k, size in found}
+    assert sorted(stored) == [0, 1, 2, 3, 4, 5, 6]
+    assert max(size for k, size in stored.items() if k) < 10_000
