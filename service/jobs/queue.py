@@ -199,8 +199,9 @@ def finish(
 def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: datetime) -> bool:
     """End a job for good, at its dataset's curator's order; False when its analyst has seen it end.
 
-    A claimed job keeps its charge. It is shown as ended from now on, and a result that is stored and waits for
-    its time is deleted: whether it appeared would tell how long the job ran. Its worker waits for that time.
+    A claimed job keeps its charge. It is shown as ended from now on, and a result that is stored and waits
+    for its time is deleted: whether it appeared would tell how long the job ran. Its worker waits for that
+    time.
     """
     locked = _lock(session, job)
     if release.state_at(locked, now, held=True).finished_at is not None:
