@@ -22,7 +22,7 @@ RUN find /opt/cairn/lib -type d -name tests -prune -exec rm -rf {} + \
  && /opt/cairn/bin/python -m compileall -q -j 0 /opt/cairn/lib
 # A package that lacks a file should fail here, and not on somebody's server.
 RUN CAIRN_DATABASE_URL=sqlite:////tmp/build.sqlite3 /opt/cairn/bin/cairn-server migrate \
- && /opt/cairn/bin/python -I -c "import distributed, service.app, service.jobs.worker"
+ && /opt/cairn/bin/python -I -c "import distributed, service.app, service.workers.worker"
 
 FROM python:3.11-slim${BASE_DIGEST:+@$BASE_DIGEST}
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin cairn \

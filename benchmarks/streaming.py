@@ -136,7 +136,7 @@ class Library:
 
 
 def _carry_one_out() -> None:
-    from service.jobs.worker import Worker
+    from service.workers.worker import Worker
 
     settings = Settings()
     limit_cache(settings.view_cache_bytes)

@@ -150,7 +150,7 @@ def calibrate(
 
     settings = Settings()
     environment = worker_environment(settings, max(1, processes or settings.worker_processes))
-    command = [sys.executable, "-c", "from service.jobs.calibration import main; main()"]
+    command = [sys.executable, "-c", "from service.workers.calibration import main; main()"]
     raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 
 

@@ -1,1 +1,1 @@
-"""Jobs: plan, submit, queue, run, release."""
+"""Jobs: plan, submit, queue, release."""

@@ -16,7 +16,7 @@ from core.algorithms.base import options_schema
 from core.data import Dense, domain_from_json
 from service import ledger
 from service.datasets import access
-from service.errors import JobFailed, NotCancellable, NotFound
+from service.errors import InvalidRequest, JobFailed, NotCancellable, NotFound
 from service.http.context import Context, Services
 from service.http.documentation import BINARY, links
 from service.http.json_limits import StrictRoute
@@ -258,9 +258,9 @@ def get_sample(
     with context.database.read() as session:
         encoded = stored_answers.made_up_rows(session, result.job_id)
     if encoded is None:
-        raise NotFound("this job has no made-up rows: only jobs that leave k open have some")
+        raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
     if _NPY not in accept and encoded[:n].size > _MOST_TEXT_VALUES:
-        raise NotFound(
+        raise InvalidRequest(
             f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
         )
     domain = domain_from_json(result.receipt["domain"])
@@ -285,7 +285,7 @@ def _answer(result: Result, k: int, context: Context) -> dict[str, Any]:
         asked = f"from {known['from']} to {known['to']}" if known else f"= {len(result.body['centres'])}"
         if not known and k == len(result.body["centres"]):
             return result.body
-        raise NotFound(f"this job answers for k {asked}")
+        raise InvalidRequest(f"this job answers for k {asked}")
     parts = {name: found.pop(name) for name in ("centres", "sizes")}
     return {**result.body, **parts, "level": found}
 

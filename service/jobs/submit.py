@@ -34,10 +34,11 @@ from service.jobs import plans, quotes, timing
 from service.jobs.wire import JobBody
 from service.ledger import accountants
 from service.operations import faults, metrics
+from service.operations.columns import Moment
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Grant, Job, Moment, Principal
+from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
 
 _MINUTE = timedelta(minutes=1)

@@ -74,7 +74,7 @@ def end_with_parent(parent: int) -> None:
 
 def _start(settings: Settings, environment: dict[str, str], slot: int) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
-        [sys.executable, "-c", f"from service.jobs.worker import main; main({os.getpid()}, {slot})"],
+        [sys.executable, "-c", f"from service.workers.worker import main; main({os.getpid()}, {slot})"],
         env=environment,
         start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
     )

@@ -4,80 +4,40 @@ Amounts are BIGINT in fixed units (see `ledger.units`). Times are BIGINT microse
 both databases store and compare them exactly.
 """
 
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     JSON,
-    BigInteger,
     Boolean,
     CheckConstraint,
-    Dialect,
-    Enum,
     ForeignKey,
     Index,
-    Integer,
     LargeBinary,
     MetaData,
     String,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from service.operations.columns import (
+    DatasetId,
+    GrantId,
+    Id,
+    Key,
+    Moment,
+    Name,
+    PrincipalId,
+    Sha256,
+    Units,
+    Uuid,
+    indexed_where,
+    one_of,
+    stored,
+)
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-class Moment(TypeDecorator[datetime]):
-    """A UTC moment, stored as whole microseconds since 1970."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        return None if value is None else (value - _EPOCH) // _MICROSECOND
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        return None if value is None else _EPOCH + value * _MICROSECOND
-
-
-# SQLite numbers rows by itself only for INTEGER primary keys, which it stores as 64 bits.
-Key = BigInteger().with_variant(Integer, "sqlite")
-
-
-def _stored(kind: type[StrEnum], length: int = 16) -> Enum:
-    """Store an enumeration as the text of its values."""
-    return Enum(kind, native_enum=False, length=length, values_callable=lambda each: [x.value for x in each])
-
-
-def _one_of(column: str, kind: type[StrEnum]) -> CheckConstraint:
-    """Let a column hold the values of an enumeration only."""
-    values = ", ".join(f"'{each.value}'" for each in kind)
-    return CheckConstraint(f"{column} IN ({values})", name=column)
-
-
-def _where(name: str, *columns: str, condition: str, unique: bool = True) -> Index:
-    """Index the rows that meet a condition."""
-    only = text(condition)
-    return Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
-
-
-# Columns that several tables have.
-Id = Annotated[int, mapped_column(Key, primary_key=True)]
-DatasetId = Annotated[int, mapped_column(Key, ForeignKey("datasets.id"))]
-PrincipalId = Annotated[int, mapped_column(Key, ForeignKey("principals.id"))]
-GrantId = Annotated[int, mapped_column(Key, ForeignKey("grants.id"))]
-#: An amount, or another whole number of 64 bits.
-Units = Annotated[int, mapped_column(BigInteger)]
-Name = Annotated[str, mapped_column(String(64))]
-Sha256 = Annotated[str, mapped_column(String(64))]
-Uuid = Annotated[str, mapped_column(String(36))]
 
 
 class Base(DeclarativeBase):
@@ -98,11 +58,11 @@ class Base(DeclarativeBase):
         list[Any]: JSON,
         bytes: LargeBinary,
         bool: Boolean,
-        Role: _stored(Role),
-        DatasetState: _stored(DatasetState),
-        EntryKind: _stored(EntryKind),
-        JobState: _stored(JobState),
-        EndReason: _stored(EndReason, 32),
+        Role: stored(Role),
+        DatasetState: stored(DatasetState),
+        EntryKind: stored(EntryKind),
+        JobState: stored(JobState),
+        EndReason: stored(EndReason, 32),
     }
 
 
@@ -118,7 +78,7 @@ class Principal(Base):
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
 
-    __table_args__ = (_one_of("role", Role),)
+    __table_args__ = (one_of("role", Role),)
 
 
 class ApiKey(Base):
@@ -182,7 +142,7 @@ class Dataset(Base):
     revised: Mapped[list[Any] | None]
 
     __table_args__ = (
-        _one_of("state", DatasetState),
+        one_of("state", DatasetState),
         CheckConstraint("accountant IN ('sum', 'zcdp')", name="accountant"),
     )
 
@@ -272,7 +232,7 @@ class Account(Base):
         CheckConstraint("delta_reserved >= 0 AND delta_spent >= 0", name="delta_not_negative"),
         CheckConstraint("loss_reserved + loss_spent <= loss_total", name="loss_within_total"),
         CheckConstraint("delta_reserved + delta_spent <= delta_total", name="delta_within_total"),
-        _where("uq_accounts_dataset", "dataset_id", condition="grant_id IS NULL"),
+        indexed_where("uq_accounts_dataset", "dataset_id", condition="grant_id IS NULL"),
     )
 
 
@@ -297,11 +257,11 @@ class LedgerEntry(Base):
     __table_args__ = (
         UniqueConstraint("dataset_id", "sequence"),
         Index("ix_ledger_entries_grant_sequence", "grant_id", "sequence"),
-        _one_of("kind", EntryKind),
+        one_of("kind", EntryKind),
         CheckConstraint("loss_units >= 0 AND delta_units >= 0", name="not_negative"),
         # A job is reserved once and settled once: charged or void, never both, never twice.
-        _where("uq_ledger_entries_reserved", "job_id", condition="kind = 'reserve'"),
-        _where("uq_ledger_entries_settled", "job_id", condition="kind IN ('charge', 'void')"),
+        indexed_where("uq_ledger_entries_reserved", "job_id", condition="kind = 'reserve'"),
+        indexed_where("uq_ledger_entries_settled", "job_id", condition="kind IN ('charge', 'void')"),
     )
 
 
@@ -359,7 +319,7 @@ class Job(Base):
 
     __table_args__ = (
         UniqueConstraint("principal_id", "idempotency_key"),
-        _one_of("state", JobState),
+        one_of("state", JobState),
         Index("ix_jobs_state_number", "state", "number"),
         Index("ix_jobs_dataset_number", "dataset_id", "number"),
         Index("ix_jobs_principal_number", "principal_id", "number"),
@@ -368,10 +328,10 @@ class Job(Base):
         Index("ix_jobs_claimed_at", "claimed_at", "principal_id"),
         Index("ix_jobs_principal_queued", "principal_id", "dataset_id", "queued_at"),
         Index("ix_jobs_principal_released", "principal_id", "released_at"),
-        _where(
+        indexed_where(
             "ix_jobs_unfinished", "principal_id", condition="state IN ('queued', 'running')", unique=False
         ),
-        _where("ix_jobs_rehearsals", "principal_id", "queued_at", condition="rehearsal", unique=False),
+        indexed_where("ix_jobs_rehearsals", "principal_id", "queued_at", condition="rehearsal", unique=False),
     )
 
     @property

@@ -23,11 +23,11 @@ from typing import Any
 from sqlalchemy import make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.jobs.worker import Heartbeat, Worker
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.tables import Dataset, Job
+from service.workers.worker import Heartbeat, Worker
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Apis
 from tests.chaos.scene import DELTA, Scene

@@ -17,11 +17,11 @@ import uvicorn
 from service.app import create_app
 from service.jobs import queue
 from service.jobs.queue import Claim
-from service.jobs.worker import Worker
 from service.operations import faults
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.workers.worker import Worker
 from tests.chaos.scene import Scene
 from tests.chaos.stage import LaterClock, fork
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import migrations
 from benchmarks.harness.postgres import Server
-from service.jobs.rows import close_databases
-from service.jobs.worker import Worker
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.workers.rows import close_databases
+from service.workers.worker import Worker
 from tests.chaos.invariants import faults, unfinished
 
 __all__ = ["LaterClock", "Stage", "Tally", "await_stop", "drain", "fork", "reap"]

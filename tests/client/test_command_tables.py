@@ -42,7 +42,7 @@ def in_80_columns(command: str, finished_job: tuple[str, str], monkeypatch: pyte
         ("analyst", "dataset list", r"^visits +sealed +2 +20,000 +[\d.]+ +[\de.-]+$"),
         ("analyst", "budget DATASET", r"^dataset +epsilon +2 +0\.5 +0 +1\.5$"),
         ("analyst", "ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6$"),
-        ("analyst", "algorithms", r"^sulq +either +means +dense/sparse +\S"),
+        ("analyst", "algorithms", r"^sulq +either +means +dense, sparse,? +\S"),
         ("analyst", "result JOB", r"^ +1 +-?[\d,]+ +[\d.]+ +[\d.]+$"),
         ("analyst", "receipt JOB", r"sums +\S+ +\d+ +0\.\d+$"),
         ("analyst", "plan DATASET -k 2 --epsilon 0.1", r"^step +times +what it measures$"),

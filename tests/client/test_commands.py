@@ -250,7 +250,7 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert as_json("dataset", "show", name)["state"] == "sealed"
     assert "analyst may spend epsilon 0.5" in cairn("grant", name, "analyst", "--epsilon", "0.5").stdout
     assert as_json("budget", name, "--epsilon", "2")["budget"]["total"]["epsilon"] == "2"
-    assert "every hash and every balance is correct" in cairn("ledger", name, "--verify").stderr
+    assert "hashes, balances and charges are correct" in cairn("ledger", name, "--verify").stderr
     assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
     cairn("revoke", name, "analyst")
     assert "upload" in cairn("audit", "--dataset", name).stdout

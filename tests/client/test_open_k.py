@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cairn_client import NotFound, Result
+from cairn_client import InvalidRequest, Result
 from tests.support.command import as_json, cairn
 from tests.support.live import Live
 
@@ -31,7 +31,7 @@ def test_a_job_with_a_range_answers_for_every_k_and_makes_up_rows(live: Live, pl
     assert rows.shape == (100, 2)
     np.testing.assert_array_equal(rows[:10], result.sample(10))
     assert mine.refresh().cap == before
-    with pytest.raises(NotFound, match="from 1 to 4"):
+    with pytest.raises(InvalidRequest, match="from 1 to 4"):
         result.at(5)
     assert len(as_json("result", result.facts.job, "--k", "3")["centres"]) == 3
     assert "every k from 1 to 4 is free" in cairn("result", result.facts.job, "--k", "2").stderr

@@ -36,6 +36,8 @@ def job(state: str, measured: int | None = None) -> JobFacts:
             "due_at": now if state == "running" else None,
             "finished_at": None,
             "message": None,
+            "name": None,
+            "note": None,
             "links": {},
         },
     )

@@ -24,11 +24,11 @@ from core.algorithms.base import Clustering
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service.jobs import execution, executors
-from service.jobs.executors import ClusterExecutor, make_executor
-from service.jobs.rows import ChunkCache, DatabaseSource
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.workers import execution, executors
+from service.workers.executors import ClusterExecutor, make_executor
+from service.workers.rows import ChunkCache, DatabaseSource
 from tests.support.bits import inject_bytes
 from tests.support.service import House
 

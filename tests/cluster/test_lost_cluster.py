@@ -22,9 +22,9 @@ from core.algorithms import registry
 from core.plan import Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service.jobs import execution
-from service.jobs.executors import make_executor
-from service.jobs.rows import ChunkCache, DatabaseSource
+from service.workers import execution
+from service.workers.executors import make_executor
+from service.workers.rows import ChunkCache, DatabaseSource
 from tests.support.bits import inject_bytes
 from tests.support.service import House
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from service.jobs import execution
+from service.workers import execution
 from tests.fuzz.test_side_channels import Watcher
 from tests.support.service import House, table
 

@@ -164,4 +164,11 @@ def test_keys_are_blotted_out_even_when_they_are_cut() -> None:
 
 def test_file_with_the_log_is_all_there_is(service: RunningService) -> None:
     beside = {path.name for path in Path(service.log).parent.iterdir()}
-    assert beside <= {"server.log", "cairn.sqlite3", "cairn.sqlite3-wal", "cairn.sqlite3-shm", "cache"}
+    assert beside <= {
+        "server.log",
+        "cairn.sqlite3",
+        "cairn.sqlite3-wal",
+        "cairn.sqlite3-shm",
+        "cache",
+        "signing-key.pem",
+    }

@@ -24,10 +24,10 @@ from sqlalchemy import update
 
 from core.algorithms import registry
 from service.datasets import access
-from service.jobs import execution
 from service.jobs.transcripts import MEDIA_TYPE
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset
+from service.workers import execution
 from tests.support.bits import inject_bytes
 from tests.support.privacy import example_options
 from tests.support.service import House

@@ -94,7 +94,8 @@ def test_pages_name_no_other_host_and_run_no_script(shared_house: House) -> None
 def test_api_process_imports_neither_execution_nor_rows() -> None:
     program = (
         "import sys, service.cli, service.app\n"
-        "loaded = {'service.jobs.execution', 'service.jobs.rows', 'service.jobs.worker'} & set(sys.modules)\n"
+        "names = {'execution', 'rows', 'worker'}\n"
+        "loaded = {f'service.workers.{name}' for name in names} & set(sys.modules)\n"
         "sys.exit(', '.join(loaded) or 0)"
     )
     done = subprocess.run(

@@ -14,14 +14,14 @@ import pytest
 from httpx import ASGITransport, AsyncClient, Response
 
 from service.app import create_app
-from service.jobs.rows import close_databases
-from service.jobs.worker import Worker
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
 from service.operations.states import Role
 from service.people import keys, principals
 from service.people.authentication import Caller
+from service.workers.rows import close_databases
+from service.workers.worker import Worker
 
 #: Every doubt about rows that can be confirmed.
 DOUBTS = ("left-out", "clipped", "size")

@@ -116,8 +116,8 @@ def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:
     found = house.ada.get(f"/v1/jobs/{job}/result").json()
     assert not {"level", "range"} & found.keys()
     assert house.ada.get(f"/v1/jobs/{job}/result?k=3").json() == found
-    assert house.ada.get(f"/v1/jobs/{job}/result?k=2").status_code == 404
-    assert house.ada.get(f"/v1/jobs/{job}/sample").status_code == 404
+    assert house.ada.get(f"/v1/jobs/{job}/result?k=2").status_code == 422
+    assert house.ada.get(f"/v1/jobs/{job}/sample").status_code == 422
 
 
 @pytest.mark.parametrize(

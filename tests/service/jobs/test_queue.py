@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from service.jobs import execution, queue
+from service.jobs import queue
 from service.jobs.queue import Claim
-from service.jobs.worker import Heartbeat, Worker
 from service.operations.tables import Job, LedgerEntry, Result
+from service.workers import execution
+from service.workers.worker import Heartbeat, Worker
 from tests.support.service import House
 
 
@@ -135,7 +136,7 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     sqlite_url: str, tmp_path: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "service.jobs.worker._resident_bytes", lambda: 2 * 10**9 if "max_memory_bytes" in limit else 0
+        "service.workers.worker._resident_bytes", lambda: 2 * 10**9 if "max_memory_bytes" in limit else 0
     )
     house = House(sqlite_url, tmp_path, **limit)
     house.ready()

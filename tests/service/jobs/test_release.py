@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.jobs import execution
 from service.jobs.release import next_tick, release_time
-from service.jobs.worker import Heartbeat
 from service.operations.states import JobState
 from service.operations.tables import Job
+from service.workers import execution
+from service.workers.worker import Heartbeat
 from tests.support.service import START, House
 
 SPANS = st.timedeltas(timedelta(0), timedelta(days=2))

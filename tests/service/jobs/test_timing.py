@@ -6,8 +6,9 @@ from core.algorithms import registry
 from core.data import Dense
 from core.plan import Plan, Request
 from core.privacy import Budget
-from service.jobs import calibration, timing
+from service.jobs import timing
 from service.jobs.timing import DEFAULT, Rates, planned_ms
+from service.workers import calibration
 from tests.support.service import House
 
 

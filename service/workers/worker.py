@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from core.views import limit_cache
 from service.datasets import drafts
-from service.jobs import execution, queue
+from service.jobs import queue
 from service.jobs.queue import Claim
 from service.operations import faults, metrics
 from service.operations.clock import Clock, SystemClock
@@ -32,6 +32,7 @@ from service.operations.logs import configure
 from service.operations.settings import Settings
 from service.operations.signing import open_keys
 from service.operations.supervisor import end_with_parent
+from service.workers import execution
 
 log = structlog.get_logger()
 
@@ -134,10 +135,13 @@ class Worker:
     def run(self, alive: Callable[[], bool] = lambda: True) -> None:
         """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
         pause = self.settings.poll_seconds
-        self._resume()
+        resumed = False
         while not self.stop.is_set() and alive():
             self.report()
             try:
+                if not resumed:
+                    self._resume()
+                    resumed = True
                 claim = self.claim()
                 if claim is not None:
                     self.carry_out(claim)

@@ -4,7 +4,7 @@ import numpy as np
 
 from core.data import Boolean, Category, Number, Table, TableSource
 from service.datasets.ingest.chunks import ChunkFile, decode_payload
-from service.jobs.rehearsal import synthetic_source
+from service.workers.rehearsal import synthetic_source
 
 TABLE = Table(
     declared=(

@@ -12,17 +12,17 @@ from core.data import DataSource, domain_from_json
 from core.plan import Plan
 from service.datasets import sites
 from service.jobs import answers
-from service.jobs.executors import make_executor
 from service.jobs.queue import Claim, Outcome
 from service.jobs.receipts import make_receipt
-from service.jobs.rehearsal import synthetic_source
-from service.jobs.rows import ChunkCache, DatabaseSource
 from service.jobs.transcripts import cut, facts_of, released_values
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.signing import open_keys
 from service.operations.tables import Dataset, Job, Principal
+from service.workers.executors import make_executor
+from service.workers.rehearsal import synthetic_source
+from service.workers.rows import ChunkCache, DatabaseSource
 
 Listener = Callable[[str, int, int], None]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
-from service.jobs import rows
-from service.jobs.rows import ChunkCache, DatabaseSource
 from service.operations.tables import Dataset, DatasetChunk
+from service.workers import rows
+from service.workers.rows import ChunkCache, DatabaseSource
 from tests.support.service import House
 
 
@@ -66,7 +66,7 @@ def test_file_of_the_cache_is_hashed_once_by_a_process(
     digest = hashlib.sha256(b"rows").hexdigest()
     cache.put(1, digest, b"rows")
     assert bytes(cache.get(1, digest) or b"") == b"rows"
-    monkeypatch.setattr("service.jobs.rows.hashlib.sha256", lambda _: pytest.fail("hashed again"))
+    monkeypatch.setattr("service.workers.rows.hashlib.sha256", lambda _: pytest.fail("hashed again"))
     assert bytes(cache.get(1, digest) or b"") == b"rows"
 
 
@@ -82,8 +82,8 @@ def test_file_reaches_the_disk_before_it_gets_its_name(
 
         return noting
 
-    monkeypatch.setattr("service.jobs.rows.os.fsync", noted("fsync", os.fsync))
-    monkeypatch.setattr("service.jobs.rows.os.replace", noted("replace", os.replace))
+    monkeypatch.setattr("service.workers.rows.os.fsync", noted("fsync", os.fsync))
+    monkeypatch.setattr("service.workers.rows.os.replace", noted("replace", os.replace))
     ChunkCache(tmp_path, 1 << 20).put(1, "0" * 64, b"rows")
     assert calls == ["fsync", "replace"]
 

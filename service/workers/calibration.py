@@ -20,13 +20,13 @@ from core.errors import CoreError
 from core.plan import Plan, Request
 from core.privacy import Budget
 from core.views import clear_cache
-from service.jobs.rehearsal import synthetic_source
 from service.jobs.timing import Rates
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
 from service.operations.tables import Timing
+from service.workers.rehearsal import synthetic_source
 
 log = structlog.get_logger()
 

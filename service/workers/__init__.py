@@ -1,0 +1,1 @@
+"""Workers: processes that claim jobs, read rows and run plans on them."""
