@@ -64,7 +64,7 @@ def plan(stored: Stored, request: Request) -> Plan:
 
 
 def _domain(stored: Stored, request: Request) -> Domain:
-    """What the request clusters in: of a table, the chosen columns."""
+    """Return the domain that the request clusters in: of a table, the chosen columns."""
     if isinstance(stored, Table):
         return Geometry.of(stored, request.columns, request.weights, request.scaling)
     asked = {

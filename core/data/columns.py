@@ -82,7 +82,7 @@ class Column(ABC):
 
     @property
     def stored(self) -> bool:
-        """Whether rows keep a value of this column."""
+        """True when rows keep a value of this column."""
         return self.role in ("cluster", "keep")
 
     @property

@@ -344,7 +344,7 @@ class Geometry:
         return np.concatenate([axis.decode(points[:, part]) for axis, part in self.parts], axis=1)
 
     def unit_lengths(self) -> Floats:
-        """What `decode` makes of one unit, per coordinate: for error bars."""
+        """Size of one unit after `decode`, per coordinate: for error bars."""
         return np.repeat([axis.unit for axis in self.axes], [len(axis.names) for axis in self.axes])
 
     def clipped(self, ranges: Mapping[str, tuple[int, int]]) -> Self:

@@ -25,7 +25,7 @@ _WORDS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "
 
 
 class Fault(enum.IntEnum):
-    """What was found wrong with a value."""
+    """Outcome of reading a value."""
 
     NONE = 0
     MISSING = 1

@@ -58,7 +58,7 @@ class _Allowance:
 
 
 class Allowances:
-    """What each caller may still ask of this process. Used from the event loop alone."""
+    """Remaining allowance of each caller in this process. Used from the event loop alone."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic):
         self._rate, self._burst = settings.caller_rate, settings.caller_burst

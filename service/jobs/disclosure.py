@@ -1,4 +1,4 @@
-"""What a receipt tells people: a citation, answers for a data protection officer, a registry's entry.
+"""Texts of a receipt for people: a citation, answers for a data protection officer, a registry's entry.
 
 Everything is a function of the request and of public facts.
 """

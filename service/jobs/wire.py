@@ -221,7 +221,7 @@ class Interval(Answer):
 
 
 class LevelFacts(Answer):
-    """What is known of each cluster, for one k of a job that left k open.
+    """Facts about each cluster, for one k of a job that left k open.
 
     Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
     """

@@ -50,9 +50,9 @@ class Settings(BaseSettings):
     signing_key_file: Path | None = None
     """File of the signing key; default: `signing-key.pem` beside an SQLite database, else in `var`."""
     spool_directory: Path | None = None
-    """Where uploads are spooled (nameless files); default: the system's temporary directory."""
+    """Directory for uploads while they are read (nameless files); default: the system's own."""
     cache_directory: Path = Path("var/cache")
-    """Where workers keep encoded chunks between passes, readable by them alone."""
+    """Directory in which workers keep encoded chunks between passes, readable by them alone."""
     cache_bytes: int = Field(default=4 * GIB, ge=0)
     """Most the chunk cache of one machine holds, in bytes; 0 switches it off."""
     view_cache_bytes: int = Field(default=384 * MIB, ge=0)
@@ -116,7 +116,7 @@ class Settings(BaseSettings):
     retention_days: int = Field(default=0, ge=0)
     """Days until `prune` deletes the plans of cancelled jobs and rehearsals; 0 keeps them."""
     health_directory: Path | None = None
-    """Where each worker process touches a file while it works, for `cairn-server health`."""
+    """Directory in which each worker process touches a file while it works, for `cairn-server health`."""
     default_page: int = Field(default=50, ge=1)
     """Entries on a page of a list when the request names no limit."""
     log_format: Literal["json", "text"] = "text"

@@ -392,7 +392,7 @@ class AuditEvent(Base):
 
 
 class Timing(Base):
-    """How long runs of an algorithm take, measured on synthetic rows by `cairn-server calibrate`."""
+    """Run time of an algorithm, measured on synthetic rows by `cairn-server calibrate`."""
 
     __tablename__ = "timings"
 

@@ -94,7 +94,7 @@ class Cells:
         return shares
 
     def _possible_bins(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
-        """Whether rows at the distance of a bin were found that lie in the cell and inside the bounds."""
+        """True for bins at whose distance rows were found inside both the cell and the bounds."""
         width = self.anchors.shape[1]
         tries = _DIRECTIONS if width <= _MANY_COLUMNS else _FEW_DIRECTIONS
         spread = np.maximum(self.variances, 0.0)

@@ -102,7 +102,7 @@ def overshoots(cloud: Cloud) -> Floats:
 
 
 def _spurious_gain(cloud: Cloud) -> float:
-    """What Lloyd's algorithm gains on made-up rows from the fine centres, which were settled on the records.
+    """Gain of Lloyd's algorithm on made-up rows from the fine centres, which were settled on the records.
 
     Made-up rows lie closer together within a cell than records do; so this gain is one of the model only.
     """
@@ -156,7 +156,7 @@ def _squared(points: Floats, centres: Floats) -> Floats:
 
 
 def _heavy_tailed(found: DistanceHistogram, shares: Floats, total: float) -> bool:
-    """Whether more records lie far beyond the others than light tails, or noise, would put there."""
+    """True when more records lie far beyond the others than light tails, or noise, would put there."""
     outer = int(np.argmax(shares.cumsum() >= 1 - _OUTER))
     beyond = found.edges > _FAR * found.edges[outer]
     noise = 2 * found.noise.deviation * math.sqrt(float(beyond.sum())) / total

@@ -1,4 +1,4 @@
-"""How far released sizes and centres may be off: noise, what clipping cut off, and what noise hides."""
+"""Error bounds of released sizes and centres: noise, what clipping cut off, and what noise hides."""
 
 from dataclasses import dataclass
 
@@ -74,7 +74,7 @@ def _centre_bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> tuple[
 
 
 def _room(cloud: Cloud, centres: Floats) -> tuple[Floats, Floats]:
-    """How far each cluster's cell reaches below and above its centre along each column."""
+    """Extent of each cluster's cell below and above its centre along each column."""
     domain = cloud.model.cells.domain
     bounds = domain.bounds_units if isinstance(domain, Dense) else None
     low, high = (-UNITS, UNITS) if bounds is None else bounds

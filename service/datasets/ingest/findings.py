@@ -1,4 +1,4 @@
-"""What is found in the rows of an upload: for its owner alone, and deleted with the draft.
+"""Findings in the rows of an upload: for its owner alone, and deleted with the draft.
 
 Examples of values are copies of rows. They are part of the report on a draft and of nothing else: no log, no
 audit event, no sealed dataset.

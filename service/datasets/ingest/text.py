@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the fields and numbers of a text file are written."""
+    """Dialect of a text file: its separator and decimal sign, with notes for the report."""
 
     separator: str = ","
     decimal: str = "."
