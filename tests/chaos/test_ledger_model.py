@@ -80,6 +80,8 @@ class ModelJob:
     state: str = "queued"
     attempts: int = 0
     expires: Any = None
+    #: Claimed by the one worker of this model, and not given back.
+    kept: bool = False
     claims: list[queue.Claim] = field(default_factory=list)
 
     @property
@@ -292,10 +294,11 @@ class Books(RuleBasedStateMachine):
             job.attempts += 1
             self.happened["claimed" if job.attempts == 1 else "taken over"] += 1
             job.expires = self.now + LEASE
+            job.kept = True
             job.claims.append(held)
 
     def next_job(self) -> ModelJob | None:
-        """Whose turn it is: jobs before rehearsals, the analyst with least recent work, the oldest."""
+        """Whose turn it is: the worker's own lost jobs, jobs before rehearsals, least recent work, oldest."""
         with self.scene.database.read() as session:
             claimed = session.scalars(select(Job).where(Job.claimed_at.is_not(None))).all()
         recent: Counter[int] = Counter()
@@ -305,7 +308,7 @@ class Books(RuleBasedStateMachine):
                 recent[each.principal_id] += each.operations
         waiting = [job for job in self.jobs if self.may_be_claimed(job)]
         analysts = self.scene.analysts
-        turns = {id(job): (job.rehearsal, recent[analysts[job.analyst].id]) for job in waiting}
+        turns = {id(job): (not job.kept, job.rehearsal, recent[analysts[job.analyst].id]) for job in waiting}
         return min(waiting, key=lambda job: turns[id(job)], default=None)
 
     def may_be_claimed(self, job: ModelJob) -> bool:
@@ -340,6 +343,7 @@ class Books(RuleBasedStateMachine):
         if act == "beat":
             job.expires = self.now + LEASE
         elif act == "give back":
+            job.kept = False
             job.attempts -= 1
             job.expires = self.now - timedelta(seconds=1)
         else:
