@@ -115,7 +115,9 @@ def mistake(error: Exception) -> Response:
 
 
 def _place(fault: Mapping[str, Any]) -> dict[str, str]:
-    where = ".".join(str(part) for part in fault["loc"] if part != "body") or "body"
+    # Parts in parentheses are tags of a union's members: they are no fields.
+    parts = [str(part) for part in fault["loc"] if part != "body" and not str(part).startswith("(")]
+    where = ".".join(parts) or "body"
     words = PATTERNS_IN_WORDS.get(fault.get("ctx", {}).get("pattern", ""))
     return {"where": where[:200], "problem": f"must be {words}" if words else str(fault["msg"])[:500]}
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from service.datasets.wire import AmountFacts
 from service.http.wire import (
@@ -38,13 +38,24 @@ class OpenK(Body):
     last: int = Field(alias="to", ge=1, le=64)
 
 
+def _kind_of_k(value: Any) -> str:
+    """Tell a range from a number, so that errors speak of one of them."""
+    return "(range)" if isinstance(value, dict | OpenK) else "(number)"
+
+
+K = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag("(number)")] | Annotated[OpenK, Tag("(range)")],
+    Discriminator(_kind_of_k),
+]
+
+
 class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
-    k: Annotated[int, Field(ge=1, le=10_000)] | OpenK = Field(
+    k: K = Field(
         description='a number, or a range `{"from": 1, "to": 32}` that leaves it open'
     )
     epsilon: Amount

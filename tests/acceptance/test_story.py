@@ -139,10 +139,10 @@ def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> Non
 
     rest = budget["remaining"]["epsilon"]
     last = ada.call("POST", "/v1/jobs", json={**slow, "epsilon": rest}, expect=202).json()
-    refused = ada.call("POST", "/v1/jobs", json={**slow, "epsilon": "0.000000000001"}, expect=409).json()
+    refused = ada.call("POST", "/v1/jobs", json={**slow, "epsilon": "0.001"}, expect=409).json()
     assert refused["type"] == "/problems/budget-exhausted"
     assert refused["remaining"]["epsilon"] == "0"
-    assert refused["requested"]["epsilon"] == "0.000000000001"
+    assert refused["requested"]["epsilon"] == "0.001"
     assert ada.wait(last["id"])["state"] == "succeeded"
     whole = carla.call("GET", "/v1/datasets/flowers").json()["budget"]
     assert (whole["spent"]["epsilon"], whole["remaining"]["epsilon"]) == ("3", "0")
