@@ -182,10 +182,10 @@ def test_the_first_script_runs_with_the_client_alone(
     assert "Refused: 9 asked" in shown
 
 
-def test_the_analysts_guide_runs_with_the_client_and_its_plots(
+def test_the_analysts_guide_runs_with_the_extras_that_it_names(
     wheels: dict[str, Path], demo: RunningService, analyst_key: str, tmp_path: Path
 ) -> None:
-    reader = install(wheels[CLIENT], tmp_path, "plot")
+    reader = install(wheels[CLIENT], tmp_path, "plot,verify")
     (reader.home / "guide.py").write_text(as_script(demo.address, analyst_key, reader))
     reader.run("python", "-W", "error", "guide.py", HOME=str(reader.home), XDG_CONFIG_HOME="")
     assert (reader.home / "centres.png").exists()
