@@ -185,9 +185,11 @@ def soak(stage: Stage, tally: Tally, seconds: float) -> list[str]:
                 tally.problems += client.problems
             if number == _RUNS - 1:
                 carla = running.person(keys["carla"])
-                report = carla.call("POST", "/v1/datasets/shared/ledger/verify", expect=200).json()
-                tally.check(report["ok"], f"the ledger has faults: {report}")
-                lines.append(f"The ledger of {report['entries']:,} entries verified: {report['ok']}.")
+                report = carla.call("POST", "/v1/datasets/shared/ledger/verify").json()
+                verified = report.get("ok", False)
+                tally.check(verified, f"the ledger was not verified: {report}")
+                if verified:
+                    lines.append(f"The ledger of {report['entries']:,} entries was verified at the end.")
     done["restarts"] = _RUNS - 1
     lines.append("Done: " + ", ".join(f"{number:,} {what}" for what, number in sorted(done.items())) + ".")
     counted = ", ".join(f"{status}: {number:,}" for status, number in sorted(answers.items()))
