@@ -12,7 +12,7 @@ from threading import Lock
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -32,8 +32,7 @@ _CHUNKS = {
 }
 _OVERRUNS = "overruns"
 _JOBS = "jobs"
-#: Literally, so that partial indexes serve it.
-_UNFINISHED = text("state IN ('queued', 'running')")
+_UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 _chunks_read: collections.Counter[tuple[str, str]] = collections.Counter()
 _lock = Lock()
 
@@ -71,7 +70,7 @@ def ended(
 ) -> None:
     """Count jobs that ended; `before` is another state in which they were counted as ended, if they were."""
     amounts = {(_JOBS, f"{state} {dataset_id}"): times}
-    if before not in (JobState.QUEUED, JobState.RUNNING, state):
+    if before not in (*_UNFINISHED, state):
         amounts[_JOBS, f"{before} {dataset_id}"] = -times
     count(session, {} if before == state else amounts)
 
@@ -153,7 +152,7 @@ class _Snapshot:
         found = collections.Counter(dict.fromkeys(JobState, 0))
         for state, dataset_id, times in self._session.execute(
             select(Job.state, Job.dataset_id, func.count())
-            .where(_UNFINISHED)
+            .where(Job.state.in_(_UNFINISHED))
             .group_by(Job.state, Job.dataset_id)
         ):
             found[state] += times if dataset_id in self._datasets else 0
@@ -165,9 +164,7 @@ class _Snapshot:
         return family
 
     def _queue_age(self) -> Metric:
-        oldest = self._session.scalar(
-            select(func.min(Job.queued_at)).where(_UNFINISHED, Job.state == JobState.QUEUED)
-        )
+        oldest = self._session.scalar(select(func.min(Job.queued_at)).where(Job.state == JobState.QUEUED))
         age = (self._now - oldest).total_seconds() if oldest else 0.0
         return GaugeMetricFamily("cairn_queue_age_seconds", "Age of the oldest queued job.", value=age)
 
