@@ -38,10 +38,11 @@ def _person(carla: RemotePerson, running: RunningService, name: str, role: str) 
     return running.person(made.json()["first_key"]["key"])
 
 
-def small_dataset(owner: RemotePerson, name: str, *analysts: str) -> None:
+def small_dataset(owner: RemotePerson, name: str, *analysts: str, jobs_per_hour: int = 1000) -> None:
     """Make a sealed dataset of nine rows that these analysts may use."""
     box = {"bounds": {"box": {"low": 0, "high": 1}}, "dimension": 2, "size": 10_000}
-    owner.call("POST", "/v1/datasets", json={"name": name, **box, "budget": _BUDGET}, expect=201)
+    facts = {"name": name, **box, "budget": _BUDGET, "jobs_per_hour": jobs_per_hour}
+    owner.call("POST", "/v1/datasets", json=facts, expect=201)
     csv = {"Content-Type": "text/csv"}
     owner.call("PUT", f"/v1/datasets/{name}/data", content=b"0.5,0.5\n" * 9, headers=csv, expect=200)
     owner.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["size"]}, expect=200)

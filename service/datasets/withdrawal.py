@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service import ledger
+from service.operations import metrics
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Job
 
@@ -25,4 +26,5 @@ def withdraw(
         if not job.rehearsal:
             ledger.void(session, ledger.lock(session, dataset_id, job.grant_id), job.id, actor=actor, at=at)
         job.end(JobState.CANCELLED, EndReason.WITHDRAWN, at)
+    metrics.ended(session, dataset_id, JobState.CANCELLED, times=len(jobs))
     return len(jobs)

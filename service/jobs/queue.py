@@ -108,6 +108,7 @@ def claim(
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
             job.end(JobState.FAILED, EndReason.LOST, now, _released_at(job, dataset, now))
+            metrics.ended(session, dataset.id, job.state)
             return None
     elif not _charge(session, job, dataset, worker=worker, now=now, can_run=can_run):
         return None
@@ -158,6 +159,7 @@ def _charge(
         job.end(JobState.FAILED, EndReason.CANNOT_RUN, now)
     else:
         job.end(JobState.CANCELLED, EndReason.WITHDRAWN, now)
+    metrics.ended(session, dataset.id, job.state)
     return False
 
 
@@ -185,14 +187,15 @@ def finish(
     }
     if not _update(session, claim, values):
         return False
-    if values["released_at"] > claim.claimed_at + claim.planned and claim.held:
-        metrics.overran(session, claim.dataset_id)
     faults.reach("finish.updated")
     if result:
         session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))
         transcripts.store(session, claim.job_id, result.transcript)
         answers.store(session, claim.job_id, result.answers)
     faults.reach("finish.stored")
+    metrics.ended(session, claim.dataset_id, state)
+    if values["released_at"] > claim.claimed_at + claim.planned and claim.held:
+        metrics.overran(session, claim.dataset_id)
     return True
 
 
@@ -206,6 +209,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
     locked = _lock(session, job)
     if release.state_at(locked, now, held=True).finished_at is not None:
         return False
+    before = locked.state
     if locked.state == JobState.QUEUED:
         _void(session, locked, actor=actor, now=now)
         locked.end(JobState.CANCELLED, EndReason.ENDED, now)
@@ -214,6 +218,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
             session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
     audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
+    metrics.ended(session, dataset.id, locked.state, before=before)
     return True
 
 
@@ -264,6 +269,7 @@ def cancel(session: Session, job: Job, *, actor: str, now: datetime) -> bool:
     _void(session, locked, actor=actor, now=now)
     faults.reach("cancel.voided")
     locked.end(JobState.CANCELLED, EndReason.CANCELLED, now)
+    metrics.ended(session, locked.dataset_id, locked.state)
     return True
 
 

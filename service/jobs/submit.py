@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, text
+from sqlalchemy import Row, String, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from core.data import Sites
@@ -47,11 +47,11 @@ _HOUR = timedelta(hours=1)
 _LOCK_ANALYST = (
     select(Principal.id).where(Principal.id == bindparam("analyst")).with_for_update(key_share=True)
 )
-_BY_KEY = select(Job.number, Job.request_digest).where(
-    Job.principal_id == bindparam("analyst"), Job.idempotency_key == bindparam("key")
-)
 _OWN = Job.principal_id == bindparam("analyst")
+_WITH_KEY = (_OWN, Job.idempotency_key == bindparam("key", type_=String))
+_BY_KEY = select(Job).where(*_WITH_KEY)
 _QUOTA = select(
+    select(Job.number).where(*_WITH_KEY).scalar_subquery().label("earlier"),
     select(func.count())
     .where(_OWN, text("state IN ('queued', 'running')"))  # literally, so that the partial index serves it
     .scalar_subquery()
@@ -131,7 +131,7 @@ def submit(
     with database.read() as session:
         dataset, grant = access.find_granted(session, body.dataset, caller)
         # Before an earlier job is looked for: what that one reserved must not change the plan.
-        delta_left = ledger.delta_left(session, dataset.id, grant.id)
+        delta_left = ledger.delta_left(session, dataset.id, grant.id) if body.delta is None else 0
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
             return Submission(earlier, dataset, replayed=True)
@@ -171,10 +171,11 @@ def reserve_and_enqueue(
     """
     # One submission of an analyst at a time, whatever the dataset: quotas and keys count across datasets.
     session.connection().execute(_LOCK_ANALYST, {"analyst": caller.id})
-    earlier = _earlier(session, caller, body, key)
-    if earlier is not None:
+    asked = {"analyst": caller.id, "key": key, "dataset": dataset.id, "now": now, "since": now - _HOUR}
+    found = session.connection().execute(_QUOTA, asked).one()
+    if found.earlier is not None and (earlier := _earlier(session, caller, body, key)) is not None:
         return Submission(earlier, dataset, replayed=True)
-    _require_quota(session, caller, body, dataset, limits, now)
+    _require_quota(session, caller, body, dataset, limits, found, now)
     request = body.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"quote"})
     if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
         request["options"]["sites"] = plan.inputs["sites"]
@@ -224,19 +225,22 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
     """Return the job that this Idempotency-Key made before; IdempotencyMismatch if its body was another."""
     if key is None:
         return None
-    found = session.connection().execute(_BY_KEY, {"analyst": caller.id, "key": key}).one_or_none()
-    if found is None:
-        return None
-    if found.request_digest != _digest(body):
+    found = session.scalars(_BY_KEY, {"analyst": caller.id, "key": key}).one_or_none()
+    if found is not None and found.request_digest != _digest(body):
         raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
-    return session.get_one(Job, found.number)
+    return found
 
 
 def _require_quota(
-    session: Session, caller: Caller, body: JobBody, dataset: Dataset, limits: Limits, now: datetime
+    session: Session,
+    caller: Caller,
+    body: JobBody,
+    dataset: Dataset,
+    limits: Limits,
+    found: Row[Any],
+    now: datetime,
 ) -> None:
-    asked = {"analyst": caller.id, "dataset": dataset.id, "now": now, "since": now - _HOUR}
-    found = session.connection().execute(_QUOTA, asked).one()
+    """Refuse what is beyond the analyst's limits; `found` is what `_QUOTA` counted."""
     if found.unfinished + found.unreleased >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",

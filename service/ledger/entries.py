@@ -57,6 +57,8 @@ def append(
     )
     entry.hash = hash_of(entry)
     account.entries, account.head = entry.sequence, entry.hash
+    counts = account.entries_by_kind or {}
+    account.entries_by_kind = {**counts, kind: counts.get(kind, 0) + 1}
     session.add(entry)
 
 

@@ -1,8 +1,8 @@
 """Prometheus metrics, read from the database, so that every API process reports the same.
 
-Events that no other table records are counted in `counters`, in the transaction of the event. Some of it
-depends on rows (how long jobs take, how many chunks are read), so it is for operators and, for each dataset,
-its owner.
+Nothing here walks through a table that grows: events are counted in `counters`, ledger entries in their
+account, by the transaction that makes them. Some of it depends on rows (how long jobs take, how many chunks
+are read), so it is for operators and, for each dataset, its owner.
 """
 
 import collections
@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from service.operations.states import JobState
-from service.operations.tables import Counter, Dataset, Job, LedgerEntry
+from service.operations.tables import Account, Counter, Dataset, Job
 
 _REFUSALS = "refusals"
 _CLAIMS = "claims"
@@ -31,6 +31,8 @@ _CHUNKS = {
     "chunk_microseconds": ("cairn_chunk_read_seconds", "Time that workers spent reading chunks."),
 }
 _OVERRUNS = "overruns"
+_JOBS = "jobs"
+_UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 _chunks_read: collections.Counter[tuple[str, str]] = collections.Counter()
 _lock = Lock()
 
@@ -56,6 +58,21 @@ def claimed(session: Session, waited: timedelta) -> None:
     seconds = max(0.0, waited.total_seconds())
     bucket = next((end for end in _BUCKETS if seconds <= float(end)), _ENDLESS)
     count(session, {(_CLAIMS, bucket): 1, (_WAITED, ""): round(seconds * 1e6)})
+
+
+def ended(
+    session: Session,
+    dataset_id: int,
+    state: JobState,
+    *,
+    before: JobState = JobState.QUEUED,
+    times: int = 1,
+) -> None:
+    """Count jobs that ended; `before` is another state in which they were counted as ended, if they were."""
+    amounts = {(_JOBS, f"{state} {dataset_id}"): times}
+    if before not in (*_UNFINISHED, state):
+        amounts[_JOBS, f"{before} {dataset_id}"] = -times
+    count(session, {} if before == state else amounts)
 
 
 def overran(session: Session, dataset_id: int) -> None:
@@ -104,7 +121,7 @@ class _Snapshot:
 
     def collect(self) -> Iterator[Metric]:
         counters = {(row.name, row.label): row.value for row in self._session.scalars(select(Counter))}
-        yield self._jobs()
+        yield self._jobs(counters)
         yield self._queue_age()
         yield self._ledger()
         yield _labelled("cairn_refusals", "Submissions refused, by problem.", "problem", _REFUSALS, counters)
@@ -124,20 +141,26 @@ class _Snapshot:
         counters: Mapping[tuple[str, str], int],
         scale: float,
     ) -> Metric:
-        """Return a counter labelled `source dataset`, or by dataset alone; counts that tell of rows."""
+        """Return a counter of the datasets; it may tell of rows."""
         family = CounterMetricFamily(name, meaning, labels=["dataset", "source"])
-        for (kind, label), amount in sorted(counters.items()):
-            source, _, dataset = label.rpartition(" ")
-            if kind == counter and dataset.isdecimal() and int(dataset) in self._datasets:
-                family.add_metric([self._datasets[int(dataset)], source], amount * scale)
+        for source, dataset_id, amount in _by_label(counters, counter):
+            if dataset_id in self._datasets:
+                family.add_metric([self._datasets[dataset_id], source], amount * scale)
         return family
 
-    def _jobs(self) -> Metric:
+    def _jobs(self, counters: Mapping[tuple[str, str], int]) -> Metric:
+        found = collections.Counter(dict.fromkeys(JobState, 0))
+        for state, dataset_id, times in self._session.execute(
+            select(Job.state, Job.dataset_id, func.count())
+            .where(Job.state.in_(_UNFINISHED))
+            .group_by(Job.state, Job.dataset_id)
+        ):
+            found[state] += times if dataset_id in self._datasets else 0
+        for state, dataset_id, times in _by_label(counters, _JOBS):
+            found[JobState(state)] += times if dataset_id in self._datasets else 0
         family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
-        query = select(Job.state, func.count()).where(Job.dataset_id.in_(self._datasets)).group_by(Job.state)
-        found = {state: times for state, times in self._session.execute(query)}  # noqa: C416 rows are no pairs
-        for state in JobState:
-            family.add_metric([state], found.get(state, 0))
+        for state, times in found.items():
+            family.add_metric([state], times)
         return family
 
     def _queue_age(self) -> Metric:
@@ -146,14 +169,24 @@ class _Snapshot:
         return GaugeMetricFamily("cairn_queue_age_seconds", "Age of the oldest queued job.", value=age)
 
     def _ledger(self) -> Metric:
+        found: collections.Counter[str] = collections.Counter()
+        query = select(Account.dataset_id, Account.entries_by_kind).where(Account.grant_id.is_(None))
+        for dataset_id, kinds in self._session.execute(query):
+            found.update(kinds or {} if dataset_id in self._datasets else {})
         family = CounterMetricFamily(
             "cairn_ledger_entries", "Ledger entries by kind: charges among them.", labels=["kind"]
         )
-        mine = LedgerEntry.dataset_id.in_(self._datasets)
-        query = select(LedgerEntry.kind, func.count()).where(mine).group_by(LedgerEntry.kind)
-        for kind, times in self._session.execute(query):
+        for kind, times in sorted(found.items()):
             family.add_metric([kind], times)
         return family
+
+
+def _by_label(counters: Mapping[tuple[str, str], int], name: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the counts labelled `source dataset`, or by dataset alone."""
+    for (kind, label), amount in sorted(counters.items()):
+        source, _, dataset = label.rpartition(" ")
+        if kind == name and dataset.isdecimal():
+            yield source, int(dataset), amount
 
 
 def _labelled(

@@ -210,7 +210,7 @@ class Account(Base):
     """Reserved, spent and total of a dataset or of a grant; the database itself refuses to overspend.
 
     The dataset's account also carries the head of the ledger's chain, so that cutting off the newest
-    entries is noticed, and its row lock puts the entries in order.
+    entries is noticed, and its row lock puts the entries in order. Its entries are also counted by kind.
     """
 
     __tablename__ = "accounts"
@@ -225,6 +225,7 @@ class Account(Base):
     delta_reserved: Mapped[Units]
     delta_spent: Mapped[Units]
     entries: Mapped[Units]
+    entries_by_kind: Mapped[dict[str, Any] | None]
     head: Mapped[Sha256]
 
     __table_args__ = (
@@ -406,7 +407,7 @@ class Timing(Base):
 
 
 class Counter(Base):
-    """A number that only grows, for operators: refusals, waiting times, chunks read."""
+    """A number for operators: refusals, waiting times, chunks read, jobs that have ended."""
 
     __tablename__ = "counters"
 

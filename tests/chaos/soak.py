@@ -1,19 +1,20 @@
 """A soak: eight analysts use a real service for an hour, through restarts, and nothing may grow.
 
-`make soak` runs it on PostgreSQL; `make soak SECONDS=300` is shorter. It prints how memory, descriptors,
-threads and connections changed between restarts, and fails on an answer of 500 and above, or a fault in a
-ledger.
+`make soak` runs it on PostgreSQL; `make soak SECONDS=300` is shorter. It prints a report in Markdown, for
+docs/assurance.md, and keeps it in `build/soak.md`: memory, descriptors, threads and connections at the end of
+each run, and how fast they grew. It fails on an answer of 500 and above, or a fault in a ledger.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
+import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,30 +29,51 @@ from tests.chaos.stage import Stage, Tally
 _CLIENTS = 8
 #: The service is started so many times; slopes are taken within each run.
 _RUNS = 3
+_REPORT = Path("build/soak.md")
 _JOB = {"dataset": "shared", "k": 2, "algorithm": "sulq", "epsilon": "0.001", "delta": "0"}
+
+
+class Person(RemotePerson):
+    """Somebody whose answers are counted by status."""
+
+    def __init__(self, address: str, key: str):
+        super().__init__(address, key)
+        self.answers: Counter[int] = Counter()
+
+    def call(self, verb: str, path: str, *, expect: int | None = None, **options: Any) -> httpx.Response:
+        answer = super().call(verb, path, **options)
+        self.answers[answer.status_code] += 1
+        if expect not in (None, answer.status_code):
+            raise Unexpected(f"{verb} {path}: {answer.status_code} {answer.text}")
+        return answer
+
+
+class Unexpected(Exception):
+    """An answer that was not the one expected."""
 
 
 class Client(threading.Thread):
     """An analyst or a curator who does one thing after the other until told to stop."""
 
     def __init__(self, address: str, key: str, number: int, stop: threading.Event):
-        super().__init__()
-        self._person = RemotePerson(address, key)
+        super().__init__(daemon=True)
+        self.person = Person(address, key)
+        self.call = self.person.call
+        self.done: Counter[str] = Counter()
+        self.problems: list[str] = []
         self._number, self._stop_asked = number, stop
-        self.answers: Counter[int] = Counter()
 
     def run(self) -> None:
         for turn in itertools.count():
             if self._stop_asked.wait(0.1):
                 break
-            with suppress(httpx.TransportError):  # the service is being restarted
+            try:
                 self.act(turn)
-        self._person.close()
-
-    def call(self, verb: str, path: str, **options: Any) -> httpx.Response:
-        answer = self._person.call(verb, path, **options)
-        self.answers[answer.status_code] += 1
-        return answer
+            except httpx.TransportError:
+                self.done["requests without an answer while the service restarted"] += 1
+            except Unexpected as unexpected:
+                self.problems.append(str(unexpected))
+        self.person.close()
 
     def act(self, turn: int) -> None:
         """Submit a job, or a rehearsal every fourth time; read lists; cancel it or wait for its result."""
@@ -62,21 +84,28 @@ class Client(threading.Thread):
             self._stop_asked.wait(1.0)
             return
         job = made.json()["id"]
-        if turn % 3 == 0:
-            self.call("DELETE", f"/v1/jobs/{job}")
+        self.done["rehearsals" if turn % 4 == 0 else "jobs"] += 1
+        if turn % 3 == 0 and self.call("DELETE", f"/v1/jobs/{job}").status_code == 200:
+            self.done["cancelled"] += 1
+            return
         for _ in range(20):
-            if self.call("GET", f"/v1/jobs/{job}/result").status_code != 404 or self._stop_asked.wait(0.5):
-                break
+            status = self.call("GET", f"/v1/jobs/{job}/result").status_code
+            if status != 404:
+                self.done["results read"] += status == 200
+                return
+            if self._stop_asked.wait(0.5):
+                return
 
 
 class Curator(Client):
-    """Makes small datasets, uploads rows and throws the datasets away."""
+    """Makes small datasets, uploads rows, seals the datasets and retires them."""
 
     def act(self, turn: int) -> None:
         name = f"soak-{self._number}-{turn}"
-        small_dataset(self._person, name)
-        self.call("POST", f"/v1/datasets/{name}/retire")
-        self.call("GET", "/v1/audit")
+        small_dataset(self.person, name)
+        self.call("POST", f"/v1/datasets/{name}/retire", expect=200)
+        self.call("GET", "/v1/audit", expect=200)
+        self.done["uploads"] += 1
         self._stop_asked.wait(1.0)
 
 
@@ -90,31 +119,50 @@ def _sample(running: RunningService, url: str) -> dict[str, float]:
         connections = connection.execute(query).scalar_one() - 1
     engine.dispose()
     return {
-        "API's MiB": api.memory_info().rss / 2**20,
-        "API's descriptors": api.num_fds(),
-        "API's threads": api.num_threads(),
-        "workers' MiB": sum(each.memory_info().rss for each in workers) / 2**20,
-        "connections": connections,
+        "API, MiB": api.memory_info().rss / 2**20,
+        "API, descriptors": api.num_fds(),
+        "API, threads": api.num_threads(),
+        "workers, MiB": sum(each.memory_info().rss for each in workers) / 2**20,
+        "workers, descriptors": sum(each.num_fds() for each in workers),
+        "workers, threads": sum(each.num_threads() for each in workers),
+        "connections to the database": connections,
     }
 
 
-def _slopes(moments: list[float], samples: list[dict[str, float]]) -> list[str]:
-    """Each figure at the end of a run, and its growth in an hour by the second half of the run."""
-    half = len(samples) // 2
-    lines = []
-    for name in samples[0]:
-        values = [each[name] for each in samples[half:]]
-        growth = statistics.linear_regression(moments[half:], values).slope * 3600
-        lines.append(f"    {name}: {values[-1]:.0f}, {growth:+.1f} an hour")
-    return lines
+class Run:
+    """One run of the service, from a start to a restart: what it took, moment by moment."""
+
+    def __init__(self) -> None:
+        self._moments: list[float] = []
+        self._samples: list[dict[str, float]] = []
+
+    def watch(self, running: RunningService, url: str, seconds: float) -> None:
+        """Sample what the service takes for so long."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(min(10.0, seconds / 20))
+            self._moments.append(time.monotonic())
+            self._samples.append(_sample(running, url))
+
+    def cells(self) -> dict[str, str]:
+        """Each figure at the end of the run, and its growth in an hour by the run's second half."""
+        half = len(self._samples) // 2
+        found = {}
+        for name in self._samples[0]:
+            values = [each[name] for each in self._samples[half:]]
+            growth = statistics.linear_regression(self._moments[half:], values).slope * 3600
+            found[name] = f"{values[-1]:.0f} ({growth:+.1f})"
+        return found
 
 
 def soak(stage: Stage, tally: Tally, seconds: float) -> list[str]:
-    """Use the service for so long; return lines of figures."""
+    """Use the service for so long; return the lines of a report."""
     url, lines = stage.database(), []
     answers: Counter[int] = Counter()
+    done: Counter[str] = Counter()
     keys: dict[str, str] = {}
-    for number in range(_RUNS):
+    runs = [Run() for _ in range(_RUNS)]
+    for number, run in enumerate(runs):
         stop = threading.Event()
         with server(url, stage.folder, log_level="error") as running:
             if not keys:
@@ -125,31 +173,39 @@ def soak(stage: Stage, tally: Tally, seconds: float) -> list[str]:
             ]
             for client in clients:
                 client.start()
-            moments, samples = [], []
-            until = time.monotonic() + seconds / _RUNS
-            while time.monotonic() < until:
-                time.sleep(min(10.0, seconds / _RUNS / 20))
-                moments.append(time.monotonic())
-                samples.append(_sample(running, url))
+            run.watch(running, url, seconds / _RUNS)
             tally.check(running.process.poll() is None, "the service ended by itself")
             if number < _RUNS - 1:
                 running.stop()  # while everybody is at work
             stop.set()
             for client in clients:
                 client.join()
-                answers += client.answers
+                answers += client.person.answers
+                done += client.done
+                tally.problems += client.problems
             if number == _RUNS - 1:
                 carla = running.person(keys["carla"])
-                report = carla.call("POST", "/v1/datasets/shared/ledger/verify", expect=200).json()
-                tally.check(report["ok"], f"the ledger has faults: {report}")
-                lines.append(f"  ledger of {report['entries']:,} entries verified")
-        lines += [f"  run {number + 1}:", *_slopes(moments, samples)]
-    lines.append("  answers: " + ", ".join(f"{status}: {n:,}" for status, n in sorted(answers.items())))
+                report = carla.call("POST", "/v1/datasets/shared/ledger/verify").json()
+                verified = report.get("ok", False)
+                tally.check(verified, f"the ledger was not verified: {report}")
+                if verified:
+                    lines.append(f"The ledger of {report['entries']:,} entries was verified at the end.")
+    done["restarts"] = _RUNS - 1
+    lines.append("Done: " + ", ".join(f"{number:,} {what}" for what, number in sorted(done.items())) + ".")
+    counted = ", ".join(f"{status}: {number:,}" for status, number in sorted(answers.items()))
+    lines.append(f"Answers by status: {counted}.")
     tally.check(not any(status >= 500 for status in answers), f"answers of 500 and above: {answers}")
     database = Database(url)
     tally.audit(database, "soak")
     database.dispose()
-    return lines
+    return [*lines, "", *_table(runs)]
+
+
+def _table(runs: list[Run]) -> list[str]:
+    columns = [run.cells() for run in runs]
+    head = ["at the end (growth in an hour)", *(f"run {number + 1}" for number in range(len(runs)))]
+    rows = [[name, *(each[name] for each in columns)] for name in columns[0]]
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def _people(running: RunningService) -> dict[str, str]:
@@ -160,18 +216,29 @@ def _people(running: RunningService) -> dict[str, str]:
         name = f"analyst-{number}"
         made = carla.call("POST", "/v1/principals", json={"name": name, "role": "analyst"}, expect=201)
         keys[name] = made.json()["first_key"]["key"]
-    small_dataset(carla, "shared", *(name for name in keys if name != "carla"))
+    analysts = [name for name in keys if name != "carla"]
+    small_dataset(carla, "shared", *analysts, jobs_per_hour=10**6)
     return keys
 
 
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "an unknown commit"
+
+
 def main(seconds: float) -> int:
-    """Soak PostgreSQL and print what was seen."""
+    """Soak PostgreSQL; print and keep the report."""
     tally = Tally()
+    began = f"{time.strftime('%Y-%m-%d %H:%M')}, commit {_commit()}"
     with Stage("postgresql") as stage:
         lines = soak(stage, tally, seconds)
-    lines = [f"Soak of {seconds:.0f} s with {_CLIENTS} analysts and a curator", *lines]
-    lines += [f"  PROBLEM: {problem}" for problem in tally.problems]
-    sys.stdout.write("\n".join(lines) + "\n")
+    title = f"Soak of {seconds:.0f} s with {_CLIENTS} analysts and a curator, begun {began}."
+    lines = [title, *lines, *(f"PROBLEM: {problem}" for problem in tally.problems)]
+    _REPORT.parent.mkdir(parents=True, exist_ok=True)
+    _REPORT.write_text("\n".join(lines) + "\n")
+    sys.stdout.write(_REPORT.read_text())
     return 1 if tally.problems else 0
 
 

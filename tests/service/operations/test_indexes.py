@@ -83,6 +83,15 @@ def test_list_is_read_by_an_index(used_house: House, who: str, path: str) -> Non
     assert walks(steps) == []
 
 
+def test_metrics_walk_through_no_table_that_grows(used_house: House) -> None:
+    with plans_of_queries(used_house) as steps:
+        assert used_house.carla.get("/metrics").status_code == 200
+    read = [each for each in steps if "FROM jobs" in each or "FROM ledger_entries" in each]
+    searched = [each for each in read if each.startswith(("SEARCH", "SCAN"))]
+    assert searched
+    assert all("INDEX ix_jobs_state_number (state=?)" in each for each in searched), searched
+
+
 def test_submission_rehearsal_claim_and_cancellation_are_answered_by_indexes(used_house: House) -> None:
     with plans_of_queries(used_house) as steps:
         assert used_house.submit("0.1", key="c", delta="0", rehearsal=True).status_code == 202

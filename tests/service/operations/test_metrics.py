@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from sqlalchemy import text
 
 from service.operations.logs import configure, redact
 from tests.support.service import House, Person
@@ -45,6 +46,34 @@ def test_charges_refusals_and_states_are_counted(house: House) -> None:
     after = metrics(house)
     assert after['cairn_ledger_entries_total{kind="charge"}'] == 1
     assert (after['cairn_jobs{state="queued"}'], after['cairn_jobs{state="succeeded"}']) == (1, 1)
+
+
+def test_counts_of_jobs_and_entries_are_those_of_the_tables(house: House) -> None:
+    """Whatever ends a job: a worker, its analyst, its curator before and after it ran, a withdrawn grant."""
+    house.ready()
+    for _ in range(6):
+        house.submit("0.1", delta="0")
+    assert house.work()
+    house.clock.move(3600)
+    assert house.work()
+    running = house.worker.claim()
+    assert running is not None
+    unreleased = house.carla.get("/v1/jobs").json()["items"]
+    for job in [each["id"] for each in unreleased if each["state"] == "running"]:
+        assert house.carla.post(f"/v1/jobs/{job}/end").status_code == 200
+    newest = house.ada.get("/v1/jobs/latest").json()["id"]
+    assert house.ada.delete(f"/v1/jobs/{newest}").status_code == 200
+    house.submit("0.1", delta="0", rehearsal=True)
+    assert house.carla.delete("/v1/datasets/flowers/grants/ada").status_code == 204
+    told = metrics(house)
+    with house.database.read() as session:
+        states = session.execute(text("SELECT state, count(*) FROM jobs GROUP BY state")).all()
+        kinds = session.execute(text("SELECT kind, count(*) FROM ledger_entries GROUP BY kind")).all()
+    assert len(states) == 3
+    found = {name: value for name, value in told.items() if name.startswith("cairn_jobs{") and value}
+    assert found == {f'cairn_jobs{{state="{state}"}}': times for state, times in states}
+    for kind, times in kinds:
+        assert told[f'cairn_ledger_entries_total{{kind="{kind}"}}'] == times
 
 
 def test_waiting_in_the_queue_is_measured(house: House) -> None:
