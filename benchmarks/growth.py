@@ -77,16 +77,11 @@ def measure_point(axis: str, rows: int, width: int, k: int, repeats: int = 1) ->
 
 @dataclass(frozen=True)
 class Model:
-    """A job's seconds: to start, per million rows, per billion operations in passes and in second moments.
-
-    The operations are what the plan forecasts from public numbers. Second moments are one large product that
-    runs at full speed; passes are many narrow ones; what a row costs besides does not depend on its width.
-    """
+    """A job's seconds: to start, per million rows, per billion operations that its plan announces."""
 
     start: float
     rows: float
-    passes: float
-    moments: float
+    operations: float
 
     @classmethod
     def fitted(cls, points: Sequence[Point]) -> Model:
@@ -96,18 +91,17 @@ class Model:
         return cls(*map(float, nnls(features / seconds[:, None], np.ones(len(points)))[0]))
 
     def seconds(self, point: Point) -> float:
-        return float(np.dot(_features(point), (self.start, self.rows, self.passes, self.moments)))
+        return float(np.dot(_features(point), (self.start, self.rows, self.operations)))
 
     def __str__(self) -> str:
         return (
-            f"{self.start:.2g} s + {self.rows:.2g} s per million rows + {self.passes:.2g} s per billion "
-            f"operations in passes + {self.moments:.2g} s per billion in second moments"
+            f"{self.start:.2g} s + {self.rows:.2g} s per million rows + {self.operations:.2g} s per billion "
+            "operations"
         )
 
 
-def _features(point: Point) -> tuple[float, float, float, float]:
-    moments = point.rows * point.width**2
-    return 1.0, point.rows / 1e6, (point.operations - moments) / 1e9, moments / 1e9
+def _features(point: Point) -> tuple[float, float, float]:
+    return 1.0, point.rows / 1e6, point.operations / 1e9
 
 
 def draw_growth(points: Sequence[Point], path: Path) -> None:

@@ -133,7 +133,7 @@ KEPT_BYTES = 5e8
 
 @dataclass(frozen=True)
 class Work:
-    """The expected work of a run, from public numbers: multiply-adds, and bytes beside the rows."""
+    """The expected work of a run, from public numbers: operations (`core.blocks.work`), bytes beside rows."""
 
     operations: float
     memory_bytes: float

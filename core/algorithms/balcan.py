@@ -9,6 +9,7 @@ from core.blocks.base import Clusters
 from core.blocks.recovery import GroupMeans, NetMedians
 from core.blocks.rounds import ClippedRounds, LloydRounds, Refinement, sum_share
 from core.blocks.selection import BestTrial, Selection, Settings, settings_for
+from core.blocks.work import lloyd_rounds
 from core.data import Domain
 from core.plan import Plan, Request, Work
 from core.privacy.shares import Shares
@@ -96,5 +97,5 @@ def selection_work(plan: Plan, rounds: int) -> Work:
     """The work of selection, recovery and so many rounds of refinement together."""
     settings, domain, k = Settings.from_json(plan.parameters), plan.domain, plan.k
     select = settings.work(domain, k)
-    lloyd = 2.0 * domain.size * domain.dimension * (k + 1.0) * (rounds + settings.trials)
+    lloyd = lloyd_rounds(domain, k, rounds + settings.trials)
     return Work(select.operations + lloyd, select.memory_bytes + 32.0 * k * domain.dimension)

@@ -80,7 +80,9 @@ class BalcanSparse(Algorithm):
         return Selection.of(plan, shares, TREES, SWAPS), means
 
     def work(self, plan: Plan) -> Work:
-        return selection_work(plan, 0)
+        found = selection_work(plan, 0)
+        # The largest entries of every row are kept, once to choose columns and once to average them.
+        return replace(found, operations=found.operations + 24_000.0 * plan.domain.size)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
         selection, means = self.blocks(plan)

@@ -198,7 +198,8 @@ class Algorithm(ABC):
         if isinstance(domain, Geometry) and domain.scaling == "private":
             steps = (*ColumnRanges.of(draft, steps).steps(), *steps)
             forecast["scaling_share"] = SCALING_SHARE
-        return replace(draft, steps=steps, forecast=forecast, work=self.work(draft))
+        planned = replace(draft, steps=steps, forecast=forecast)
+        return replace(planned, work=self.work(planned))
 
     def run(self, plan: Plan, probe: Probe) -> Clustering:
         """Carry a plan out."""

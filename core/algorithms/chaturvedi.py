@@ -14,6 +14,7 @@ from core.blocks.base import Clusters
 from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import CONSTANTS, GroupMeans
 from core.blocks.rounds import Refinement
+from core.blocks.work import lloyd_rounds, product
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS
 from core.plan import Plan, Work
@@ -62,12 +63,9 @@ class Chaturvedi(ProjectedCoverage):
         picks = self.coverage(plan.shares(), plan.parameters).picks
         around = float(len(GridBalls.offsets_within(dimension, REACH)))
         return Work(
-            operations=size
-            * (
-                width * (dimension + 2.0 * (plan.k + 1) * (plan.parameters["lloyd"] + 1))
-                + 40.0 * around
-                + 4.0 * picks * dimension
-            ),
+            operations=product(plan.domain, dimension)
+            + lloyd_rounds(plan.domain, plan.k, plan.parameters["lloyd"] + 1)
+            + size * (40.0 * around + 4.0 * picks * dimension),
             memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * plan.k * width,
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 from core.algorithms.base import Algorithm, Option
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
+from core.blocks.work import PASS, VALUE
 from core.data import UNITS, Dense, Domain, Geometry
 from core.errors import WorkLimitExceeded
 from core.mechanisms.noise import LaplaceNoise
@@ -89,9 +90,8 @@ class Grid(Algorithm):
 
     def work(self, plan: Plan) -> Work:
         (grid,), domain = self.blocks(plan), plan.domain
-        return Work(
-            20.0 * domain.size * domain.dimension + 3000.0 * grid.total * plan.k, 200.0 * grid.total + 1e7
-        )
+        counted = PASS * domain.size * domain.dimension + VALUE * grid.total
+        return Work(counted + 3000.0 * grid.total * plan.k, 200.0 * grid.total + 1e7)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
         (grid,) = self.blocks(plan)

@@ -9,6 +9,7 @@ from core.algorithms.base import Option, SiteAlgorithm
 from core.blocks.base import Clusters
 from core.blocks.local_search import LocalSearch
 from core.blocks.selection import LIMIT
+from core.blocks.work import PASS
 from core.data import Domain, Ids
 from core.plan import Plan, Request, Work
 from core.probe import Probe
@@ -48,6 +49,6 @@ class Gupta(SiteAlgorithm):
 def _work(domain: Domain, k: int, sites: int, swaps: int) -> Work:
     rows = float(sites if isinstance(domain, Ids) else domain.size)
     return Work(
-        operations=rows * sites * (swaps + 1.0) * (domain.dimension + 10.0),
+        operations=PASS * rows * sites * (6.0 * (swaps + 1) + 2.5 * domain.dimension),
         memory_bytes=32.0 * k * sites + 8.0 * sites**2 + 1e8,
     )

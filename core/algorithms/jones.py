@@ -8,6 +8,7 @@ import numpy as np
 from core.algorithms.base import Option, SiteAlgorithm, coverage_options
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
+from core.blocks.work import PASS
 from core.coverage.families import SiteBalls
 from core.data import Domain
 from core.errors import InvalidRequest
@@ -59,7 +60,11 @@ class Jones(SiteAlgorithm):
     def work(self, plan: Plan) -> Work:
         (coverage,), sites, size = self.blocks(plan), self.count(plan), plan.domain.size
         return Work(
-            operations=4.0 * size * (sites * (coverage.levels + 1) + coverage.picks),
+            operations=size
+            * (
+                2.5 * PASS * sites * plan.domain.dimension
+                + 4.0 * (sites * (coverage.levels + 1) + coverage.picks)
+            ),
             memory_bytes=24.0 * size + 40.0 * coverage.picks * sites,
         )
 

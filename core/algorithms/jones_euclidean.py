@@ -16,6 +16,7 @@ from core.blocks.candidates import HashedCandidates, TreeCandidates, candidate_p
 from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
+from core.blocks.work import lloyd_rounds, product
 from core.coverage.families import Balls
 from core.data import UNITS
 from core.plan import Plan, Work
@@ -66,10 +67,11 @@ class JonesEuclidean(ProjectedCoverage):
         size, width, dimension = float(plan.domain.size), plan.domain.dimension, plan.parameters["dimension"]
         coverage = self.coverage(plan.shares(), plan.parameters)
         return Work(
-            operations=size
+            operations=product(plan.domain, dimension)
+            + lloyd_rounds(plan.domain, plan.k, 2)
+            + size
             * (
-                width * (dimension + 4.0 * (plan.k + 1))
-                + TREES * DEPTH * (dimension + 40.0)
+                TREES * DEPTH * (dimension + 40.0)
                 + MOST_CANDIDATES * (coverage.levels + 1.0) * (dimension + 2.0)
                 + 2.0 * coverage.picks * dimension
             ),

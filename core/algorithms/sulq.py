@@ -6,6 +6,7 @@ from typing import Any
 from core.algorithms.base import Algorithm, Option
 from core.blocks.base import Clusters
 from core.blocks.rounds import LloydRounds
+from core.blocks.work import lloyd_rounds
 from core.data import UNITS, Domain
 from core.plan import KEPT_BYTES, Plan, Request, Work
 from core.postprocessing.bounds import spread_centres
@@ -39,7 +40,7 @@ class Sulq(Algorithm):
     def work(self, plan: Plan) -> Work:
         size, width, k = plan.domain.size, plan.domain.dimension, plan.k
         return Work(
-            operations=2.0 * size * width * (k + 1) * plan.parameters["rounds"],
+            operations=lloyd_rounds(plan.domain, k, plan.parameters["rounds"]),
             memory_bytes=min(16.0 * size, KEPT_BYTES) + 16.0 * k * width,
         )
 

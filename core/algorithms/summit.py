@@ -20,6 +20,7 @@ from core.blocks.base import Block, Clusters
 from core.blocks.noise import widest_unit
 from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import ClippedRounds, Refinement, Round
+from core.blocks.work import PASS, PRODUCT, VALUE, lloyd_rounds, numbers, product
 from core.data import UNITS, Domain
 from core.errors import InvalidRequest
 from core.kernels.clipping import WEIGHT_ONE, into_ball
@@ -219,24 +220,28 @@ class Summit(Algorithm):
         return {**super().forecast(plan, steps), "smallest_cluster": smallest}
 
     def work(self, plan: Plan) -> Work:
-        schedule, k = Schedule.from_json(plan.parameters), plan.k
-        size, width = float(plan.domain.size), float(plan.domain.dimension)
+        made, schedule, k, domain = Blocks.of(plan), Schedule.from_json(plan.parameters), plan.k, plan.domain
+        size, width = float(domain.size), float(domain.dimension)
         seen = float(schedule.sketch or width)  # columns in which second moments are taken
         axes = min(seen, tuning.MOST_AXES)
-        columns = 4.0 + seen * bool(schedule.sketch) + axes + len(schedule.refine_shares) * (k + 4.0)
-        operations = size * width * columns
-        operations += size * axes * schedule.explore_rounds * (schedule.explore_centres + 4.0)
-        operations += 20.0 * size * schedule.tree_levels
+        noise = made.explore.deviation(plan, "sizes")
+        seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
+        operations = 3 * PASS * size * numbers(domain) + product(domain, schedule.sketch + axes)
+        explored = PASS * (2 * axes + seeds) + 2 * PRODUCT * axes * seeds
+        operations += size * schedule.explore_rounds * explored
+        operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
+        operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
         memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
         if schedule.moments:
-            operations += size * seen * seen + 10.0 * seen**3
+            multiplied = size * seen * seen / (4 if seen >= tuning.COARSE_FROM else 2)
+            operations += PRODUCT * (multiplied + 2 * seen**3) + VALUE * seen * seen / 2
             memory += 40.0 * seen * seen
         if plan.k_range is not None:
-            made_up = float(made_up_rows(plan.domain.dimension))
+            made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 4e8 + 10.0 * made_up * width * k
-            operations += made_up * sum(plan.k_range) * (750.0 + 7.0 * min(width, 64.0))
+            operations += 4e8 + 900.0 * made_up * width
+            operations += made_up * sum(plan.k_range) * (750.0 + 30.0 * min(width, 64.0))
             memory += 60.0 * made_up * width
         return Work(operations, memory)
 

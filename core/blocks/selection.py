@@ -12,6 +12,7 @@ from core.blocks.candidates import TreeCandidates, candidate_points
 from core.blocks.local_search import LocalSearch, crowded_choice
 from core.blocks.projection import dimension_for, random_projection
 from core.blocks.recovery import GroupMeans
+from core.blocks.work import PASS, VALUE, product
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms.choice import Choice
@@ -48,10 +49,11 @@ class Settings:
         return cls(**{name: data[name] for name in cls.__dataclass_fields__})
 
     def work(self, domain: Domain, k: int) -> Work:
-        """Multiply-adds and bytes, for `trials` runs of everything here."""
+        """Operations and bytes, for `trials` runs of everything here."""
         size = float(domain.size)
-        project = size * domain.dimension * self.dimension
-        trees = size * self.trees * self.depth * (self.dimension + 40.0)
+        project = product(domain, self.dimension)
+        # Each level passes over the records, and releases a count for the children of its cubes.
+        trees = self.trees * self.depth * (20 * PASS * size + 2000 * VALUE)
         swaps = size * (self.swaps + 1.0) * self.candidates * (self.dimension + 8.0)
         memory = 16.0 * size * self.dimension + 16.0 * k * self.candidates + 1e8
         return Work(self.trials * (project + trees + swaps), memory)

@@ -99,20 +99,21 @@ class Limits:
 
     def planned_ms(self, session: Session, plan: Plan, *, rehearsal: bool) -> int:
         """Return the time from the claim of a job to its result, in milliseconds."""
-        rows = min(self.rehearsal_rows, plan.domain.size) if rehearsal else plan.domain.size
+        rows = self._rows(plan, rehearsal)
         return timing.planned_ms(timing.rates_of(session, plan), plan, rows, self.release_margin)
 
     def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
         """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
-        if not rehearsal:
-            return plan.work.operations
-        operations = plan.work.operations * min(1.0, self.rehearsal_rows / plan.domain.size)
-        if operations > self.rehearsal_operations:
+        operations = timing.operations_of(plan, self._rows(plan, rehearsal))
+        if rehearsal and operations > self.rehearsal_operations:
             raise WorkLimit(
                 f"this rehearsal would take about {operations:.1e} operations; the limit is "
                 f"{self.rehearsal_operations:.1e}: rehearse with fewer clusters, or smaller options"
             )
         return operations
+
+    def _rows(self, plan: Plan, rehearsal: bool) -> int:
+        return min(self.rehearsal_rows, plan.domain.size) if rehearsal else plan.domain.size
 
 
 @dataclass(frozen=True)

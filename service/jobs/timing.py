@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from core.algorithms import registry
 from core.plan import Plan
 from service.operations.tables import Timing
 
@@ -23,7 +24,7 @@ class Rates:
 
     def seconds(self, plan: Plan, rows: int) -> float:
         """Estimate the time of a run on so many rows."""
-        operations = plan.work.operations * rows / plan.domain.size
+        operations = operations_of(plan, rows)
         return self.run + self.row * plan.measurements * rows + self.operation * operations
 
 
@@ -34,7 +35,13 @@ _MEASURED = select(Timing.run_seconds, Timing.row_seconds, Timing.operation_seco
     Timing.kind == bindparam("kind"),
 )
 #: Enough for most plans on a machine of ten years ago.
-DEFAULT = Rates(run=0.3, row=150e-9, operation=0.8e-9)
+DEFAULT = Rates(run=0.3, row=60e-9, operation=0.8e-9)
+
+
+def operations_of(plan: Plan, rows: int) -> float:
+    """Return the work of a run on so many rows: those that the domain declares, or those of a rehearsal."""
+    work = plan.work if rows == plan.domain.size else registry.work_on(plan, rows)
+    return work.operations
 
 
 def rates_of(session: Session, plan: Plan) -> Rates:

@@ -5,17 +5,31 @@ No rows of a dataset are read, so the times are as public as the machine is.
 
 import gc
 import hashlib
+import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import structlog
-from scipy.optimize import linprog
+from scipy.optimize import nnls
 
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, SiteAlgorithm
-from core.data import Dense, Domain, Ids, Sparse, clip_encoded
+from core.data import (
+    Boolean,
+    Category,
+    Column,
+    Dense,
+    Domain,
+    Geometry,
+    Ids,
+    Number,
+    Sparse,
+    Table,
+    clip_encoded,
+)
 from core.errors import CoreError
 from core.plan import Plan, Request
 from core.privacy import Budget
@@ -31,20 +45,46 @@ from service.workers.rehearsal import synthetic_source
 log = structlog.get_logger()
 
 #: Rows, columns and clusters of the runs that are measured.
-_SHAPES = ((2_000, 2, 3), (50_000, 2, 3), (20_000, 16, 8), (100_000, 16, 8), (20_000, 64, 8))
-#: Runs beyond this are not measured, and each shape is measured so often; the slowest run counts.
-_MOST_OPERATIONS, _RUNS = 1e10, 3
+SHAPES = (
+    (2_000, 2, 3),
+    (2_000, 16, 32),
+    (20_000, 8, 10),
+    (50_000, 16, 8),
+    (200_000, 2, 8),
+    (20_000, 64, 32),
+    (5_000, 300, 8),
+)
+#: Runs beyond this are not measured, and each shape is measured so often; the median counts.
+_MOST_OPERATIONS, _RUNS = 4e9, 3
 _SITES = 20
 #: What a worker needs beside the run itself: the claim, the receipt, the end.
-_WORKER_SECONDS = 0.15
+WORKER_SECONDS = 0.15
+#: No run that was measured takes more than this many times its estimate.
+_SLACK = 1.2
+#: Runs that take this many times their processor time were disturbed by other programs.
+_DISTURBED = 1.25
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run took, by the clock and of the processor."""
+
+    elapsed: float
+    processor: float
+
+    @property
+    def seconds(self) -> float:
+        """The time of a run that nothing disturbs: threads shorten it, other programs do not prolong it."""
+        return min(self.elapsed, self.processor)
 
 
 def calibrate(database: Database, clock: Clock, names: Sequence[str]) -> None:
     """Measure algorithms by name, and store their rates in place of earlier ones."""
+    spent: list[Spent] = []
     for algorithm in (registry.get(name) for name in names):
         for objective in algorithm.objectives:
             for kind in algorithm.domains:
-                found = [seen for shape in _SHAPES for seen in _measure(algorithm, objective, kind, *shape)]
+                found = measure(algorithm, objective, kind, spent)
                 if not found:
                     continue
                 rates = fit(found)
@@ -61,62 +101,85 @@ def calibrate(database: Database, clock: Clock, names: Sequence[str]) -> None:
                             measured_at=clock.now(),
                         )
                     )
+    if sum(run.elapsed for run in spent) > _DISTURBED * sum(run.processor for run in spent):
+        log.warning("other programs use this machine; jobs that must share it with them will overrun")
+
+
+def measure(algorithm: Algorithm, objective: str, kind: str, spent: list[Spent]) -> list[tuple[Plan, float]]:
+    """Return plans of several shapes and the median time of some runs of each; adds all runs to `spent`."""
+    found = []
+    for shape in SHAPES:
+        plan = plan_of(algorithm, objective, kind, *shape)
+        if plan is not None and plan.work.operations <= _MOST_OPERATIONS:
+            runs = [run(plan) for _ in range(_RUNS)]
+            spent += runs
+            found.append((plan, statistics.median(each.seconds for each in runs)))
+    return found
 
 
 def fit(measured: Sequence[tuple[Plan, float]]) -> Rates:
-    """Return the rates whose estimates are never below these times of runs, and above them by least."""
+    """Return the rates with the least relative error, raised where a run took far longer than estimated."""
+    seconds = np.array([taken for _, taken in measured]) + WORKER_SECONDS
     parts = np.array(
         [[1.0, plan.measurements * plan.domain.size, plan.work.operations] for plan, _ in measured]
     )
-    shares = parts / np.array([seconds for _, seconds in measured])[:, None]
+    shares = parts / seconds[:, None]
     scale = shares.max(axis=0)
-    found = linprog((shares / scale).sum(axis=0), A_ub=-shares / scale, b_ub=-np.ones(len(shares)))
-    run, row, operation = found.x / scale
-    return Rates(float(run) + _WORKER_SECONDS, float(row), float(operation))
+    found, _ = nnls(shares / scale, np.ones(len(shares)))
+    raised = max(1.0, 1 / (_SLACK * float((shares / scale @ found).min())))
+    run, row, operation = raised * found / scale
+    return Rates(max(float(run), WORKER_SECONDS), float(row), float(operation))
 
 
-def _measure(
-    algorithm: Algorithm, objective: str, kind: str, rows: int, columns: int, k: int
-) -> list[tuple[Plan, float]]:
-    """Return a plan and the slowest of some runs; nothing where the algorithm refuses such a plan."""
+def plan_of(algorithm: Algorithm, objective: str, kind: str, rows: int, columns: int, k: int) -> Plan | None:
+    """Plan a run on so many rows; None where the algorithm refuses it."""
     domain = _domain(kind, rows, columns)
-    if domain is None:
-        return []
     budget = Budget.of("1") if algorithm.guarantee == "pure" else Budget.of("1", "0.000001")
+    request = Request(k, budget, objective, algorithm.name, _options(algorithm, domain))
     try:
-        plan = algorithm.plan(
-            domain, Request(k, budget, objective, algorithm.name, _options(algorithm, domain))
-        )
+        return algorithm.plan(domain, request)
     except CoreError:
-        return []
-    if plan.work.operations > _MOST_OPERATIONS:
-        return []
-    return [(plan, max(_seconds(plan, domain) for _ in range(_RUNS)))]
+        return None
 
 
-def _seconds(plan: Plan, domain: Dense | Sparse | Ids) -> float:
+def run(plan: Plan) -> Spent:
     """Run a plan on synthetic rows of its public size; reading them costs what it does in a worker."""
-    source = synthetic_source(domain, plan.k, domain.size)
+    source = synthetic_source(plan.stored, plan.k, plan.domain.size)
     clear_cache()
     gc.collect()
-    begun = time.perf_counter()
+    begun, begun_processor = time.perf_counter(), time.process_time()
     for load in source.loaders():
         rows = load().rows
         stored = rows if isinstance(rows, np.ndarray) else rows.data
         for _ in range(2):  # when it comes from the database, and when it comes from the cache
             hashlib.sha256(np.ascontiguousarray(stored).tobytes()).digest()
-        clip_encoded(rows, domain.count if isinstance(domain, Ids) else None)
+        if not isinstance(plan.stored, Table):
+            clip_encoded(rows, plan.stored.count if isinstance(plan.stored, Ids) else None)
     registry.run(plan, source)
-    return time.perf_counter() - begun
+    return Spent(time.perf_counter() - begun, time.process_time() - begun_processor)
 
 
-def _domain(kind: str, rows: int, columns: int) -> Dense | Sparse | Ids | None:
-    made: dict[str, Dense | Sparse | Ids] = {
-        "dense": Dense.box(0.0, 1.0, dimension=columns, size=rows),
-        "sparse": Sparse(dimension=max(16, columns), radius=1.0, size=rows),
-        "ids": Ids(count=_SITES, size=rows),
-    }
-    return made.get(kind)
+def _domain(kind: str, rows: int, columns: int) -> Domain:
+    match kind:
+        case "sparse":
+            return Sparse(dimension=max(16, columns), radius=1.0, size=rows)
+        case "ids":
+            return Ids(count=_SITES, size=rows)
+        case "table":
+            return Geometry.of(Table(declared=_columns(columns), size=rows))
+    return Dense.box(0.0, 1.0, dimension=columns, size=rows)
+
+
+def _columns(coordinates: int) -> tuple[Column, ...]:
+    """Return columns of a table with so many coordinates: of each eight, four of levels and a boolean."""
+    found: list[Column] = []
+    for place in range(coordinates // 8):
+        found += [
+            Category(name=f"level {place}", levels=("a", "b", "c", "d")),
+            Boolean(name=f"boolean {place}"),
+        ]
+    numbers = coordinates - 5 * (coordinates // 8)
+    return (*found, *(Number(name=f"number {place}", low=0, high=1) for place in range(numbers)))
 
 
 def _options(algorithm: Algorithm, domain: Domain) -> dict[str, Any]:

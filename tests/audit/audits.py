@@ -74,19 +74,25 @@ def light() -> Iterator[None]:
 
 
 class QuickMeans:
-    """Stands in for scikit-learn's KMeans: a start at random points and three rounds."""
+    """Stands in for scikit-learn's KMeans: three rounds from random points, none from given ones."""
 
-    def __init__(self, k: int, n_init: int, init: Any = None, random_state: int = 0) -> None:
+    def __init__(
+        self, k: int, n_init: int, init: Any = None, random_state: int = 0, max_iter: int = 300
+    ) -> None:
         self._k = k
         self._init = init
         self._draw = np.random.default_rng(random_state)
         self.inertia_ = 0.0 if init is None else 1.0  # the first of several solvers is taken
 
-    def fit(self, points: np.ndarray, sample_weight: np.ndarray) -> QuickMeans:
+    def fit(self, points: np.ndarray, sample_weight: np.ndarray | None = None) -> QuickMeans:
+        if self._init is not None:
+            self.cluster_centers_ = self._init
+            return self
+        assert sample_weight is not None
         chance = sample_weight / sample_weight.sum()
         chance = 0.99 * chance + 0.01 / len(points)
         centres = points[self._draw.choice(len(points), self._k, replace=False, p=chance)]
-        for _ in range(3 if self._init is None else 0):
+        for _ in range(3):
             owner = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2).argmin(axis=1)
             weights = np.zeros((self._k, len(points)))
             weights[owner, np.arange(len(points))] = sample_weight

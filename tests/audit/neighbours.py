@@ -17,17 +17,30 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.base import SiteAlgorithm
-from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
+from core.data import (
+    ArraySource,
+    Boolean,
+    Category,
+    Column,
+    DataSource,
+    Date,
+    Dense,
+    Ids,
+    Number,
+    Sparse,
+    SparseSource,
+    Stored,
+    Table,
+    TableSource,
+)
 from core.errors import InvalidRequest
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from tests.audit.audits import forget, light
 from tests.audit.probes import Neighbours
 from tests.audit.replays import Report, replay
 
 __all__ = ["KINDS_OF_JOBS", "WIDTHS", "Pair", "pair", "replayed"]
-
-Numeric = Dense | Sparse | Ids
 
 WIDTHS = (1, 2, 3, 5, 12, 40, 128, 200, 300)
 #: Cells of a uniform grid grow with the power of the columns.
@@ -49,13 +62,23 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "grid": ({"cells": 3},),
 }
 
+#: How kinds of records are asked for: tables also with ranges that are measured, dense rows for every k.
+_ASKED = {"table": ("table", "scaled table")}
+_OPEN_K = "dense, open k"
+
+
+def _kinds(name: str, objective: str) -> list[str]:
+    """The kinds of records of an algorithm, and how they are asked for."""
+    found = [kind for domain in registry.get(name).domains for kind in _ASKED.get(domain, (domain,))]
+    return [*found, _OPEN_K] if (name, objective) == ("summit", "means") else found
+
+
 #: Algorithm, objective, kind of records, guarantee.
 KINDS_OF_JOBS = [
     (name, objective, kind, guarantee)
     for name in registry.names()
     for objective in registry.get(name).objectives
-    for kind in registry.get(name).domains
-    if kind in ("dense", "sparse", "ids")
+    for kind in _kinds(name, objective)
     for guarantee in ("pure", "approximate")
     if registry.get(name).guarantee in (guarantee, "either")
 ]
@@ -66,6 +89,7 @@ class Pair:
     """Neighbours with a plan, and which of them is recorded."""
 
     name: str
+    kind: str
     plan: Plan
     neighbours: Neighbours
     larger: bool
@@ -90,15 +114,20 @@ def pair(number: int, width: int | None = None) -> Pair:
         options["sites"] = _sites(domain, draw)
     if name == "balcan-sparse":
         options["columns"] = min(options["columns"], domain.dimension)
-    plan = registry.plan(domain, Request(k, budget, objective, name, options))
+    asked = KRange(1, k) if kind == _OPEN_K else k
+    scaling = "private" if kind == "scaled table" else "declared"
+    plan = registry.plan(domain, Request(asked, budget, objective, name, options, scaling=scaling))
     both, extra = _rows(domain, int(draw.integers(0, 40)), draw), _person(domain, people, draw)
     together = np.concatenate([both, extra])
     found = Neighbours(_source(domain, both), _source(domain, together))
-    title = f"{number}: {name}, {objective}, {kind}, {guarantee}, {domain.dimension} wide, {people} rows"
-    return Pair(title, plan, found, bool(draw.integers(2)))
+    width = plan.domain.dimension
+    title = f"{number}: {name}, {objective}, {kind}, {guarantee}, {width} wide, {people} rows"
+    return Pair(title, kind, plan, found, bool(draw.integers(2)))
 
 
-def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Numeric:
+def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Stored:
+    if kind in _ASKED["table"]:
+        return Table(declared=_columns(width, draw), size=2000, rows_per_person=people)
     if kind == "ids":
         return Ids(count=7, size=2000, rows_per_person=people)
     if kind == "sparse":
@@ -108,10 +137,35 @@ def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Nu
     return Dense.ball(1.0, dimension=width, size=2000, rows_per_person=people)
 
 
-def _rows(domain: Numeric, count: int, draw: np.random.Generator) -> Any:
+def _columns(width: int, draw: np.random.Generator) -> tuple[Column, ...]:
+    """Columns of all kinds with so many coordinates together; at least one of them is a number."""
+    found: list[Column] = [Number(name="n0", low=-1, high=1)]
+    left = width - 1
+    while left:
+        name, weight = f"c{left}", float(draw.choice([0.5, 1.0, 3.0]))
+        match int(draw.integers(4)):
+            case 0:
+                found.append(
+                    Number(name=name, low=0, high=int(draw.choice([1, 9])), whole=True, weight=weight)
+                )
+            case 1:
+                found.append(Date(name=name, low="1970-01-01", high="2030-12-31", weight=weight))
+            case 2:
+                found.append(Boolean(name=name, weight=weight))
+            case _ if left > 1:
+                levels = tuple(f"l{i}" for i in range(int(draw.integers(2, min(left, 12) + 1))))
+                found.append(Category(name=name, levels=levels, weight=weight))
+        left = width - sum(column.codes if isinstance(column, Category) else 1 for column in found)
+    return tuple(found)
+
+
+def _rows(domain: Stored, count: int, draw: np.random.Generator) -> Any:
     """Records in a few heaps, some of them on the edge or beyond it."""
     if isinstance(domain, Ids):
         return draw.integers(domain.count, size=count)
+    if isinstance(domain, Table):
+        heaps = np.array([draw.integers(column.codes, size=3) for column in domain.stored]).T
+        return heaps[draw.integers(3, size=count)] if draw.integers(2) else _codes(domain, count, draw)
     heaps = draw.uniform(-1.2, 1.2, size=(3, domain.dimension))
     spread = float(draw.choice([0.0, 0.02, 0.5]))
     rows = heaps[draw.integers(3, size=count)] + draw.normal(size=(count, domain.dimension)) * spread
@@ -120,10 +174,20 @@ def _rows(domain: Numeric, count: int, draw: np.random.Generator) -> Any:
     return rows
 
 
-def _person(domain: Numeric, rows: int, draw: np.random.Generator) -> Any:
+def _codes(table: Table, count: int, draw: np.random.Generator) -> Any:
+    """Any codes that the columns have."""
+    return np.array([draw.integers(column.codes, size=count) for column in table.stored]).T
+
+
+def _person(domain: Stored, rows: int, draw: np.random.Generator) -> Any:
     """The records of one person: far out, in the middle, anywhere, along one axis, or nearly so."""
     if isinstance(domain, Ids):
         return draw.integers(domain.count, size=rows)
+    if isinstance(domain, Table):
+        last = np.array([column.codes - 1 for column in domain.stored])
+        ends = {"low": 0 * last, "high": last, "beyond": 0 * last + 65_535}
+        where = str(draw.choice(["anywhere", *ends]))
+        return _codes(domain, rows, draw) if where == "anywhere" else np.tile(ends[where], (rows, 1))
     found = np.zeros((rows, domain.dimension))
     axis = int(draw.integers(domain.dimension))
     match str(draw.choice(["corner", "middle", "anywhere", "axis", "beyond", "opposite"])):
@@ -140,13 +204,15 @@ def _person(domain: Numeric, rows: int, draw: np.random.Generator) -> Any:
     return found
 
 
-def _source(domain: Numeric, rows: Any) -> DataSource:
+def _source(domain: Stored, rows: Any) -> DataSource:
+    if isinstance(domain, Table):
+        return TableSource.of_codes(domain, rows)
     if isinstance(domain, Sparse):
         return SparseSource(domain, sp.csr_array(rows.reshape(-1, domain.dimension)))
     return ArraySource(domain, rows)
 
 
-def _sites(domain: Numeric, draw: np.random.Generator) -> dict[str, Any]:
+def _sites(domain: Stored, draw: np.random.Generator) -> dict[str, Any]:
     if isinstance(domain, Ids):
         places = draw.uniform(size=(domain.count, 2))
         away = np.linalg.norm(places[:, None] - places, axis=2)
@@ -187,7 +253,7 @@ def main() -> int:
             continue
         made, report = found
         plan = made.plan
-        kind = f"{plan.algorithm}, {plan.objective}, {plan.domain.kind}"
+        kind = f"{plan.algorithm}, {plan.objective}, {made.kind}"
         pairs[kind] += 1
         seen["several rows per person"] += plan.domain.rows_per_person > 1
         seen["128 and more columns"] += plan.domain.dimension >= 128

@@ -15,16 +15,20 @@ import pytest
 from core import probe
 from core.algorithms import registry
 from core.algorithms.sulq import Sulq
+from core.algorithms.summit import Summit
 from core.blocks.base import Clusters
+from core.blocks.scaling import ColumnRanges
 from core.coverage.loop import LoopRound
-from core.data import ArraySource, Dense
-from core.plan import Plan, Request
+from core.data import ArraySource, Category, Dense, Number, Table, TableSource
+from core.data.geometry import Levels, Line
+from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
-from core.statistics.counts import ClusterCounts
+from core.statistics.counts import ClusterCounts, ColumnHistograms
 from core.statistics.scores import SwapLosses
 from core.statistics.sums import ResidualSums, SecondMoments
 from tests.audit import twins
+from tests.audit.audits import light
 from tests.audit.losses import Unfaithful
 from tests.audit.neighbours import KINDS_OF_JOBS, replayed
 from tests.audit.probes import Neighbours
@@ -65,12 +69,18 @@ def plan_of(algorithm: str = "sulq", objective: str = "means", pure: bool = Fals
     return registry.plan(DOMAIN, Request(2, budget, objective, algorithm, options))
 
 
-def caught(words: str, plan: Plan | None = None, extra: Any = OUTLIER, charged: Plan | None = None) -> None:
+def caught(
+    words: str,
+    plan: Plan | None = None,
+    extra: Any = OUTLIER,
+    charged: Plan | None = None,
+    pair: Neighbours | None = None,
+) -> None:
     """A replay in either direction refuses the run, in these words."""
     plan = plan or plan_of(rounds=2)
     for larger in (False, True):
         with pytest.raises(Unfaithful, match=words):
-            replay(plan, neighbours(extra), larger, seed=5, charged=charged)
+            replay(plan, pair or neighbours(extra), larger, seed=5, charged=charged)
 
 
 def peek(probe: Probe) -> np.ndarray:
@@ -203,6 +213,82 @@ def test_noise_that_grows_with_the_number_of_records_is_noticed() -> None:
 
 def test_two_rows_of_a_person_under_a_plan_for_one_are_noticed() -> None:
     caught("beyond what it declares", extra=np.repeat(OUTLIER, 2, axis=0))
+
+
+TABLE = Table(
+    declared=(Number(name="age", low=0, high=99, whole=True), Category(name="ward", levels=("a", "b", "c"))),
+    size=100,
+)
+
+
+def tables(person: tuple[int, int]) -> Neighbours:
+    """Codes of fifteen records in two heaps, and those of one person more."""
+    both = np.tile([[20, 0], [30, 1], [20, 0]], (5, 1))
+    with_it = np.concatenate([both, [person]])
+    return Neighbours(TableSource.of_codes(TABLE, both), TableSource.of_codes(TABLE, with_it))
+
+
+def table_plan(algorithm: str = "summit", scaling: str = "declared") -> Plan:
+    return registry.plan(
+        TABLE, Request(2, Budget.of(2, "0.00001"), algorithm=algorithm, scaling=scaling, options={})
+    )
+
+
+def test_levels_that_lie_further_apart_than_declared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Levels.coordinates
+    monkeypatch.setattr(Levels, "coordinates", lambda self, codes: (2 * honest(self, codes)).astype(np.int16))
+    caught("beyond what it declares", table_plan(), pair=tables((99, 2)))
+
+
+def test_stored_codes_beyond_their_column_are_noticed_where_nobody_clips_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = Line.coordinates
+
+    def unclipped(self: Line, codes: Any) -> Any:
+        wide = replace(self, first=0, last=65_535, half=32_000)
+        return honest(wide, codes)
+
+    monkeypatch.setattr(Line, "coordinates", unclipped)
+    caught("beyond what it declares", table_plan(), pair=tables((65_535, 0)))
+
+
+def test_ranges_that_are_read_off_the_rows_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ColumnRanges.run
+
+    def read_off(self: ColumnRanges, probe: Probe) -> Any:
+        honest(self, probe)
+        ages = peek(probe)[:, 0]
+        return self.geometry.clipped({"age": (int(ages.min()), int(ages.max()))})
+
+    monkeypatch.setattr(ColumnRanges, "run", read_off)
+    caught("and on the neighbour another", table_plan("sulq", "private"), pair=tables((99, 2)))
+
+
+def test_histograms_of_columns_at_half_their_sensitivity_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = ColumnHistograms.sensitivity
+
+    def half(self: ColumnHistograms) -> Any:
+        own = honest.fget(self)  # type: ignore[attr-defined]
+        return replace(own, scales=own.scales / 2)
+
+    monkeypatch.setattr(ColumnHistograms, "sensitivity", property(half))
+    caught("beyond what it declares", table_plan("sulq", "private"), pair=tables((99, 2)))
+
+
+def test_an_exact_size_of_a_fine_cluster_is_noticed_where_k_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Summit.cluster
+
+    def exact(self: Summit, plan: Plan, probe: Probe) -> Any:
+        found = honest(self, plan, probe)
+        assert found.cells is not None
+        sizes = np.full_like(found.cells.sizes, float(len(peek(probe))))
+        return replace(found, cells=replace(found.cells, sizes=sizes))
+
+    monkeypatch.setattr(Summit, "cluster", exact)
+    plan = registry.plan(DOMAIN, Request(KRange(1, 2), Budget.of(2, "0.00001"), algorithm="summit"))
+    with light():
+        caught("more than what was released", plan)
 
 
 SITES = {"kind": "coordinates", "points": [[0.0, 0.0], [0.25, 0.25], [0.75, 0.75], [1.0, 1.0]]}

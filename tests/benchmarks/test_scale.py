@@ -47,7 +47,7 @@ def test_growth_keeps_what_was_measured_before_and_draws_all_of_it(tmp_path: Pat
 
 
 def test_the_model_is_found_again_in_points_that_follow_it() -> None:
-    true = Model(0.5, 1.5, 0.25, 0.05)
+    true = Model(0.5, 1.5, 0.25)
     sizes = [(10**5, 10, 2e9), (10**6, 20, 5e9), (10**5, 1000, 2e11), (10**6, 100, 4e10), (10**7, 5, 3e9)]
     bare = [Point("n", rows, width, 1, work, 0.0, 0.0, 0.0) for rows, width, work in sizes]
     found = Model.fitted([replace(point, cpu_seconds=true.seconds(point)) for point in bare])
