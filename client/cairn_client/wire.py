@@ -20,7 +20,7 @@ from cairn_client.formatting import number
 
 T = TypeVar("T")
 #: Fields that the service leaves out instead of sending null.
-_LEFT_OUT = {"rho", "noise"}
+_LEFT_OUT = {"rho", "noise", "level", "range"}
 #: An amount of epsilon or delta as a caller may write it.
 Number = int | float | str | Decimal
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from service.datasets.wire import AmountFacts
 from service.http.wire import (
@@ -38,15 +38,20 @@ class OpenK(Body):
     last: int = Field(alias="to", ge=1, le=64)
 
 
+#: A number of clusters, or a range. Tags begin with a colon, so that no problem names them as a field.
+Clusters = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag(":number")] | Annotated[OpenK, Tag(":range")],
+    Discriminator(lambda given: ":range" if isinstance(given, dict | OpenK) else ":number"),
+]
+
+
 class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
-    k: Annotated[int, Field(ge=1, le=10_000)] | OpenK = Field(
-        description='a number, or a range `{"from": 1, "to": 32}` that leaves it open'
-    )
+    k: Clusters = Field(description='a number, or a range `{"from": 1, "to": 32}` that leaves it open')
     epsilon: Amount
     delta: Amount | None = Field(
         None,

@@ -86,7 +86,9 @@ def test_tables_and_arrays_have_the_k_that_was_asked_for(house: House) -> None:
     centres = get(house, "result?k=4").json()["centres"]
     array = np.load(io.BytesIO(get(house, "result?k=4", Accept="application/x-npy").content))
     np.testing.assert_array_equal(array, centres)
-    assert len(get(house, "result?k=4", Accept="text/csv").text.splitlines()) == 5
+    lines = get(house, "result?k=4", Accept="text/csv").text.splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "cluster,a,b,size,size_low,size_high,a_low,a_high,b_low,b_high"
 
 
 def test_made_up_rows_are_labelled_the_same_each_time_and_inside_the_bounds(house: House) -> None:
