@@ -70,6 +70,7 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
             "objectives": list(each.objectives),
             "guarantee": each.guarantee,
             "domains": list(each.domains),
+            "leaves_k_open": each.leaves_k_open,
             "options": options_schema(each.options),
         }
         for each in found

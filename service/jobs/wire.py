@@ -91,6 +91,7 @@ _ALGORITHM = {
     "objectives": ["means"],
     "guarantee": "either",
     "domains": ["dense", "sparse"],
+    "leaves_k_open": False,
     "options": {"type": "object", "properties": {"rounds": {"type": "integer", "default": 5}}},
 }
 
@@ -103,6 +104,7 @@ class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
     objectives: list[str]
     guarantee: Literal["pure", "approximate", "either"]
     domains: list[str]
+    leaves_k_open: bool = Field(description="whether k may be a range, for means of dense rows")
     options: dict[str, Any]
 
 

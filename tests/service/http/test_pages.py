@@ -16,7 +16,7 @@ def page(house: House, path: str) -> str:
 def test_api_page_lists_the_fields_of_bodies_and_responses(shared_house: House) -> None:
     text = page(shared_house, "/docs")
     submit = text[text.index("<code>/v1/jobs</code>") :]
-    assert "<tr><td><code>k</code></td><td>integer</td><td>required</td>" in submit
+    assert "<tr><td><code>k</code></td><td>integer or object</td><td>required</td>" in submit
     assert "<td><code>rehearsal</code></td><td>boolean</td><td>optional</td>" in submit
     assert re.search(
         "<code>delta</code></td><td>string or integer or number or null</td><td>optional", submit
