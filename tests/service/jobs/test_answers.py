@@ -113,6 +113,14 @@ def test_everything_shown_is_computed_again_from_the_transcript(house: House) ->
     assert {"level", "range"} <= again.keys()
 
 
+def test_a_receipt_names_the_range_and_not_the_number_of_fine_clusters(house: House) -> None:
+    receipt = get(house, "receipt").json()
+    assert receipt["citation"].startswith(
+        "Centres for every k from 1 to 6 (k-means) of the dataset “flowers”"
+    )
+    assert "none of which is a record" in receipt["explanation"][0]["answer"]
+
+
 def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:
     job = house.ada.get("/v1/jobs").json()["items"][-1]["id"]
     found = house.ada.get(f"/v1/jobs/{job}/result").json()
