@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
+from cairn_client.errors import Problem
 from cairn_client.job import Job
 from cairn_client.progress import Show
 from cairn_client.result import Result
@@ -34,6 +35,8 @@ T = TypeVar("T")
 #: A number of clusters, or the first and the last of a range that leaves it open.
 Clusters = int | tuple[int, int]
 _UPLOAD_SECONDS = 3600.0
+#: The quote of no plan: only a job that has been submitted before is answered under it.
+_NO_QUOTE = "0" * 64
 
 
 class JobRequest(TypedDict, total=False):
@@ -49,7 +52,8 @@ class JobRequest(TypedDict, total=False):
     sites: str | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
-    #: The `quote` of a plan of the same request: the job is refused if anything else would be charged.
+    #: The `quote` of a plan of the same request: the job is refused if anything else would be charged. By
+    #: default that of a plan made just before.
     quote: str | None
     #: By default a new one for each call.
     idempotency_key: str | None
@@ -96,18 +100,21 @@ class Dataset:
         """
         request["rehearsal"], request["quote"] = False, None
         body, _ = _job(self.name, k, epsilon, delta, **request)
-        return self._transport.request(PlanFacts, "POST", "/v1/plans", body=body, repeatable=True)
+        return self._plan(body)
 
     def submit(
         self, k: Clusters, epsilon: Number, delta: Number | None = None, **request: Unpack[JobRequest]
     ) -> Job:
         """Submit a job and return it without waiting.
 
-        The cost is reserved now and charged when a worker starts the job. Every request carries an
-        idempotency key, so that a retry after a lost connection is never charged twice. Pass your own key to
-        make a script safe to run again.
+        The cost is reserved now and charged when a worker starts the job. Without a `quote` the job is
+        planned first, for free, and carries the quote of that plan: it is charged what was planned, or
+        refused. Every request carries an idempotency key, so that a retry after a lost connection is never
+        charged twice. Pass your own key to make a script safe to run again.
         """
         body, headers = _job(self.name, k, epsilon, delta, **request)
+        if "quote" not in body:
+            body["quote"] = self._quote(body, own_key=request.get("idempotency_key") is not None)
         made = self._transport.request(
             JobFacts, "POST", "/v1/jobs", body=body, headers=headers, repeatable=True
         )
@@ -277,6 +284,18 @@ class Dataset:
 
     def _path(self, rest: str = "") -> str:
         return f"/v1/datasets/{quoted(self.name)}{rest}"
+
+    def _plan(self, body: Mapping[str, Any]) -> PlanFacts:
+        return self._transport.request(PlanFacts, "POST", "/v1/plans", body=body, repeatable=True)
+
+    def _quote(self, body: Mapping[str, Any], *, own_key: bool) -> str:
+        """The quote of a request. A refusal to plan must not hide a job that was submitted with this key."""
+        try:
+            return self._plan(body).quote
+        except Problem:
+            if not own_key:
+                raise
+            return _NO_QUOTE
 
     def _put(self, kind: type[T], rest: str, body: Body, query: Mapping[str, str]) -> T:
         headers = {"Content-Type": body.kind, "Content-Length": str(body.size)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +12,57 @@ if TYPE_CHECKING:
     from cairn_client.wire import Amount, DatasetFacts
 
 _MOST_RUNS = "in 95 of 100 runs"
+#: Noise that clusters can bear: as a share of the records of one, and of its radius.
+_GOOD, _FAIR = (0.2, 0.03), (0.8, 0.15)
 
 
 def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
     """Compare the noise with the clusters in one sentence; None where the algorithm makes no forecast."""
+    found = _strain(forecast, average_size)
+    if found is None:
+        return None
+    if any(share > limit for share, limit in zip(found, _FAIR, strict=True)):
+        return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
+    if any(share > limit for share, limit in zip(found, _GOOD, strict=True)):
+        return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
+    return "The noise is small beside the clusters: expect centres close to those without privacy."
+
+
+def range_verdict(
+    forecast: Mapping[str, Any], average_size: float, fine: int, first: int, last: int
+) -> str | None:
+    """Say up to which k of a range the noise is small; the forecast is of `fine` clusters."""
+    found = _strain(forecast, average_size)
+    if found is None:
+        return None
+    # Fewer clusters have more records each, so both shares shrink with k.
+    good, fair = (
+        math.floor(
+            min(
+                limit * fine / share if share else math.inf
+                for share, limit in zip(found, limits, strict=True)
+            )
+        )
+        for limits in (_GOOD, _FAIR)
+    )
+    if good >= last:
+        return "The noise is small beside the clusters, whichever k you choose."
+    if fair < max(first, 2):
+        return "The noise is as large as the clusters: raise epsilon."
+    large = f"; above about k = {fair} it is as large as the clusters" if fair < last else ""
+    if good < max(first, 2):
+        return f"The noise is noticeable{large}."
+    return f"Up to about k = {good} the noise is small beside the clusters, then noticeable{large}."
+
+
+def _strain(forecast: Mapping[str, Any], average_size: float) -> tuple[float, float] | None:
+    """The noise as a share of the records of a cluster, and of its radius."""
     smallest, size, blur = (
         forecast.get(name) for name in ("smallest_cluster", "size_noise", "noise_per_radius")
     )
     if smallest is None and size is None and blur is None:
         return None
-    crowded = (smallest if smallest is not None else 3 * (size or 0)) / average_size
-    blurred = blur or 0
-    if crowded > 0.8 or blurred > 0.15:
-        return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
-    if crowded > 0.2 or blurred > 0.03:
-        return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
-    return "The noise is small beside the clusters: expect centres close to those without privacy."
+    return (smallest if smallest is not None else 3 * (size or 0)) / average_size, blur or 0.0
 
 
 def shortfall(facts: DatasetFacts, cost: Amount) -> str:

@@ -138,7 +138,8 @@ class Result:
         """A pandas DataFrame with a row per centre, numbered from 1.
 
         It has the columns by name and, where they are known, the noisy `size` and the standard deviation of
-        its noise, `size_noise`.
+        its noise, `size_noise`. Of a job that left k open it has 95% intervals instead: `size_low`,
+        `size_high`, and the same for each column.
         """
         pandas = optional("pandas", "a DataFrame")
         numbers = pandas.RangeIndex(1, len(self.centres) + 1, name="cluster")
@@ -146,12 +147,23 @@ class Result:
 
     def _table(self) -> dict[str, list[float]]:
         table = {name: column.tolist() for name, column in zip(self.columns, self.centres.T, strict=True)}
+        derived = self._derived()
+        prefix = "cluster_" if derived.keys() & table.keys() else ""
+        return table | {prefix + name: values for name, values in derived.items()}
+
+    def _derived(self) -> dict[str, list[float]]:
+        """Columns about the clusters: sizes with their noise, or intervals where k was left open."""
+        found: dict[str, list[float]] = {}
         if self.sizes is not None:
-            prefix = "cluster_" if {"size", "size_noise"} & table.keys() else ""
-            table[f"{prefix}size"] = self.sizes.tolist()
+            found["size"] = self.sizes.tolist()
             if self.size_error is not None:
-                table[f"{prefix}size_noise"] = [self.size_error] * len(self.sizes)
-        return table
+                found["size_noise"] = [self.size_error] * len(self.sizes)
+        if (level := self.facts.level) is not None:
+            found |= {end: level[end] for end in ("size_low", "size_high")}
+            for place, name in enumerate(self.columns):
+                for end in ("low", "high"):
+                    found[f"{name}_{end}"] = [bounds[place] for bounds in level[f"centre_{end}"]]
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The result as the service sent it."""

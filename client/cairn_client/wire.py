@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, TypeVar
 
-from cairn_client.forecast import verdict
+from cairn_client.forecast import range_verdict, verdict
 from cairn_client.formatting import number
 
 T = TypeVar("T")
@@ -282,6 +282,8 @@ class AlgorithmFacts:
     guarantee: str
     domains: list[str]
     options: dict[str, Any]
+    #: Whether k may be a range, for means of dense rows.
+    leaves_k_open: bool = False
 
 
 @dataclass(frozen=True)
@@ -311,7 +313,9 @@ class PlanFacts:
     @property
     def verdict(self) -> str | None:
         """A sentence that compares the noise with the clusters; None without a forecast."""
-        return verdict(self.forecast, self.average_size)
+        if (open_k := self.plan.get("k_range")) is None:
+            return verdict(self.forecast, self.average_size)
+        return range_verdict(self.forecast, self.average_size, self.plan["k"], open_k["from"], open_k["to"])
 
 
 @dataclass(frozen=True)

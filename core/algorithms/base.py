@@ -140,6 +140,8 @@ class Algorithm(ABC):
     #: Kinds of domain it reads: "dense", "sparse", "ids", "table".
     domains: tuple[str, ...] = ("dense", "sparse", "table")
     options: tuple[Option, ...] = ()
+    #: Whether one release can answer for every k in a range; `require_open_k` says where.
+    leaves_k_open: bool = False
 
     @abstractmethod
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -181,6 +181,7 @@ class Summit(Algorithm):
     name = "summit"
     summary = "subspace, adaptive tree and clipped rounds: nearly as good as without privacy"
     objectives = ("means", "medians")
+    leaves_k_open = True
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
         return schedule_for(domain, request).to_json()

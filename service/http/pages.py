@@ -145,8 +145,8 @@ def _fields(openapi: dict[str, Any], media: dict[str, Any]) -> str:
 
 def _type(openapi: dict[str, Any], schema: dict[str, Any]) -> str:
     """Return the type of a field in a few words."""
-    if members := schema.get("anyOf", schema.get("oneOf")):
-        kinds = [_type(openapi, each) for each in members]
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        kinds = [_type(openapi, each) for each in choices]
         return " or ".join(dict.fromkeys(kinds))
     if "enum" in schema or "const" in schema:
         return " or ".join(f'"{each}"' for each in schema.get("enum", [schema.get("const")]))

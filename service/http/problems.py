@@ -115,9 +115,9 @@ def mistake(error: Exception) -> Response:
 
 
 def _place(fault: Mapping[str, Any]) -> dict[str, str]:
-    # Parts in parentheses are tags of a union's members: they are no fields.
-    parts = [str(part) for part in fault["loc"] if part != "body" and not str(part).startswith("(")]
-    where = ".".join(parts) or "body"
+    # A tag of a union, which begins with a colon, is no part of the request.
+    parts = [str(part) for part in fault["loc"] if part != "body"]
+    where = ".".join(part for part in parts if not part.startswith(":")) or "body"
     words = PATTERNS_IN_WORDS.get(fault.get("ctx", {}).get("pattern", ""))
     return {"where": where[:200], "problem": f"must be {words}" if words else str(fault["msg"])[:500]}
 

@@ -55,7 +55,7 @@ def explanation(dataset: Dataset, plan: Plan, unit: str, charged: dict[str, str]
     factor = math.exp(float(plan.budget.epsilon_text))
     who = "person" if unit == "person" else "row"
     answers = {
-        "What was released?": f"{_product(plan)}, with their noise. No row and no exact count.",
+        "What was released?": f"{_product(plan)}, with noise{_beside(plan)}. No row and no exact count.",
         "From which data?": f"The dataset “{dataset.name}”, {_columns(plan)}.",
         "Who is protected?": f"{protects(plan, unit).capitalize()}.",
         "How strong is the protection?": (
@@ -160,7 +160,13 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
 
 
 def _product(plan: Plan) -> str:
+    if plan.k_range is not None:
+        return f"Centres for every k from {plan.k_range.first} to {plan.k_range.last} (k-{plan.objective})"
     return f"Centres of {plan.k} clusters (k-{plan.objective})" if plan.k > 1 else "The centre of one cluster"
+
+
+def _beside(plan: Plan) -> str:
+    return "" if plan.k_range is None else ", and rows made up from them, none of which is a record"
 
 
 def _columns(plan: Plan) -> str:

@@ -1,6 +1,5 @@
 """Routes of algorithms, plans, jobs, results, receipts and transcripts."""
 
-import csv
 import io
 from functools import partial
 from typing import Annotated, Any
@@ -24,7 +23,7 @@ from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
 from service.jobs import answers as stored_answers
-from service.jobs import plans, queue, release, transcripts
+from service.jobs import csv_files, plans, queue, release, transcripts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,
@@ -71,6 +70,7 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
             "objectives": list(each.objectives),
             "guarantee": each.guarantee,
             "domains": list(each.domains),
+            "leaves_k_open": each.leaves_k_open,
             "options": options_schema(each.options),
         }
         for each in found
@@ -203,7 +203,10 @@ def end_job(job_id: JobId, caller: Curator, context: Services) -> JobFacts:
         **answers("job-failed"),
         200: {
             "content": {
-                "text/csv": {"schema": {"type": "string"}, "example": "petal_length,petal_width,size\n"},
+                "text/csv": {
+                    "schema": {"type": "string"},
+                    "example": "cluster,petal_length,petal_width,size,size_noise\n",
+                },
                 _NPY: BINARY,
             }
         },
@@ -230,7 +233,7 @@ def get_result(
     if _NPY in accept:
         return _npy(np.array(body["centres"], dtype=np.float64))
     if "text/csv" in accept:
-        return Response(_as_csv(body), media_type="text/csv")
+        return Response(csv_files.result_csv(body), media_type="text/csv")
     return JSONResponse(body)
 
 
@@ -270,9 +273,7 @@ def get_sample(
     if _NPY in accept:
         return _npy(rows)
     if "text/csv" in accept:
-        return Response(
-            _as_csv({"columns": columns, "centres": rows.tolist(), "sizes": None}), media_type="text/csv"
-        )
+        return Response(csv_files.rows_csv(columns, rows.tolist()), media_type="text/csv")
     return JSONResponse({"columns": columns, "rows": rows.tolist(), "made_up": True})
 
 
@@ -340,15 +341,3 @@ def _released(job_id: str, caller: Caller, context: Context) -> Result:
                 state=visible.state,
             )
         return session.get_one(Result, job.id)
-
-
-def _as_csv(body: dict[str, Any]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    width = len(body["centres"][0])
-    columns = body["columns"] or [f"x{i}" for i in range(width)]
-    sizes = body["sizes"]
-    writer.writerow([*columns, *(["size"] if sizes is not None else [])])
-    for place, centre in enumerate(body["centres"]):
-        writer.writerow([*map(repr, centre), *([repr(sizes[place])] if sizes is not None else [])])
-    return text.getvalue()

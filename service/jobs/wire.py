@@ -38,14 +38,10 @@ class OpenK(Body):
     last: int = Field(alias="to", ge=1, le=64)
 
 
-def _kind_of_k(value: Any) -> str:
-    """Tell a range from a number, so that errors speak of one of them."""
-    return "(range)" if isinstance(value, dict | OpenK) else "(number)"
-
-
-K = Annotated[
-    Annotated[int, Field(ge=1, le=10_000), Tag("(number)")] | Annotated[OpenK, Tag("(range)")],
-    Discriminator(_kind_of_k),
+#: A number of clusters, or a range. Tags begin with a colon, so that no problem names them as a field.
+Clusters = Annotated[
+    Annotated[int, Field(ge=1, le=10_000), Tag(":number")] | Annotated[OpenK, Tag(":range")],
+    Discriminator(lambda given: ":range" if isinstance(given, dict | OpenK) else ":number"),
 ]
 
 
@@ -55,9 +51,7 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     dataset: Name
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
-    k: K = Field(
-        description='a number, or a range `{"from": 1, "to": 32}` that leaves it open'
-    )
+    k: Clusters = Field(description='a number, or a range `{"from": 1, "to": 32}` that leaves it open')
     epsilon: Amount
     delta: Amount | None = Field(
         None,
@@ -97,6 +91,7 @@ _ALGORITHM = {
     "objectives": ["means"],
     "guarantee": "either",
     "domains": ["dense", "sparse"],
+    "leaves_k_open": False,
     "options": {"type": "object", "properties": {"rounds": {"type": "integer", "default": 5}}},
 }
 
@@ -109,6 +104,7 @@ class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
     objectives: list[str]
     guarantee: Literal["pure", "approximate", "either"]
     domains: list[str]
+    leaves_k_open: bool = Field(description="whether k may be a range, for means of dense rows")
     options: dict[str, Any]
 
 
@@ -232,7 +228,7 @@ class Interval(Answer):
 
 
 class LevelFacts(Answer):
-    """Facts about each cluster, for one k of a job that left k open.
+    """What is known of each cluster, for one k of a job that left k open.
 
     Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +20,13 @@ from cairn_client import (
     NotFound,
     NotSealed,
     Result,
+    Retired,
     UnknownAlgorithm,
     WaitTimeout,
     is_whole,
 )
 from cairn_client.errors import DamagedTranscript, QuoteMismatch
+from cairn_client.transport import Transport
 from cairn_client.wire import JobFacts
 from tests.markdown import ROOT
 from tests.support.live import Live
@@ -162,6 +165,55 @@ def test_an_own_idempotency_key_gives_the_same_job(live: Live) -> None:
     mine = live.analyst().dataset(owned.name)
     jobs = {mine.submit(k=2, epsilon="0.5", idempotency_key=f"{owned.name}-once").id for _ in range(2)}
     assert len(jobs) == 1
+
+
+def test_an_own_key_finds_its_job_even_where_no_plan_is_possible_any_more(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    mine = live.analyst().dataset(owned.name)
+    first = mine.submit(k=2, epsilon="0.5", idempotency_key=f"{owned.name}-once").wait()
+    owned.retire()
+    assert mine.submit(k=2, epsilon="0.5", idempotency_key=f"{owned.name}-once").id == first.id
+    with pytest.raises(Retired):
+        mine.submit(k=2, epsilon="0.5", idempotency_key=f"{owned.name}-twice")
+
+
+@pytest.mark.parametrize("rehearsal", [False, True])
+def test_a_job_is_always_submitted_with_the_quote_of_its_plan(
+    live: Live, monkeypatch: pytest.MonkeyPatch, rehearsal: bool
+) -> None:
+    owned = live.dataset(cap="1")
+    client = live.analyst()
+    sent: list[tuple[str, dict[str, Any]]] = []
+    real = Transport.call
+
+    def note(self: Transport, method: str, path: str, **options: Any) -> Any:
+        sent.append((path, options.get("body") or {}))
+        return real(self, method, path, **options)
+
+    monkeypatch.setattr(Transport, "call", note)
+    client.dataset(owned.name).submit(k=2, epsilon="0.25", algorithm="sulq", rehearsal=rehearsal)
+    (planned, plan), (submitted, job) = sent
+    assert (planned, submitted) == ("/v1/plans", "/v1/jobs")
+    assert job == {**plan, "quote": job["quote"]}
+
+
+def test_a_price_that_changes_between_plan_and_submission_is_not_charged(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned = live.dataset(cap="1")
+    mine = live.analyst().dataset(owned.name)
+    real = Transport.call
+
+    def dearer(self: Transport, method: str, path: str, **options: Any) -> Any:
+        """Stands for a service that plans differently by then."""
+        if path == "/v1/jobs":
+            options["body"] = {**options["body"], "epsilon": "0.75"}
+        return real(self, method, path, **options)
+
+    monkeypatch.setattr(Transport, "call", dearer)
+    with pytest.raises(QuoteMismatch):
+        mine.submit(k=2, epsilon="0.25", algorithm="sulq")
+    assert [entry for entry in owned.ledger() if entry.kind == "reserve"] == []
 
 
 def test_a_dataset_without_data_says_that_the_curator_must_upload(live: Live) -> None:

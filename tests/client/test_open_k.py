@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,9 @@ def test_a_job_with_a_range_answers_for_every_k_and_makes_up_rows(live: Live, pl
         assert other.facts.level is not None
         assert other.facts.level["k"] == k
         assert other.predict([[0.0, 0.0]]).shape == (1,)
+        frame = other.frame()
+        assert (frame["size_low"] <= frame["size_high"]).all()
+        assert (frame["a_low"] <= frame["a"]).all()
     rows = result.sample(100)
     assert rows.shape == (100, 2)
     np.testing.assert_array_equal(rows[:10], result.sample(10))
@@ -34,7 +38,9 @@ def test_a_job_with_a_range_answers_for_every_k_and_makes_up_rows(live: Live, pl
     with pytest.raises(InvalidRequest, match="from 1 to 4"):
         result.at(5)
     assert len(as_json("result", result.facts.job, "--k", "3")["centres"]) == 3
-    assert "every k from 1 to 4 is free" in cairn("result", result.facts.job, "--k", "2").stderr
+    printed = cairn("result", result.facts.job, "--k", "2")
+    assert "every k from 1 to 4 is free" in printed.stderr
+    assert re.search(r"(?m)^ +1 +[\d,]+ +[\d,]+–[\d,]+ ", printed.stdout)
     result.save(place / "result.json")
     with pytest.raises(ValueError, match="fetch it again"):
         Result.load(place / "result.json").at(6)
@@ -51,4 +57,5 @@ def test_a_range_is_written_with_a_dash_on_the_command_line(live: Live) -> None:
     owned = live.dataset(cap="1")
     cairn("submit", owned.name, "-k", "1-3", "--epsilon", "0.5", "--rehearsal")
     assert as_json("jobs", "--limit", "1")[0]["request"]["k"] == {"from": 1, "to": 3}
+    assert " 1-3 " in cairn("jobs", "--limit", "1").stdout
     assert "such as 1-32" in cairn("submit", owned.name, "-k", "many", "--epsilon", "1", code=2).stderr

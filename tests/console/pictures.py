@@ -96,12 +96,21 @@ def draw(browser: Browser, service: Service) -> None:
     expect(page.locator("#cost")).to_have_text("ε 5")
     page.locator("#too-much").screenshot(path=FOLDER / "console-refused.png")
     page.get_by_label("Epsilon, exactly").fill("0.5")
+    page.get_by_label("exactly", exact=True).check()
     expect(page.locator("#cost")).to_have_text("ε 0.5")
     page.get_by_role("button", name="Submit for ε 0.5").click()
     expect(page.locator("#receipt")).to_be_visible()
     take(page, "console-result", height=1160)
     page.locator("#receipt").screenshot(path=FOLDER / "console-receipt.png")
     job = page.url.rsplit("#", 1)[1]
+
+    body = {"dataset": "patients", "k": {"from": 1, "to": 16}, "epsilon": "1"}
+    opened = service.call("POST", "/v1/jobs", key=ada, json=body)["id"]
+    show(page, service, f"#/jobs/{opened}")
+    expect(page.locator("#map svg")).to_be_visible()
+    page.mouse.move(0, 0)
+    page.locator("#choose-k").screenshot(path=FOLDER / "choosing-curve.png")
+    page.locator("#map").screenshot(path=FOLDER / "choosing-map.png")
     page.context.close()
 
     page = open_page(browser, service, ada, width=390, height=844, dark=True)

@@ -15,8 +15,9 @@ from tests.support.console import Service
 
 
 def plan_a_job(tab: Tab, granted: tuple[str, str]) -> Page:
-    """Sign in, and wait until the first price is there."""
+    """Sign in, ask for one k, and wait until the first price is there."""
     page = tab.sign_in(granted[1], f"#/datasets/{granted[0]}/job")
+    page.get_by_label("exactly", exact=True).check()
     expect(page.locator("#cost")).to_have_text("ε 1")
     return page
 
@@ -49,6 +50,7 @@ def test_an_analyst_watches_the_price_submits_and_reads_the_result(
     assert all(figure(page, name) > noise for name, noise in before.items())
 
     page.get_by_label("Epsilon, exactly").fill("0.75")
+    page.get_by_label("exactly", exact=True).check()
     page.get_by_label("Clusters (k)").fill("3")
     expect(page.locator("#cost")).to_have_text("ε 0.75")
     expect(page.locator("#after")).to_contain_text("ε 1.25 of your cap, ε 2.25 of the budget")

@@ -34,6 +34,9 @@ MISTAKES = [
     ("Clusters (k)", "0", "Enter the number of clusters (1 or more)."),
     ("Clusters (k)", "2.5", "“2.5” is not a whole number. Write it in digits only."),
     ("Clusters (k)", "20000", "Enter at most 10,000."),
+    ("From", "0", "Enter a number from 1 to 64."),
+    ("To", "65", "Enter at most 64."),
+    ("To", "0,5", "“0,5” is not a whole number. Write it in digits only."),
     ("Epsilon, exactly", "", "Enter an epsilon, for example 0.5."),
     ("Epsilon, exactly", "much", "“much” is not a number."),
     ("Epsilon, exactly", "-1", "Enter a number above 0."),
@@ -47,6 +50,7 @@ def test_a_mistake_in_a_job_is_marked_and_nothing_can_be_submitted(
 ) -> None:
     page = price_page(tab, granted)
     for label, typed, words in MISTAKES:
+        page.get_by_label("leave open" if label in ("From", "To") else "exactly", exact=True).check()
         control = page.get_by_label(label)
         before, asked = control.input_value(), len(tab.requests)
         control.fill(typed)

@@ -112,7 +112,8 @@ def test_thousands_of_columns_are_not_all_listed(tab: Tab) -> None:
           const { columnChooser } = await import("/console/centres.js");
           const names = Array.from({ length: 50_000 }, (_, j) => `x${j}`);
           const chosen = [];
-          const element = columnChooser(names, [3, 7], (places) => chosen.push(places));
+          const { element, follow } = columnChooser(names, [3, 7]);
+          follow((places) => chosen.push(places));
           const search = element.querySelector("input[type=search]");
           search.value = "x4999";
           const before = element.querySelectorAll("input[type=checkbox]").length;

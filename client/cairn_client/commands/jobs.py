@@ -13,17 +13,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, ExitCode, JobId, Json, amount_option
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.results import print_result
 from cairn_client.dataset import JobRequest
 from cairn_client.errors import NotFound, Unreachable
 from cairn_client.forecast import expectations, shortfall
-from cairn_client.formatting import about, shorten
+from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
-
-_MOST_COLUMNS = 24
-_COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
 
 
 def _clusters(text: str) -> int | tuple[int, int]:
@@ -34,6 +32,11 @@ def _clusters(text: str) -> int | tuple[int, int]:
             f"{text!r} is neither a number of clusters, such as 7, nor a range, such as 1-32"
         )
     return (int(first), int(last)) if dash else int(first)
+
+
+def _clusters_text(k: Any) -> str:
+    """Write a number of clusters, or a range, as `_clusters` reads it."""
+    return f"{k['from']}-{k['to']}" if isinstance(k, dict) else str(k)
 
 
 Clusters = Annotated[
@@ -218,7 +221,7 @@ def jobs(
             f.dataset,
             f.analyst,
             f.state,
-            f.request.get("k"),
+            _clusters_text(f.request["k"]),
             "rehearsal" if f.rehearsal else str(f.cost).partition(",")[0],
             f.queued_at,
         ]
@@ -254,7 +257,7 @@ def job(
             ("analyst", facts.analyst),
             ("state", in_words(facts)),
             ("algorithm", facts.algorithm),
-            ("k", facts.request.get("k")),
+            ("k", _clusters_text(facts.request["k"])),
             ("cost", f"{facts.cost}{' (rehearsal: nothing is charged)' if facts.rehearsal else ''}"),
             ("queued", facts.queued_at),
             ("finished", facts.finished_at),
@@ -356,38 +359,6 @@ def _bar(first: JobFacts) -> Iterator[Show]:
             bar.update(task, completed=measured, total=planned, description=f"{job.dataset}: {in_words(job)}")
 
         yield show
-
-
-def print_result(found: Result, output: Path | None, as_json: bool) -> None:
-    """Print a result as tables or JSON, or write it to a file."""
-    if output is not None:
-        found.save(output)
-        hint(f"Wrote {len(found.centres)} centres to {output}.")
-    if print_json(found.facts, as_json):
-        return
-    if output is not None:
-        return
-    if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
-    k, width = found.centres.shape
-    if (open_k := found.facts.range) is not None:
-        others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
-        hint(
-            f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}."
-        )
-    if width > _MOST_COLUMNS:
-        typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
-        return
-    sizes = [None] * k if found.sizes is None else [round(size) for size in found.sizes.tolist()]
-    for start in range(0, width, _COLUMNS_AT_ONCE):
-        part = slice(start, start + _COLUMNS_AT_ONCE)
-        centres = found.centres[:, part].tolist()
-        rows = [[number, size, *centres[number - 1]] for number, size in enumerate(sizes, 1)]
-        print_table(["cluster", "size", *found.columns[part]], rows, "There are no centres.")
-    if found.sizes is not None and found.size_error is None:
-        hint("Sizes are noisy; this result does not state by how much.")
-    elif found.size_error is not None:
-        hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -36,16 +36,16 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
     gaps = {k: float(level) - math.log(max(losses[k], 1e-9)) for k, level in zip(ks, blob, strict=True)}
     top = max(gaps.values())
     if top - gaps[ks[0]] < _LEAST_GAIN:
-        more = "splitting the records further gains no more than splitting one even blob would"
-        return Suggestion(ks[0], f"k = {ks[0]}: {more}")
+        return Suggestion(
+            ks[0], f"k = {ks[0]}: more clusters fit these records no better than they would fit a single blob"
+        )
     best = next(k for k in ks if gaps[k] >= top - _TOLERANCE)
-    ratio = 100 * (1 - math.exp(gaps[ks[0]] - gaps[best]))
+    lower = 100 * (1 - math.exp(gaps[ks[0]] - gaps[best]))
     reason = (
-        f"k = {best}: there the loss is {ratio:.0f}% lower, beside that of one even blob of the same shape, "
+        f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% lower than at "
+        f"k = {ks[0]}, and no larger k gains another {100 * _TOLERANCE:.0f}%"
     )
-    return Suggestion(
-        best, reason + f"than at k = {ks[0]}, and no larger k gains {100 * _TOLERANCE:.0f}% more"
-    )
+    return Suggestion(best, reason)
 
 
 def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floats:

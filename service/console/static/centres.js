@@ -19,10 +19,11 @@ export function tellingColumns(centres, low, high, most = FEW_COLUMNS) {
   return best.slice(0, most).sort((a, b) => a - b);
 }
 
-// Lets people find and choose columns; `changed` gets the chosen places in order. Sparse rows may have a hundred
-// thousand columns, so only some of those found are listed.
-export function columnChooser(columns, telling, changed) {
+// Lets people find and choose columns; who follows it gets the chosen places in order, now and after each change.
+// Sparse rows may have a hundred thousand columns, so only some of those found are listed.
+export function columnChooser(columns, telling) {
   let chosen = new Set(telling);
+  let changed = () => {};
   const summary = h("summary", {});
   const list = h("div", { class: "column-list" });
   const search = input("find-column", { type: "search", placeholder: "part of a name" });
@@ -73,12 +74,17 @@ export function columnChooser(columns, telling, changed) {
     ),
   );
   draw();
-  tell();
-  return element;
+  return {
+    element,
+    follow(act) {
+      changed = act;
+      tell();
+    },
+  };
 }
 
 // A table of the chosen columns that is sorted by any of them.
-export function centreTable(columns, { centres, sizes }) {
+export function centreTable(columns, { centres, sizes, hues }) {
   const place = h("div", { class: "stack" });
   let shown = [];
   let sorted = { key: "number", ascending: true };
@@ -93,7 +99,7 @@ export function centreTable(columns, { centres, sizes }) {
       );
     const head = h("tr", {}, heading("number", "Centre"), sizes && heading("size", "Noisy size"), shown.map((j) => heading(j, columns[j])));
     const body = order.map((i) =>
-      h("tr", { class: hue(i) }, h("td", { class: "nowrap" }, h("span", { class: "swatch" }), String(i + 1)), sizes && h("td", { class: "right" }, COUNT.format(Math.round(sizes[i]))), shown.map((j) => h("td", { class: "right" }, number(centres[i][j], 5)))),
+      h("tr", { class: hue(hues[i]) }, h("td", { class: "nowrap" }, h("span", { class: "swatch" }), String(i + 1)), sizes && h("td", { class: "right" }, COUNT.format(Math.round(sizes[i]))), shown.map((j) => h("td", { class: "right" }, number(centres[i][j], 5)))),
     );
     const hidden = columns.length - shown.length;
     replace(
@@ -117,15 +123,14 @@ export function centreTable(columns, { centres, sizes }) {
   };
 }
 
-// All columns, with the number of each cluster, its noisy size and the noise in it, as the client writes them.
-export function centreRows(columns, { centres, sizes }, sizeNoise) {
-  const prefix = columns.includes("size") || columns.includes("size_noise") ? "cluster_" : "";
-  const known = sizes && sizeNoise;
-  const heading = ["cluster", ...columns, ...(sizes ? [`${prefix}size`] : []), ...(known ? [`${prefix}size_noise`] : [])];
-  return [heading, ...centres.map((centre, i) => [i + 1, ...centre, ...(sizes ? [sizes[i]] : []), ...(known ? [sizeNoise] : [])])];
-}
-
-export function asCsv(rows) {
-  const cell = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-  return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
+// All columns, with the number of each cluster, its noisy size and the error in it, to paste into a spreadsheet.
+export function centreRows(columns, { centres, sizes, level }, sizeNoise) {
+  const derived = [
+    ...(sizes ? [["size", sizes]] : []),
+    ...(sizes && sizeNoise ? [["size_noise", sizes.map(() => sizeNoise)]] : []),
+    ...(level ? [["size_low", level.size_low], ["size_high", level.size_high]] : []),
+  ];
+  const prefix = derived.some(([name]) => columns.includes(name)) ? "cluster_" : "";
+  const heading = ["cluster", ...columns, ...derived.map(([name]) => prefix + name)];
+  return [heading, ...centres.map((centre, i) => [i + 1, ...centre, ...derived.map(([, values]) => values[i])])];
 }

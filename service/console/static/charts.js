@@ -7,15 +7,16 @@ import { principalPlane } from "./pca.js";
 
 export const hue = (i) => `hue-${i % 10}`;
 
-// Draws for the width there is, and again when that changes.
+// Draws for the width there is, and again when that changes or `redraw` is called.
 export function responsive(draw, label) {
   const place = h("div", { class: "chart", role: "img", "aria-label": label });
   let width = 0;
+  place.redraw = () => width && replace(place, draw(width));
   new ResizeObserver((entries) => {
     const now = Math.round(entries[0].contentRect.width);
     if (now && now !== width) {
       width = now;
-      replace(place, draw(width));
+      place.redraw();
     }
   }).observe(place);
   return place;
@@ -28,16 +29,16 @@ export function ticks(low, high, most) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((candidate) => candidate >= raw);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(i * step + 0); // never −0
   return found;
 }
 
-function scale(low, high, from, to) {
+export function scale(low, high, from, to) {
   const span = high - low || 1;
   return (x) => from + ((x - low) / span) * (to - from);
 }
 
-function padded(values, share) {
+export function padded(values, share) {
   const low = Math.min(...values);
   const high = Math.max(...values);
   const margin = (high - low || Math.abs(high) || 1) * share;
@@ -120,22 +121,21 @@ function layout(centres, columns, domain, lengths, width) {
   };
 }
 
-function axisName(axis, columns) {
+export function axisName(axis, columns) {
   const heavy = axis.direction.map((x, j) => [Math.abs(x), x, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([size]) => size > 0.25);
   const names = heavy.map(([, x, j], i) => `${x < 0 ? "− " : i ? "+ " : ""}${short(columns[j], 20)}`);
   return names.length ? `mostly ${names.join(" ")}` : "a mixture of many columns";
 }
 
-// Noisy sizes with the 95% range of the noise that was added.
-export function sizeBars(sizes, deviation) {
-  const reach = deviation ? 2 * deviation : 0;
+// Noisy sizes; `ends` has the interval of each, or is null where none is stated.
+export function sizeBars({ sizes, hues }, ends) {
   const words = sizes.map((n, i) => `centre ${i + 1}: about ${COUNT.format(Math.round(n))}`).join("; ");
   return responsive((w) => {
     const rowHeight = sizes.length > 24 ? 18 : 30;
     const left = 44;
     const right = 74;
     const height = sizes.length * rowHeight + 30;
-    const most = Math.max(1, ...sizes.map((n) => n + reach));
+    const most = Math.max(1, ...(ends ? ends.map(([, high]) => high) : sizes));
     const x = scale(0, most, left, w - right);
     const grid = ticks(0, most, w / 120).map((t) => [
       s("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 24 }),
@@ -145,13 +145,13 @@ export function sizeBars(sizes, deviation) {
       const y = i * rowHeight;
       const middle = y + rowHeight / 2;
       const shown = Math.max(0, n);
-      const [from, to] = [x(Math.max(0, n - reach)), x(Math.max(0, n + reach))];
+      const [from, to] = (ends?.[i] ?? [n, n]).map((end) => x(Math.max(0, end)));
       return s(
         "g",
-        { class: hue(i) },
+        { class: hue(hues[i]) },
         s("text", { class: "strong", x: left - 12, y: middle + 4, "text-anchor": "end" }, String(i + 1)),
         s("rect", { class: "hued", x: left, y: y + rowHeight * 0.2, width: Math.max(1, x(shown) - left), height: rowHeight * 0.6, rx: 3, "stroke-width": 0 }),
-        reach > 0 && s("path", { class: "whisker", d: `M${from} ${middle}H${to}M${from} ${middle - 5}v10M${to} ${middle - 5}v10` }),
+        ends && s("path", { class: "whisker", d: `M${from} ${middle}H${to}M${from} ${middle - 5}v10M${to} ${middle - 5}v10` }),
         s("text", { class: "strong", x: to + 8, y: middle + 4 }, COUNT.format(Math.round(n))),
       );
     });
@@ -160,29 +160,30 @@ export function sizeBars(sizes, deviation) {
 }
 
 // One small picture per centre: each column between its bounds, against the middle of all centres.
-export function profile(index, { centres, columns, low, high, reach }) {
+// `ends` has the interval of each column, or is null.
+export function profile(index, { centres, columns, low, high, ends, hues }) {
   const centre = centres[index];
   const middle = columns.map((_, j) => centres.reduce((sum, c) => sum + c[j], 0) / centres.length);
   const words = `Profile of centre ${index + 1}: ${columns.slice(0, 8).map((name, j) => `${name} ${number(centre[j], 3)}`).join(", ")}`;
-  return responsive((w) => rails(w, { centre, middle, columns, low, high, index, reach }), words);
+  return responsive((w) => rails(w, { centre, middle, columns, low, high, ends, colour: hue(hues[index]) }), words);
 }
 
-function rails(w, { centre, middle, columns, low, high, index, reach }) {
+function rails(w, { centre, middle, columns, low, high, ends, colour }) {
   const rowHeight = 34;
   const height = columns.length * rowHeight;
   return s(
     "svg",
-    { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true", class: hue(index) },
+    { viewBox: `0 0 ${w} ${height}`, "aria-hidden": "true", class: colour },
     columns.map((name, j) => {
       const y = j * rowHeight;
       const x = scale(low[j], high[j], 6, w - 6);
-      const [from, to] = [Math.max(low[j], centre[j] - reach[j]), Math.min(high[j], centre[j] + reach[j])];
+      const [from, to] = (ends?.[j] ?? []).map((end) => x(Math.min(high[j], Math.max(low[j], end))));
       return [
         s("text", { x: 6, y: y + 12 }, short(name, 24)),
         s("text", { class: "strong", x: w - 6, y: y + 12, "text-anchor": "end" }, number(centre[j], 3)),
         s("rect", { class: "rail", x: 6, y: y + 19, width: w - 12, height: 5, rx: 2.5 }),
         s("line", { class: "middle", x1: x(middle[j]), x2: x(middle[j]), y1: y + 16, y2: y + 27 }),
-        reach[j] > 0 && s("line", { class: "whisker", x1: x(from), x2: x(to), y1: y + 21.5, y2: y + 21.5 }),
+        ends && s("line", { class: "whisker", x1: from, x2: to, y1: y + 21.5, y2: y + 21.5 }),
         s("circle", { class: "dot hued", cx: x(centre[j]), cy: y + 21.5, r: 5 }),
       ];
     }),

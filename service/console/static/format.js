@@ -32,6 +32,11 @@ export function plural(n, one, many = `${one}s`) {
   return `${COUNT.format(n)} ${n === 1 ? one : many}`;
 }
 
+// What a job asked for: a number of clusters, or a range that leaves it open.
+export function centresAsked(k) {
+  return typeof k === "number" ? plural(k, "centre") : `${k.from} to ${plural(k.to, "centre")}`;
+}
+
 export function bytes(value) {
   const names = ["B", "kB", "MB", "GB", "TB"];
   let size = value;

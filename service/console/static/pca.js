@@ -1,50 +1,53 @@
-// The two directions in which a few points differ most; works on the points' inner products, so that
-// hundreds of columns cost no more than a few.
+// The directions in which points differ most, by power iteration on the points themselves: hundreds of columns,
+// or of points, cost no more than what is drawn.
 
-function dot(a, b) {
+const MOST_ROUNDS = 500;
+
+export function dot(a, b) {
   let sum = 0;
   for (let i = 0; i < a.length; i += 1) sum += a[i] * b[i];
   return sum;
 }
 
-function leading(matrix, start) {
-  let vector = start;
-  let found = 0;
-  for (let round = 0; round < 500; round += 1) {
-    const next = matrix.map((row) => dot(row, vector));
-    const length = Math.hypot(...next);
-    if (length < 1e-300) return { value: 0, vector: start.map(() => 0) };
-    for (let i = 0; i < next.length; i += 1) next[i] /= length;
-    const change = 1 - Math.abs(dot(next, vector));
-    vector = next;
-    found = length;
+// The leading direction across those that were found before; zeros where nothing is left to tell apart.
+function leading(away, before, start) {
+  let direction = start;
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const next = start.map(() => 0);
+    for (const point of away) {
+      const along = dot(point, direction);
+      for (let j = 0; j < next.length; j += 1) next[j] += along * point[j];
+    }
+    for (const other of before) {
+      const shared = dot(next, other);
+      for (let j = 0; j < next.length; j += 1) next[j] -= shared * other[j];
+    }
+    const length = Math.sqrt(dot(next, next));
+    if (length < 1e-300) return start.map(() => 0);
+    for (let j = 0; j < next.length; j += 1) next[j] /= length;
+    const change = 1 - Math.abs(dot(next, direction));
+    direction = next;
     if (round > 3 && change < 1e-14) break;
   }
-  return { value: found, vector };
+  return direction;
 }
 
 export function principalPlane(points) {
-  const n = points.length;
   const width = points[0].length;
-  const middle = Array.from({ length: width }, (_, j) => points.reduce((sum, p) => sum + p[j], 0) / n);
+  const middle = Array.from({ length: width }, (_, j) => points.reduce((sum, p) => sum + p[j], 0) / points.length);
   const away = points.map((p) => p.map((x, j) => x - middle[j]));
-  const products = away.map((a) => away.map((b) => dot(a, b)));
-  const total = products.reduce((sum, row, i) => sum + row[i], 0);
+  const total = away.reduce((sum, p) => sum + dot(p, p), 0);
   const axes = [];
-  let rest = products;
   for (let axis = 0; axis < 2; axis += 1) {
-    // Starts that are no multiples of each other or of the constant vector, which the centring annuls.
-    const start = Array.from({ length: n }, (_, i) => Math.sin(1 + i * (axis + 1.618)));
-    const { value, vector: found } = leading(rest, start);
-    const scale = value > total * 1e-12 ? 1 / Math.sqrt(value) : 0;
-    const raw = Array.from({ length: width }, (_, j) => scale * away.reduce((sum, a, i) => sum + found[i] * a[j], 0));
+    // A start that is across no direction that matters, in all likelihood.
+    const start = Array.from({ length: width }, (_, j) => Math.sin(1 + j * (axis + 1.618)));
+    const found = leading(away, axes.map((each) => each.direction), start);
     // Either sign is as good; the one in which the heaviest column grows is easier to read.
-    const heaviest = raw.reduce((best, x) => (Math.abs(x) > Math.abs(best) ? x : best), 0);
-    const sign = heaviest < 0 ? -1 : 1;
-    const direction = raw.map((x) => sign * x);
-    const vector = found.map((x) => sign * x);
-    axes.push({ value, direction, share: total > 0 ? value / total : 0, places: vector.map((v) => v * Math.sqrt(Math.max(value, 0))) });
-    rest = rest.map((row, i) => row.map((x, j) => x - value * vector[i] * vector[j]));
+    const heaviest = found.reduce((best, x) => (Math.abs(x) > Math.abs(best) ? x : best), 0);
+    const value = away.reduce((sum, p) => sum + dot(p, found) ** 2, 0);
+    const kept = value > total * 1e-12 ? Math.sign(heaviest) : 0;
+    const direction = found.map((x) => kept * x);
+    axes.push({ direction, share: total > 0 ? value / total : 0, places: away.map((p) => dot(p, direction)) });
   }
   return { middle, axes, places: points.map((_, i) => [axes[0].places[i], axes[1].places[i]]) };
 }

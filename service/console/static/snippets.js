@@ -22,13 +22,18 @@ function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites
   };
 }
 
+// A range of k is a tuple in Python.
+const pythonClusters = (k) => (typeof k === "number" ? python(k) : `(${k.from}, ${k.to})`);
+
 function pythonOptions(options) {
   return `{${Object.entries(options).map(([name, value]) => `${python(name)}: ${python(value)}`).join(", ")}}`;
 }
 
+const WRITTEN = { k: pythonClusters, options: pythonOptions };
+
 export function requestAsPython(request) {
   const { dataset, ...rest } = told(request);
-  const given = Object.entries(rest).map(([name, value]) => `${name}=${name === "options" ? pythonOptions(value) : python(value)}`);
+  const given = Object.entries(rest).map(([name, value]) => `${name}=${(WRITTEN[name] ?? python)(value)}`);
   return [...client(), `result = client.dataset(${python(dataset)}).cluster(${given.join(", ")})`, "print(result.centres)", ""].join("\n");
 }
 
@@ -36,10 +41,11 @@ export function requestAsCurl(request) {
   return `curl -sS ${quoted(`${location.origin}/v1/jobs`)} ${KEY} -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify(told(request)))}\n`;
 }
 
-export function resultAsPython(job) {
-  return [...client(), `result = client.job(${python(job.id)}).result()`, "print(result.centres)", ""].join("\n");
+// `k` is that of a job that left it open, else nothing.
+export function resultAsPython(job, k) {
+  return [...client(), `result = client.job(${python(job.id)}).result()${k ? `.at(${k})` : ""}`, "print(result.centres)", ""].join("\n");
 }
 
-export function resultAsCurl(job) {
-  return `curl -sS ${quoted(`${location.origin}/v1/jobs/${job.id}/result`)} ${KEY}\n`;
+export function resultAsCurl(job, k) {
+  return `curl -sS ${quoted(`${location.origin}/v1/jobs/${job.id}/result${k ? `?k=${k}` : ""}`)} ${KEY}\n`;
 }

@@ -86,7 +86,9 @@ def test_tables_and_arrays_have_the_k_that_was_asked_for(house: House) -> None:
     centres = get(house, "result?k=4").json()["centres"]
     array = np.load(io.BytesIO(get(house, "result?k=4", Accept="application/x-npy").content))
     np.testing.assert_array_equal(array, centres)
-    assert len(get(house, "result?k=4", Accept="text/csv").text.splitlines()) == 5
+    lines = get(house, "result?k=4", Accept="text/csv").text.splitlines()
+    assert len(lines) == 5
+    assert lines[0] == "cluster,a,b,size,size_low,size_high,a_low,a_high,b_low,b_high"
 
 
 def test_made_up_rows_are_labelled_the_same_each_time_and_inside_the_bounds(house: House) -> None:
@@ -109,6 +111,14 @@ def test_everything_shown_is_computed_again_from_the_transcript(house: House) ->
     again = transcripts.replay(receipt, get(house, "transcript").content)
     assert {name: result[name] for name in again} == again
     assert {"level", "range"} <= again.keys()
+
+
+def test_a_receipt_names_the_range_and_not_the_number_of_fine_clusters(house: House) -> None:
+    receipt = get(house, "receipt").json()
+    assert receipt["citation"].startswith(
+        "Centres for every k from 1 to 6 (k-means) of the dataset “flowers”"
+    )
+    assert "none of which is a record" in receipt["explanation"][0]["answer"]
 
 
 def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:

@@ -58,8 +58,10 @@ def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
     place = "/v1/jobs/latest/result"
     centres = small_house.ada.get(place).json()["centres"]
     lines = small_house.ada.get(place, headers={"Accept": "text/csv"}).text.splitlines()
-    assert lines[0] == "a,b,size"
-    assert [[float(x) for x in line.split(",")[:2]] for line in lines[1:]] == centres
+    assert lines[0] == "cluster,a,b,size,size_noise"
+    table = [[float(x) for x in line.split(",")] for line in lines[1:]]
+    assert [line[0] for line in table] == list(range(1, len(centres) + 1))
+    assert [line[1:3] for line in table] == centres
     npy = small_house.ada.get(place, headers={"Accept": "application/x-npy"})
     assert np.load(io.BytesIO(npy.content)).tolist() == centres
 

@@ -5,7 +5,7 @@ import { short } from "../charts.js";
 import { tellingColumns } from "../centres.js";
 import { h } from "../dom.js";
 import { field, select } from "../forms.js";
-import { amount, COUNT, delta, moment, number, percent, plural } from "../format.js";
+import { amount, centresAsked, COUNT, delta, moment, number, percent, plural } from "../format.js";
 import { unitLengths } from "../noise.js";
 import { dialog, notice, table } from "../widgets.js";
 
@@ -35,7 +35,7 @@ function requests(jobs) {
     line("Job", ({ job }) => h("a", { href: `#/jobs/${job.id}` }, h("code", {}, job.id.slice(0, 8)))),
     line("Dataset", ({ job }) => job.dataset),
     line("Cost", ({ job }) => (job.rehearsal ? "free: a rehearsal on synthetic rows" : `${amount(job.cost)}, ${delta(job.cost.delta)}`)),
-    line("Centres", ({ job }) => `${job.request.k}, k-${job.request.objective ?? "means"}`),
+    line("Centres", ({ job, result }) => `${centresAsked(job.request.k)}, k-${job.request.objective ?? "means"}${result.range ? `; compared at the suggested k, ${result.range.suggested}` : ""}`),
     line("Algorithm", ({ job }) => job.algorithm),
     line("Submitted", ({ job }) => `${moment(job.queued_at)} by ${job.analyst}`),
   ];
@@ -85,7 +85,7 @@ export async function chooseOther(job) {
   dialog("Compare with another job", (close) => {
     const cancel = h("button", { type: "button", on: { click: close } }, "Cancel");
     if (!others.length) return [h("p", {}, `There is no other result on ${job.dataset} yet.`), h("div", { class: "row end" }, cancel)];
-    const choice = select("other", others.map((each) => [each.id, `${each.id.slice(0, 8)}: ${each.request.k} centres, ${each.algorithm}, ${each.rehearsal ? "rehearsal" : amount(each.cost)}, ${moment(each.queued_at)}`]));
+    const choice = select("other", others.map((each) => [each.id, `${each.id.slice(0, 8)}: ${centresAsked(each.request.k)}, ${each.algorithm}, ${each.rehearsal ? "rehearsal" : amount(each.cost)}, ${moment(each.queued_at)}`]));
     const go = () => {
       close();
       location.hash = `#/compare/${job.id}/${choice.value}`;

@@ -2,10 +2,11 @@
 
 import { get, poll, post, put, remove } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
-import { amount, delta, moment, number, plural } from "../format.js";
+import { amount, centresAsked, delta, moment, number } from "../format.js";
 import { field, form, input, submit } from "../forms.js";
 import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
 import { chooseOther } from "./compare.js";
+import { openResultView } from "./open-result.js";
 import { receiptView } from "./receipt.js";
 import { resultView } from "./result.js";
 
@@ -16,7 +17,7 @@ export async function job({ me, signal }, id) {
   const actions = h("div", { class: "row" });
   const note = h("p", { class: "written" });
   const show = async (now) => {
-    replace(head, h("h1", {}, now.name || `${plural(now.request.k, "centre")} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
+    replace(head, h("h1", {}, now.name || `${centresAsked(now.request.k)} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
     replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && button("Name and note", () => describe(now, show)), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
     replace(note, now.note);
     note.hidden = !now.note;
@@ -121,7 +122,7 @@ function request(now) {
   const asked = now.request;
   return facts([
     ["Cost", now.rehearsal ? "free: a rehearsal" : `${amount(now.cost)}, ${delta(now.cost.delta)}`],
-    ["Asked for", `${plural(asked.k, "centre")}, k-${asked.objective ?? "means"}, ε ${number(asked.epsilon)}`],
+    ["Asked for", `${centresAsked(asked.k)}, k-${asked.objective ?? "means"}, ε ${number(asked.epsilon)}`],
     ["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`],
   ]);
 }
@@ -129,7 +130,7 @@ function request(now) {
 async function released(place, now) {
   try {
     const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: these centres say nothing about the data.")), resultView(now, result, receipt), receiptView(receipt));
+    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: these centres say nothing about the data.")), (result.range ? openResultView : resultView)(now, result, receipt), receiptView(receipt));
   } catch (error) {
     replace(place, explain(error));
   }

@@ -1,6 +1,7 @@
 // Plan and submit a job: cost and forecast follow every change, from the free call POST /v1/plans.
 
 import { get, nextStep, post, Problem } from "../api.js";
+import { clusterFields } from "../clusters.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { expectations } from "../forecast.js";
 import { checkbox, decimal, field, findMistake, form, guard, input, isDelta, isEpsilon, isNumber, isWhole, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
@@ -25,6 +26,7 @@ export async function newJob(context, name) {
   const usable = algorithms.filter((each) => each.domains.includes(found.kind));
   const algorithm = select("algorithm", [["auto", "Auto: choose for me"], ...usable.map((each) => [each.name, `${each.name}: ${each.summary}`])]);
   const options = h("div", { class: "stack" });
+  const clusters = clusterFields();
   const quote = h("div", { class: "stack", id: "quote" });
   const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data." });
   const send = submit("Submit");
@@ -40,12 +42,8 @@ export async function newJob(context, name) {
 
   const fields = [
     dial.element,
-    h(
-      "div",
-      { class: "columns" },
-      field("Clusters (k)", input("k", { inputmode: "numeric", value: "4" }), { check: isWhole("Enter the number of clusters (1 or more).", { most: 10_000 }) }),
-      field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), { hint: "Empty: a value that suits the size, or what is left.", check: optional(isDelta) }),
-    ),
+    clusters.element,
+    field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), { hint: "Empty: a value that suits the size, or what is left.", check: optional(isDelta) }),
     radios("objective", "Centres are", [["means", "means"], ["medians", "medians"]], "means"),
     field("Algorithm", algorithm),
     options,
@@ -71,15 +69,21 @@ export async function newJob(context, name) {
     const chosen = usable.find((each) => each.name === algorithm.value);
     replace(options, siteField(chosen, sites), optionFields(chosen));
     offerObjectives(made, chosen);
+    offerOpenK();
+  };
+  const offerOpenK = () => {
+    const able = usable.some((each) => each.leaves_k_open && ["auto", each.name].includes(algorithm.value));
+    clusters.offer(able && found.kind === "dense" && new FormData(made).get("objective") === "means");
   };
   algorithm.addEventListener("change", drawOptions);
+  made.addEventListener("input", offerOpenK);
   drawOptions();
 
   let waiting = null;
   let asking = new AbortController();
   let asked = "";
   const ask = () => {
-    asked = JSON.stringify(read(made, name, usable));
+    asked = JSON.stringify(read(made, name, clusters.read(), usable));
     clearTimeout(waiting);
     asking.abort();
     if (findMistake(made)) {
@@ -96,7 +100,7 @@ export async function newJob(context, name) {
   };
   const question = async (signal) => {
     try {
-      const body = read(made, name, usable);
+      const body = read(made, name, clusters.read(), usable);
       const plan = await post("/v1/plans", body, { signal });
       if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
       drawQuote(quote, plan, found, body.rehearsal, useWhatRemains);
@@ -114,7 +118,7 @@ export async function newJob(context, name) {
   };
   const changed = () => {
     // Leaving a field is a `change` too: the price stays, or a click on the button would be lost.
-    if (asked === JSON.stringify(read(made, name, usable))) return;
+    if (asked === JSON.stringify(read(made, name, clusters.read(), usable))) return;
     replace(refusal);
     ask();
   };
@@ -226,9 +230,9 @@ function isOption({ type, minimum = -Infinity, maximum = Infinity }) {
   };
 }
 
-function read(element, dataset, usable) {
+function read(element, dataset, k, usable) {
   const data = new FormData(element);
-  const body = { dataset, k: numberOf(data.get("k")), epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective"), rehearsal: data.get("rehearsal") !== null };
+  const body = { dataset, k, epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective"), rehearsal: data.get("rehearsal") !== null };
   if (data.get("delta").trim()) body.delta = decimal(data.get("delta"));
   if (data.get("sites")) body.sites = data.get("sites");
   const options = {};

@@ -1,58 +1,65 @@
 // What a job released: plots, a table and downloads. All of it was paid for; nothing comes from rows.
 
-import { download, save } from "../api.js";
-import { asCsv, centreRows, centreTable, columnChooser, FEW_COLUMNS, tellingColumns } from "../centres.js";
+import { download } from "../api.js";
+import { centreRows, centreTable, columnChooser, FEW_COLUMNS, tellingColumns } from "../centres.js";
 import { heatMap, hue, mapOfCentres, profile, sizeBars } from "../charts.js";
 import { h, replace } from "../dom.js";
-import { COUNT, plural } from "../format.js";
+import { COUNT, percent, plural } from "../format.js";
 import { noise } from "../noise.js";
 import { resultAsCurl, resultAsPython } from "../snippets.js";
-import { button, copyButton } from "../widgets.js";
+import { button, copyButton, table } from "../widgets.js";
 
 const FEW_CENTRES = 12;
 const FEW_CHOICES = 6;
 
-export function resultView(job, result, receipt) {
-  const columns = result.columns ?? result.centres[0].map((_, j) => `x${j}`);
+export const columnsOf = ({ columns, centres }) => columns ?? centres[0].map((_, j) => `x${j}`);
+
+// Which columns to show: at first those in which the centres differ most.
+export function columnChoice(result, { domain }) {
+  const columns = columnsOf(result);
+  return columnChooser(columns, tellingColumns(result.centres, ...edges(domain, result.centres, columns)));
+}
+
+// The parts of a page about one result. Those about another k of the same job share the choice of columns.
+export function resultView(job, result, receipt, choice = columnChoice(result, receipt)) {
+  const columns = columnsOf(result);
   const added = noise(receipt.domain, result);
-  const shape = { ...result, columns, domain: receipt.domain, ...added };
+  const shape = { hues: result.centres.map((_, i) => i), ...result, columns, domain: receipt.domain, ...added };
   const drawable = result.centres[0].length > 0 && receipt.domain.kind !== "ids" && added.lengths;
   const [low, high] = edges(receipt.domain, result.centres, columns);
-  const table = centreTable(columns, result);
+  const centres = centreTable(columns, shape);
   const profiles = drawable ? profileCard({ ...shape, low, high }) : null;
-  const chooser = columnChooser(columns, tellingColumns(result.centres, low, high), (chosen) => {
-    table.show(chosen);
+  choice.follow((chosen) => {
+    centres.show(chosen);
     profiles?.show(chosen);
   });
-  const stem = `${job.dataset}-${job.id.slice(0, 8)}`;
-  const file = (words, accept, ending) => button(words, () => download(`/v1/jobs/${job.id}/result`, accept, `${stem}.${ending}`), "small");
-  const rows = () => centreRows(columns, result, added.size);
-  const csv = button("CSV", () => save(new Blob([asCsv(rows())], { type: "text/csv" }), `${stem}.csv`), "small");
   return [
-    drawable && h("div", { class: "plots" }, mapCard(shape), result.sizes && sizeCard(result.sizes, added.size)),
-    columns.length > FEW_CHOICES && h("section", { class: "card" }, chooser),
+    drawable && h("div", { class: "plots" }, result.level ? surenessCard(shape) : mapCard(shape), result.sizes && sizeCard(shape)),
+    columns.length > FEW_CHOICES && h("section", { class: "card" }, choice.element),
     profiles?.element,
     h(
       "section",
       { class: "card stack" },
-      h(
-        "div",
-        { class: "row apart" },
-        h("h2", {}, "Centres"),
-        h(
-          "div",
-          { class: "row" },
-          copyButton(() => rows().map((row) => row.join("\t")).join("\n"), "Copy table"),
-          csv,
-          file("JSON", "application/json", "json"),
-          file("NPY", "application/x-npy", "npy"),
-          copyButton(() => resultAsPython(job), "Copy as Python"),
-          copyButton(() => resultAsCurl(job), "Copy as curl"),
-        ),
-      ),
-      table.element,
+      h("div", { class: "row apart" }, h("h2", {}, "Centres"), files(job, result, () => centreRows(columns, result, added.size))),
+      centres.element,
     ),
   ];
+}
+
+function files(job, result, rows) {
+  const k = result.range && result.centres.length;
+  const stem = `${job.dataset}-${job.id.slice(0, 8)}${k ? `-k${k}` : ""}`;
+  const file = (words, accept, ending) => button(words, () => download(`/v1/jobs/${job.id}/result${k ? `?k=${k}` : ""}`, accept, `${stem}.${ending}`), "small");
+  return h(
+    "div",
+    { class: "row" },
+    copyButton(() => rows().map((row) => row.join("\t")).join("\n"), "Copy table"),
+    file("CSV", "text/csv", "csv"),
+    file("JSON", "application/json", "json"),
+    file("NPY", "application/x-npy", "npy"),
+    copyButton(() => resultAsPython(job, k), "Copy as Python"),
+    copyButton(() => resultAsCurl(job, k), "Copy as curl"),
+  );
 }
 
 function mapCard(shape) {
@@ -63,29 +70,52 @@ function mapCard(shape) {
   return h("section", { class: "card stack" }, h("h2", {}, "Where the centres lie"), picture, h("p", { class: "small muted" }, `${label} ${areas}${rings}`));
 }
 
-function sizeCard(sizes, deviation) {
-  const words = deviation ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise in 95 of 100 runs. Sizes can even come out below zero.` : "This result does not state how large the noise is.";
-  return h("section", { class: "card stack" }, h("h2", {}, "How many records each has, with noise"), sizeBars(sizes, deviation), h("p", { class: "small muted" }, words));
+// How tight each cluster is, how far from the next, and whether it is there at all.
+function surenessCard({ level, hues }) {
+  const whole = Math.sqrt(level.loss.value / Math.max(1e-12, 1 - level.explained)); // spread of all records
+  const rows = level.spreads.map((spread, i) => [
+    h("span", { class: `nowrap ${hue(hues[i])}` }, h("span", { class: "swatch" }), String(i + 1)),
+    percent(spread / whole),
+    level.k > 1 ? `${(level.apart[i] / Math.max(spread, 1e-12)).toFixed(1)} spreads` : "–",
+    level.real[i] ? "yes" : "noise alone could have made it",
+  ]);
+  const headings = [{ name: "Cluster" }, { name: "Spread", right: true }, { name: "To the next", right: true }, { name: "More than noise" }];
+  return h(
+    "section",
+    { class: "card stack", id: "sureness" },
+    h("h2", {}, "How clear each cluster is"),
+    table(headings, rows, { label: "How clear each cluster is", fold: false }),
+    h("p", { class: "small muted" }, "Spread: the typical distance of a cluster's records to its centre, beside that of all records to their middle. To the next: the distance to the nearest other centre, in spreads of this cluster; below about 2 the two overlap."),
+  );
+}
+
+function sizeCard({ sizes, hues, level, size: deviation }) {
+  const around = sizes.map((n) => [n - 2 * deviation, n + 2 * deviation]);
+  const ends = level ? sizes.map((_, i) => [level.size_low[i], level.size_high[i]]) : deviation ? around : null;
+  const noisy = deviation ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise in 95 of 100 runs. Sizes can even come out below zero.` : "This result does not state how large the noise is.";
+  const words = level ? "Lines: 95% intervals of the number of records nearest to each centre; they hold the noise, and what the border between two clusters leaves open." : noisy;
+  return h("section", { class: "card stack" }, h("h2", {}, "How many records each has, with noise"), sizeBars({ sizes, hues }, ends), h("p", { class: "small muted" }, words));
 }
 
 // A heat map of all centres, and a small picture of each: at once if there are few, on request if there are many.
-function profileCard({ centres, columns, low, high, lengths, places }) {
+function profileCard({ centres, columns, low, high, lengths, places, level, hues }) {
   const map = h("div", { class: "stack tight" });
   const small = h("div", { class: "profiles" });
   const more = h("div", {});
   let chosen = [];
   let drawn = centres.length > FEW_CENTRES ? 0 : centres.length;
+  const interval = (i, j) => (level ? [level.centre_low[i][j], level.centre_high[i][j]] : [-2, 2].map((side) => centres[i][j] + side * places[i] * lengths[j]));
   const draw = () => {
     const pick = (list) => chosen.map((j) => list[j]);
-    const picked = { centres: centres.map(pick), columns: pick(columns), low: pick(low), high: pick(high) };
+    const picked = { centres: centres.map(pick), columns: pick(columns), low: pick(low), high: pick(high), hues };
     const rest = centres.length - drawn;
     const many = centres.length > FEW_CENTRES || chosen.length > FEW_CHOICES;
     replace(map, many && centres.length > 1 && chosen.length > 0 && [h("p", { class: "small muted" }, "Blue: below the middle of all centres. Orange: above it. Stronger colours are further away, relative to the width of the bounds."), heatMap(picked)]);
     replace(
       small,
       chosen.length > 0 && centres.slice(0, drawn).map((_, i) => {
-        const reach = chosen.map((j) => (places ? 2 * places[i] * lengths[j] : 0));
-        return h("figure", { class: `stack tight ${hue(i)} flat` }, h("figcaption", {}, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`)), profile(i, { ...picked, reach }));
+        const ends = level || places ? chosen.map((j) => interval(i, j)) : null;
+        return h("figure", { class: `stack tight ${hue(hues[i])} flat` }, h("figcaption", {}, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`)), profile(i, { ...picked, ends }));
       }),
     );
     replace(more, rest > 0 && button(`Draw ${drawn ? "the other " : ""}${plural(rest, "centre")} one by one`, () => {
@@ -93,12 +123,13 @@ function profileCard({ centres, columns, low, high, lengths, places }) {
       draw();
     }, "small"));
   };
+  const lines = level ? " Lines are 95% intervals of the mean of the records nearest to the centre." : "";
   return {
     element: h(
       "section",
       { class: "card stack" },
       h("h2", {}, "What each centre is like"),
-      h("p", { class: "small muted" }, `${columns.length > FEW_COLUMNS ? "At first the columns are shown in which the centres differ most. " : ""}In the picture of a centre each column goes from its lowest to its highest bound; the tick is the middle of all centres.`),
+      h("p", { class: "small muted" }, `${columns.length > FEW_COLUMNS ? "At first the columns are shown in which the centres differ most. " : ""}In the picture of a centre each column goes from its lowest to its highest bound; the tick is the middle of all centres.${lines}`),
       map,
       small,
       more,

@@ -1,0 +1,69 @@
+"""Results of jobs, printed as tables."""
+
+from pathlib import Path
+
+import typer
+
+from cairn_client.commands.printing import hint, print_json, print_table
+from cairn_client.formatting import about, number
+from cairn_client.result import Result
+
+_MOST_COLUMNS = 24
+_COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
+
+
+def print_result(found: Result, output: Path | None, as_json: bool) -> None:
+    """Print a result as tables or JSON, or write it to a file."""
+    if output is not None:
+        found.save(output)
+        hint(f"Wrote {len(found.centres)} centres to {output}.")
+    if print_json(found.facts, as_json) or output is not None:
+        return
+    if found.facts.rehearsal:
+        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
+    _hint_other_k(found)
+    k, width = found.centres.shape
+    if width > _MOST_COLUMNS:
+        typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
+        return
+    sizes = _sizes(found)
+    for start in range(0, width, _COLUMNS_AT_ONCE):
+        part = slice(start, start + _COLUMNS_AT_ONCE)
+        centres = found.centres[:, part].tolist()
+        rows = [[place, *size, *centres[place - 1]] for place, size in enumerate(sizes, 1)]
+        print_table(["cluster", "size", "95%", *found.columns[part]], rows, "There are no centres.")
+    _hint_noise(found)
+
+
+def _sizes(found: Result) -> list[tuple[int | None, str | None]]:
+    """The size of each cluster, and its interval where one is stated."""
+    if found.sizes is None:
+        return [(None, None)] * len(found.centres)
+    rounded = [round(size) for size in found.sizes.tolist()]
+    if (level := found.facts.level) is None:
+        return [(size, None) for size in rounded]
+    ends = zip(level["size_low"], level["size_high"], strict=True)
+    intervals = [f"{number(round(low))}–{number(round(high))}" for low, high in ends]
+    return list(zip(rounded, intervals, strict=True))
+
+
+def _hint_other_k(found: Result) -> None:
+    if (open_k := found.facts.range) is None:
+        return
+    k = len(found.centres)
+    others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
+    hint(f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}.")
+
+
+def _hint_noise(found: Result) -> None:
+    if (level := found.facts.level) is not None:
+        doubtful = [str(place) for place, real in enumerate(level["real"], 1) if not real]
+        if doubtful:
+            hint(
+                f"Noise alone could have made {'clusters' if len(doubtful) > 1 else 'cluster'} "
+                f"{', '.join(doubtful)}."
+            )
+    elif found.size_error is not None:
+        hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
+    elif found.sizes is not None:
+        hint("Sizes are noisy; this result does not state by how much.")
