@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -349,6 +350,16 @@ def _as_csv(body: dict[str, Any]) -> str:
     columns = body["columns"] or [f"x{i}" for i in range(width)]
     sizes = body["sizes"]
     writer.writerow([*columns, *(["size"] if sizes is not None else [])])
-    for place, centre in enumerate(body["centres"]):
-        writer.writerow([*map(repr, centre), *([repr(sizes[place])] if sizes is not None else [])])
+    for place, row in enumerate(_rows(body)):
+        writer.writerow([*row, *([repr(sizes[place])] if sizes is not None else [])])
     return text.getvalue()
+
+
+def _rows(body: dict[str, Any]) -> Iterator[list[Any]]:
+    """Return each centre in the data's units; of a table, in the kinds of its columns."""
+    if body.get("profiles") is None:
+        yield from ([repr(number) for number in centre] for centre in body["centres"])
+        return
+    for profile in body["profiles"]:
+        values = (entry.get("shares", {"": entry.get("value")}).values() for entry in profile)
+        yield [value for column in values for value in column]
