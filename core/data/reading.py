@@ -157,15 +157,16 @@ def _seconds(value: Any, order: str | None = None) -> float:
 
 
 def _iso(text: str, order: str | None) -> str:
-    """A moment whose date has its numbers in this order, in the notation of ISO 8601."""
-    if order is None or not (found := LOCAL_DATE.match(text)):
+    """A moment in the notation of ISO 8601; a date that begins with a year is in that order."""
+    found = LOCAL_DATE.match(text)
+    if found is None:
         return text
-    parts = dict(zip(order, found.groups(), strict=True))
-    day = f"{int(parts['y']):04d}-{int(parts['m']):02d}-{int(parts['d']):02d}"
+    parts = dict(zip("ymd" if len(found[1]) == 4 else order or "ymd", found.groups(), strict=True))
     if len(parts["y"]) != 4:
         raise ValueError("years have four digits")
-    time = text[found.end() :].strip()
-    return f"{day} {time}" if time else day
+    day = f"{parts['y']}-{int(parts['m']):02d}-{int(parts['d']):02d}"
+    time = text[found.end() :]
+    return f"{day} {time.strip()}" if time[:1].isspace() else day + time
 
 
 def on_line(numbers: Floats, low: float, high: float, codes: int) -> tuple[Codes, npt.NDArray[np.uint8]]:
