@@ -63,13 +63,13 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         False, description="run on synthetic rows drawn inside the public bounds, for free"
     )
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="of a table: the columns to cluster on; default: all that are there for it"
+        default=None, description="of a table: the columns to cluster on; default: all that are there for it"
     )
     weights: Annotated[dict[ColumnName, float], Field(max_length=1000)] | None = Field(
-        None, description="of a table: how much columns count in distances; default: as declared"
+        default=None, description="of a table: how much columns count in distances; default: as declared"
     )
     scaling: Literal["declared", "private"] = Field(
-        "declared",
+        default="declared",
         description="of a table: scale columns by their bounds, or by ranges that 5% of epsilon measure",
     )
 

@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 from cairn_client import MissingLibrary, Result
-from cairn_client.commands.jobs import print_result
+from cairn_client.commands.results import print_result
 from cairn_client.plotting import map_of
 from cairn_client.receipt import digest_of, is_whole
 from cairn_client.wire import NoiseFacts, ResultFacts

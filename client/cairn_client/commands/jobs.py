@@ -13,17 +13,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, ExitCode, JobId, Json, amount_option
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.results import print_result
 from cairn_client.dataset import JobRequest
 from cairn_client.errors import NotFound, Unreachable
 from cairn_client.forecast import expectations, shortfall
-from cairn_client.formatting import about, shorten
+from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
-
-_MOST_COLUMNS = 24
-_COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
 
 
 def _clusters(text: str) -> int | tuple[int, int]:
@@ -63,6 +61,17 @@ Options = Annotated[
 Sites = Annotated[
     str | None, typer.Option(help="A set of public sites, for algorithms that choose centres among them.")
 ]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns of a table to cluster on, such as age,region. Default: all.")
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option("--weight", help="How much a column of a table counts, as NAME=NUMBER; can be repeated."),
+]
+Scaling = Annotated[
+    Literal["declared", "private"] | None,
+    typer.Option(help="`private` spends 5% of epsilon on the ranges that columns of a table really fill."),
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file (.csv, .json or .npy).")
 ]
@@ -101,12 +110,17 @@ def plan(
     algorithm: Algorithm = "auto",
     option: Options = None,
     sites: Sites = None,
+    columns: Columns = None,
+    weight: Weights = None,
+    scaling: Scaling = None,
     as_json: Json = False,
 ) -> None:
     """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        quote = dataset.plan(clusters, epsilon, delta, **_request(objective, algorithm, option, sites))
+        request = _request(objective, algorithm, option, sites)
+        request |= _of_table(columns, weight, scaling)
+        quote = dataset.plan(clusters, epsilon, delta, **request)
         too_much = None if quote.fits else shortfall(dataset.facts, quote.cost)
     if not print_json(quote, as_json):
         _print_plan(quote, too_much)
@@ -153,6 +167,18 @@ def _request(objective: str, algorithm: str, options: list[str] | None, sites: s
     return {"objective": objective, "algorithm": algorithm, "options": found, "sites": sites}
 
 
+def _of_table(columns: str | None, weights: list[str] | None, scaling: str | None) -> JobRequest:
+    """What is asked of a table."""
+    try:
+        weighed = {
+            name: float(number) for name, _, number in (each.rpartition("=") for each in weights or [])
+        }
+    except ValueError:
+        raise typer.BadParameter("write the weight of a column as NAME=NUMBER, as in age=2") from None
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    return {"columns": chosen, "weights": weighed, "scaling": scaling}
+
+
 def submit(
     name: DatasetName,
     clusters: Clusters,
@@ -162,6 +188,9 @@ def submit(
     algorithm: Algorithm = "auto",
     option: Options = None,
     sites: Sites = None,
+    columns: Columns = None,
+    weight: Weights = None,
+    scaling: Scaling = None,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
@@ -185,6 +214,7 @@ def submit(
     """
     with Client() as signed_in:
         request = _request(objective, algorithm, option, sites)
+        request |= _of_table(columns, weight, scaling)
         request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
         request["quote"] = quote
         job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)
@@ -356,38 +386,6 @@ def _bar(first: JobFacts) -> Iterator[Show]:
             bar.update(task, completed=measured, total=planned, description=f"{job.dataset}: {in_words(job)}")
 
         yield show
-
-
-def print_result(found: Result, output: Path | None, as_json: bool) -> None:
-    """Print a result as tables or JSON, or write it to a file."""
-    if output is not None:
-        found.save(output)
-        hint(f"Wrote {len(found.centres)} centres to {output}.")
-    if print_json(found.facts, as_json):
-        return
-    if output is not None:
-        return
-    if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
-    k, width = found.centres.shape
-    if (open_k := found.facts.range) is not None:
-        others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
-        hint(
-            f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}."
-        )
-    if width > _MOST_COLUMNS:
-        typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
-        return
-    sizes = [None] * k if found.sizes is None else [round(size) for size in found.sizes.tolist()]
-    for start in range(0, width, _COLUMNS_AT_ONCE):
-        part = slice(start, start + _COLUMNS_AT_ONCE)
-        centres = found.centres[:, part].tolist()
-        rows = [[number, size, *centres[number - 1]] for number, size in enumerate(sizes, 1)]
-        print_table(["cluster", "size", *found.columns[part]], rows, "There are no centres.")
-    if found.sizes is not None and found.size_error is None:
-        hint("Sizes are noisy; this result does not state by how much.")
-    elif found.size_error is not None:
-        hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -109,6 +109,7 @@ class Findings:
                 words,
                 bad_rows=self.bad_rows,
                 bad_row_lines=self.lines,
+                gaps={printable(name): gaps for name, gaps in self.refused.items()},
                 columns=self.columns(),
             )
 

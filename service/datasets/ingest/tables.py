@@ -152,9 +152,9 @@ def _holds(kind: Any, column: Column) -> bool:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
         return True
     if column.kind in ("date", "datetime"):
-        return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+        return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return number or (pa.types.is_boolean(kind) and column.kind != "number")
+    return bool(number or (pa.types.is_boolean(kind) and column.kind != "number"))
 
 
 def _convert_table(

@@ -58,7 +58,9 @@ def found(content: bytes, table: Table = TABLE, kind: str = "", **choices: Any) 
         spool.write(content)
         upload = Upload(spool, kind, Expected(table, table.id_column), settings, **choices)
         with closing(encode(upload)) as encoded:
-            parts = [decode_payload("table", each.payload, table.dimension) for each in encoded.chunks()]
+            parts: list[Any] = [
+                decode_payload("table", each.payload, table.dimension) for each in encoded.chunks()
+            ]
             return np.concatenate(parts), encoded.report([])
 
 
@@ -181,7 +183,7 @@ def test_a_bad_value_is_named_with_its_column_and_what_to_do(column: Any, value:
     assert words in line["reason"]
 
 
-NUMBER = {"name": "bmi", "low": 10, "high": 60}
+NUMBER: dict[str, Any] = {"name": "bmi", "low": 10, "high": 60}
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,7 @@ _VALUES = st.sampled_from(
 
 @given(st.lists(st.tuples(_VALUES, _VALUES, _VALUES), min_size=1, max_size=8))
 def test_both_readers_of_text_agree_on_every_row(rows: list[tuple[str, ...]]) -> None:
-    filled = {"missing": "fill"}
+    filled: dict[str, Any] = {"missing": "fill"}
     columns = (
         Number(name="a", low=0, high=100, fill=5, **filled),
         Category(name="b", levels=("north", "south", "x"), other="x", fill="x", **filled),
@@ -272,8 +274,8 @@ def test_both_readers_of_text_agree_on_every_row(rows: list[tuple[str, ...]]) ->
         except Unclean:
             return
     for name in ("values", "faults"):
-        pair = [np.concatenate([getattr(batch, name) for batch in each]) for each in (fast, careful)]
-        assert np.array_equal(*pair)
+        one, other = (np.concatenate([getattr(batch, name) for batch in each]) for each in (fast, careful))
+        assert np.array_equal(one, other)
     assert findings[0].columns() == findings[1].columns()
 
 
