@@ -119,7 +119,8 @@ class BadFormat(ServiceError, status=422, title="Upload cannot be read"):
 
 class BadRows(ServiceError, status=422, title="Upload has bad rows"):
     """Some rows hold missing, non-numeric or non-finite values. Nothing was stored. Correct the lines
-    named, or upload with `on_bad_row=drop`."""
+    named, or upload with `on_bad_row=drop`. Gaps that a column of a table refuses (`gaps`) are filled, or
+    declared otherwise (`missing`)."""
 
 
 class DigestMismatch(ServiceError, status=422, title="Upload arrived damaged"):

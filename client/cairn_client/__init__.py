@@ -8,7 +8,9 @@
 
 from cairn_client import errors
 from cairn_client.client import Client, ball, box, ids, sparse
+from cairn_client.columns import Column
 from cairn_client.dataset import Dataset
+from cairn_client.describing import describe
 from cairn_client.errors import *  # noqa: F403  the whole tree
 from cairn_client.job import Job
 from cairn_client.receipt import is_whole, verify
@@ -18,11 +20,13 @@ from cairn_client.wire import Amount
 __all__ = [
     "Amount",
     "Client",
+    "Column",
     "Dataset",
     "Job",
     "Result",
     "ball",
     "box",
+    "describe",
     "ids",
     "is_whole",
     "sparse",

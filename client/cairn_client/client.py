@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cairn_client.columns import Described
 from cairn_client.dataset import Dataset
 from cairn_client.errors import NotFound
 from cairn_client.formatting import shorten
@@ -150,7 +151,8 @@ class Client:
         self,
         name: str,
         *,
-        bounds: Bounds,
+        bounds: Bounds | None = None,
+        table: Sequence[Described] | None = None,
         size: int,
         epsilon: Number,
         delta: Number = 0,
@@ -167,7 +169,8 @@ class Client:
     ) -> Dataset:
         """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
-        `bounds` comes from `box`, `ball`, `sparse` or `ids`. `size` is about how many records there are, and
+        `bounds` comes from `box`, `ball`, `sparse` or `ids`; in place of bounds, `table` lists columns of
+        different kinds, made by `Column`. `size` is about how many records there are, and
         is public. `epsilon` and `delta` are the most that all jobs together may spend. `least_epsilon` is the
         least that one job must ask for; `jobs_per_hour` is the most jobs of one analyst.
         """
@@ -177,6 +180,7 @@ class Client:
             "columns": None if columns is None else list(columns),
             "dimension": dimension,
             "bounds": bounds,
+            "table": None if table is None else list(table),
             "scaling": scaling,
             "size": size,
             "rows_per_person": rows_per_person,

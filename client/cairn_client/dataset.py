@@ -1,7 +1,7 @@
 """Operations on one dataset, those of analysts first, then those of its curator."""
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -50,6 +50,12 @@ class JobRequest(TypedDict, total=False):
     options: Mapping[str, Any] | None
     #: Name of a set of public sites, for algorithms that choose centres among them.
     sites: str | None
+    #: Of a table: the columns to cluster on, by default all that are there for it.
+    columns: Sequence[str] | None
+    #: Of a table: how much columns count in distances, by name.
+    weights: Mapping[str, float] | None
+    #: Of a table: "private" spends 5% of epsilon on the ranges that columns really fill.
+    scaling: str | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
     #: The `quote` of a plan of the same request: the job is refused if anything else would be charged. By
@@ -177,8 +183,9 @@ class Dataset:
         `seal` has been called; `seal=True` does that at once, and raises CannotSeal if the rows look wrong.
 
         A file is streamed, not read into memory. Its SHA-256 is sent along, so that a damaged upload is
-        refused and an interrupted one can safely be repeated. A DataFrame is sent without its index; columns
-        of booleans become 0 and 1. `progress` is called with the bytes sent so far and the bytes in total.
+        refused and an interrupted one can safely be repeated. A DataFrame is sent without its index, as its
+        dtypes say: booleans as 0 and 1, whole numbers with gaps as whole numbers, times in ISO 8601, missing
+        values of any dtype as gaps. `progress` is called with the bytes sent so far and the bytes in total.
         """
         with body_of(data, kind, progress) as body:
             query = {"on_bad_row": on_bad_row, "sha256": body.sha256}
@@ -312,6 +319,9 @@ def _job(
     algorithm: str = "auto",
     options: Mapping[str, Any] | None = None,
     sites: str | None = None,
+    columns: Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    scaling: str | None = None,
     rehearsal: bool = False,
     quote: str | None = None,
     idempotency_key: str | None = None,
@@ -326,6 +336,9 @@ def _job(
         "algorithm": algorithm,
         "options": dict(options or {}),
         "sites": sites,
+        "columns": None if columns is None else list(columns),
+        "weights": dict(weights) if weights else None,
+        "scaling": scaling,
         "rehearsal": rehearsal or None,
         "quote": quote,
     }

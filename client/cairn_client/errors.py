@@ -206,6 +206,8 @@ class BadRows(Problem):
 
     def __str__(self) -> str:
         shown = "; ".join(f"line {each.get('line')}: {each.get('reason')}" for each in self.lines[:3])
+        if self.fields.get("gaps"):
+            return f"{self.detail} ({shown})"
         count = self.fields.get("bad_rows", "some")
         return (
             f"nothing was stored, because {count} rows cannot be used ({shown or self.detail}): "

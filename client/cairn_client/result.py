@@ -93,7 +93,9 @@ class Result:
                 table = self._table()
                 writer.writerow(["cluster", *table])
                 for number, row in enumerate(zip(*table.values(), strict=True), 1):
-                    writer.writerow([number, *map(repr, row)])
+                    writer.writerow(
+                        [number, *(each if isinstance(each, str) else repr(each) for each in row)]
+                    )
         elif kind == ".npy":
             np.save(path, self.centres, allow_pickle=False)
         elif kind == ".json":
@@ -123,6 +125,13 @@ class Result:
         return self.facts.columns or [f"x{i}" for i in range(self.centres.shape[1])]
 
     @property
+    def profiles(self) -> list[list[dict[str, Any]]]:
+        """Of a table: each centre column by column, in the columns' own kinds, with its noise."""
+        if self.facts.profiles is None:
+            raise ValueError("only results of tables have profiles: read result.centres")
+        return self.facts.profiles
+
+    @property
     def receipt(self) -> dict[str, Any]:
         """The receipt: the plan and the charge, step by step."""
         if self._receipt is None:
@@ -137,16 +146,17 @@ class Result:
     def frame(self) -> Any:
         """A pandas DataFrame with a row per centre, numbered from 1.
 
-        It has the columns by name and, where they are known, the noisy `size` and the standard deviation of
-        its noise, `size_noise`. Of a job that left k open it has 95% intervals instead: `size_low`,
-        `size_high`, and the same for each column.
+        It has the columns by name (of a table in their own kinds, a category as a share for each level) and,
+        where they are known, the noisy `size` and the standard deviation of its noise, `size_noise`. Of a job
+        that left k open it has 95% intervals instead: `size_low`, `size_high`, and the same for each column.
         """
         pandas = optional("pandas", "a DataFrame")
         numbers = pandas.RangeIndex(1, len(self.centres) + 1, name="cluster")
         return pandas.DataFrame(self._table(), index=numbers)
 
-    def _table(self) -> dict[str, list[float]]:
-        table = {name: column.tolist() for name, column in zip(self.columns, self.centres.T, strict=True)}
+    def _table(self) -> dict[str, list[Any]]:
+        rows = self.centres.tolist() if self.facts.profiles is None else self._values()
+        table = {name: [row[place] for row in rows] for place, name in enumerate(self.columns)}
         derived = self._derived()
         prefix = "cluster_" if derived.keys() & table.keys() else ""
         return table | {prefix + name: values for name, values in derived.items()}
@@ -164,6 +174,13 @@ class Result:
                 for end in ("low", "high"):
                     found[f"{name}_{end}"] = [bounds[place] for bounds in level[f"centre_{end}"]]
         return found
+
+    def _values(self) -> list[list[Any]]:
+        """A value for each of `columns` of a table: a number, a share or a date."""
+        return [
+            [value for entry in profile for value in entry.get("shares", {"": entry.get("value")}).values()]
+            for profile in self.profiles
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """The result as the service sent it."""

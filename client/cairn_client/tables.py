@@ -32,5 +32,14 @@ def array_of(rows: Any, columns: Sequence[str]) -> npt.NDArray[np.float64]:
 
 def write_frame(frame: Any, file: IO[bytes]) -> None:
     """Write a DataFrame as CSV, which keeps every digit and needs no further library."""
-    booleans = dict.fromkeys(frame.select_dtypes(include=["bool", "boolean"]).columns, "Int8")
-    frame.astype(booleans).to_csv(file, index=False, mode="wb")
+    types = dict.fromkeys(frame.select_dtypes(include=["bool", "boolean"]).columns, "Int8")
+    # Whole numbers become floats in pandas where some are missing.
+    types |= {name: "Int64" for name in frame.select_dtypes(include=["float"]).columns if _whole(frame[name])}
+    frame.astype(types).to_csv(file, index=False, mode="wb")
+
+
+def _whole(numbers: Any) -> bool:
+    known = numbers.dropna().to_numpy(dtype=np.float64)
+    return bool(
+        len(known) < len(numbers) and np.all(np.abs(known) < 2**53) and np.all(known == np.rint(known))
+    )

@@ -73,7 +73,7 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """Values of a column that were missing, unreadable or outside its bounds."""
+    """Values of a column that were missing, unreadable, no declared level, or outside its bounds."""
 
     name: str
     missing: int
@@ -81,6 +81,7 @@ class ColumnReport:
     below: int
     above: int
     examples: list[str]
+    unknown: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,8 @@ class DatasetFacts:
     cap: Account | None = None
     upload: UploadReport | None = None
     revised: list[str] = field(default_factory=list)
+    #: Of a table: all columns, as they were declared.
+    table: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -382,6 +385,8 @@ class ResultFacts:
     privacy: dict[str, Any]
     receipt: str
     noise: NoiseFacts | None = None
+    #: Of a table: each centre column by column, in the columns' own kinds.
+    profiles: list[list[dict[str, Any]]] | None = None
     #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
     level: dict[str, Any] | None = None
     range: dict[str, Any] | None = None

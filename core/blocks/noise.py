@@ -9,7 +9,7 @@ import numpy as np
 
 from core.arrays import Floats
 from core.blocks.base import Clusters
-from core.data import UNITS, Domain, Ids, Sparse
+from core.data import UNITS, Domain, Geometry, Ids, Sparse
 from core.mechanisms.noise import AdditiveNoise
 from core.plan import Plan, Step
 from core.statistics.counts import ClusterCounts
@@ -51,8 +51,9 @@ def forecast_of(steps: Sequence[Step], domain: Domain, k: int, clip: int | str |
 
     `size_noise`: the standard deviation of the noise in the size of a cluster. `noise_at_bounds`: that in
     each coordinate of a centre, in the units of the widest column, for a cluster of the average share 1/k
-    clipped to the radius `clip` or, where each round releases radii, to the bounds: the worst case. Only
-    then `noise_per_radius`: the same as a fraction of the radius a cluster is clipped to.
+    clipped to the radius `clip` or, where each round releases radii, to the bounds: the worst case. Tables
+    have none, since their columns have no unit in common. Only where radii are released `noise_per_radius`:
+    the same as a fraction of the radius a cluster is clipped to.
     """
     forecast = {"cluster_share": 1 / k}
     sizes = _last(steps, ClusterCounts.kind)
@@ -61,7 +62,8 @@ def forecast_of(steps: Sequence[Step], domain: Domain, k: int, clip: int | str |
     noise = _per_radius(steps, domain, domain.size / k)
     if noise is not None and clip is not None:
         radius = clip if isinstance(clip, int) else UNITS
-        forecast["noise_at_bounds"] = noise * radius * widest_unit(domain)
+        if not isinstance(domain, Geometry):
+            forecast["noise_at_bounds"] = noise * radius * widest_unit(domain)
         if clip == RELEASED:
             forecast["noise_per_radius"] = noise
     return forecast

@@ -20,6 +20,7 @@ from core.data.base import numbers
 from core.data.reading import (
     MISSING_CODE,
     MOST_CODES,
+    ORDERS,
     Fault,
     Parsed,
     Reading,
@@ -70,6 +71,8 @@ class Column(ABC):
         object.__setattr__(self, "weight", read_weight(self.weight, self.name))
         if self.missing == "keep" and self.role == "cluster":
             raise self._wrong("a column that is clustered on cannot stay missing: fill it, or drop the row")
+        if self.role == "id" and self.missing not in ("refuse", "drop"):
+            raise self._wrong("a row without an id is left out, or refuses the file: it is nobody's")
         if self.missing == "level" and not isinstance(self, Category):
             raise self._wrong("only a category has a level for missing values: give a fill value")
         if (self.missing == "fill") != (self.fill is not None):
@@ -233,8 +236,12 @@ class _Moments(Ranged):
     unit: ClassVar[float]
     low: str
     high: str
+    #: Of year, month and day in text; by default as in ISO 8601.
+    order: str | None = None
 
     def __post_init__(self) -> None:
+        if self.order not in (None, *ORDERS):
+            raise self._wrong(f"order must be one of {', '.join(ORDERS)}")
         for name in ("low", "high"):
             given = getattr(self, name)
             try:
@@ -256,7 +263,7 @@ class _Moments(Ranged):
         return int(min(self.line[1] - self.line[0] + 1, MOST_CODES))
 
     def _parse(self, values: npt.NDArray[Any]) -> Parsed:
-        seconds, missing, unreadable = as_seconds(values)
+        seconds, missing, unreadable = as_seconds(values, self.order)
         return np.floor(seconds / self.unit), missing, unreadable
 
     def _place(self, seconds: float) -> float:

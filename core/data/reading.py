@@ -2,6 +2,7 @@
 
 import enum
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,10 @@ MISSING_CODE = 65535
 #: Most codes that a column has beside that one.
 MOST_CODES = 65535
 _SECOND = np.timedelta64(1, "s")
+#: Orders of year, month and day in text.
+ORDERS = ("ymd", "dmy", "mdy")
+#: A date of three numbers, at the beginning of a text.
+LOCAL_DATE = re.compile(r"(\d{1,4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,4})(?![\d./-])")
 #: How pandas and numpy write a missing value.
 _GAPS = ("<NA>", "NaT")
 _WORDS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
@@ -80,10 +85,10 @@ def as_booleans(values: npt.NDArray[Any]) -> Parsed:
     return _of_distinct(values, _boolean)
 
 
-def as_seconds(values: npt.NDArray[Any]) -> Parsed:
-    """Dates and times as seconds since 1970 in UTC; text in the notation of ISO 8601."""
+def as_seconds(values: npt.NDArray[Any], order: str | None = None) -> Parsed:
+    """Dates and times as seconds since 1970 in UTC; text in the notation of ISO 8601, or in this order."""
     if values.dtype.kind != "M":
-        return _of_distinct(values, _seconds)
+        return _of_distinct(values, lambda value: _seconds(value, order))
     missing = np.isnat(values)
     seconds = (values - np.datetime64(0, "s")) / _SECOND
     return np.where(missing, 0.0, seconds), missing, np.zeros(len(values), dtype=np.bool_)
@@ -144,11 +149,24 @@ def _boolean(value: Any) -> float:
     return number
 
 
-def _seconds(value: Any) -> float:
-    moment = value if hasattr(value, "isoformat") else _text(value)
+def _seconds(value: Any, order: str | None = None) -> float:
+    moment = value if hasattr(value, "isoformat") else _iso(_text(value), order)
     read = datetime.fromisoformat(moment if isinstance(moment, str) else moment.isoformat())
     read = read.replace(tzinfo=UTC) if read.tzinfo is None else read
     return read.timestamp()
+
+
+def _iso(text: str, order: str | None) -> str:
+    """A moment in the notation of ISO 8601; a date that begins with a year is in that order."""
+    found = LOCAL_DATE.match(text)
+    if found is None:
+        return text
+    parts = dict(zip("ymd" if len(found[1]) == 4 else order or "ymd", found.groups(), strict=True))
+    if len(parts["y"]) != 4:
+        raise ValueError("years have four digits")
+    day = f"{parts['y']}-{int(parts['m']):02d}-{int(parts['d']):02d}"
+    time = text[found.end() :]
+    return f"{day} {time.strip()}" if time[:1].isspace() else day + time
 
 
 def on_line(numbers: Floats, low: float, high: float, codes: int) -> tuple[Codes, npt.NDArray[np.uint8]]:

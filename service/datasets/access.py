@@ -92,6 +92,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "columns": list(domain.columns) if domain.kind in ("dense", "table") else None,
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
+        "table": described["columns"] if isinstance(domain, Table) else None,
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -169,7 +170,7 @@ def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
 def other_bounds(domain: Stored) -> dict[str, Any]:
     """Describe the bounds of a domain that has no box and no ball."""
     if isinstance(domain, Table):
-        return {"columns": domain.to_json()["columns"]}
+        return {}
     if isinstance(domain, Sparse):
         return {"sparse": {"radius": domain.radius}}
     assert isinstance(domain, Ids)

@@ -17,12 +17,14 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from core.data import Stored, domain_from_json
+from core.data import Stored, Table, domain_from_json
 from service import ledger
 from service.datasets import access, lifecycle
+from service.datasets.columns import TableColumns
 from service.datasets.doubts import doubts
 from service.datasets.ingest import store
 from service.datasets.ingest.batch import Expected
@@ -45,13 +47,13 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     dataset.description = given.pop("description", dataset.description)
     dataset.release_ticks = given.pop("release_ticks", dataset.release_ticks)
     before = _facts(domain_from_json(dataset.domain), dataset.id_column)
-    asked = DatasetBody.model_construct(**{**_as_body(before), **given})
+    asked = DatasetBody.model_construct(**_as_body(before, given))
     domain = lifecycle.domain_of(asked)
-    after = _facts(domain, asked.id_column)
-    changed = [name for name in after if after[name] != before.get(name)]
+    id_column = lifecycle.id_column_of(asked, domain)
+    changed = _changed(before, _facts(domain, id_column))
     if dataset.checked_at is not None:
         dataset.revised = sorted({*access.revised(dataset), *changed})
-    dataset.domain, dataset.id_column = domain.to_json(), asked.id_column
+    dataset.domain, dataset.id_column = domain.to_json(), id_column
     if set(changed) - {"size"}:
         _delete_rows(session, dataset)
         session.execute(delete(SiteSet).where(SiteSet.dataset_id == dataset.id))
@@ -70,6 +72,8 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
 def _facts(domain: Stored, id_column: str | None) -> dict[str, Any]:
     """Return the public facts that an edit may change, by the names that requests use."""
     facts = {name: value for name, value in domain.to_json().items() if name != "kind"}
+    if isinstance(domain, Table):
+        return {"table": facts.pop("columns"), **facts}
     if "bounds" not in facts:
         facts["bounds"] = access.other_bounds(domain)
         for name in ("radius", "count"):
@@ -77,10 +81,32 @@ def _facts(domain: Stored, id_column: str | None) -> dict[str, Any]:
     return {**facts, "id_column": id_column}
 
 
-def _as_body(facts: dict[str, Any]) -> dict[str, Any]:
-    bounds = Bounds.model_validate(facts["bounds"])
-    defaults = {"columns": None, "dimension": None, "scaling": "unit"}
-    return {**defaults, **facts, "bounds": bounds}
+def _as_body(facts: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return a request for these facts and the changes; a table replaces bounds, and bounds a table."""
+    kept = facts
+    if "table" in given:
+        kept = {name: facts[name] for name in ("size", "rows_per_person")}
+    elif "bounds" in given:
+        kept = {name: value for name, value in facts.items() if name != "table"}
+    if "table" in kept:
+        kept = {**kept, "table": TypeAdapter(TableColumns).validate_python(kept["table"])}
+    if "bounds" in kept:
+        kept = {**kept, "bounds": Bounds.model_validate(kept["bounds"])}
+    absent = dict.fromkeys(("columns", "dimension", "bounds", "table", "id_column"))
+    return {**absent, "scaling": "unit", **kept, **given}
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Name the facts that differ; of a table, its columns."""
+    columns = [{column["name"]: column for column in facts.get("table", ())} for facts in (before, after)]
+    differ = [f"column {name}" for name in {**columns[0], **columns[1]} if _differ(name, *columns)]
+    if list(columns[0]) != list(columns[1]) and not differ:
+        differ = ["order of columns"]
+    return differ + [name for name in {**before, **after} if name != "table" and _differ(name, before, after)]
+
+
+def _differ(name: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
+    return bool(before.get(name) != after.get(name))
 
 
 def store_rows(

@@ -7,7 +7,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from core.data import Dense, Ids, Sparse, Stored
+from core.data import Dense, Ids, Sparse, Stored, Table, column_from_json
 from core.errors import InvalidBudget, InvalidDomain
 from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
@@ -32,7 +32,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         description=body.description,
         state=DatasetState.DRAFT,
         domain=domain.to_json(),
-        id_column=body.id_column,
+        id_column=id_column_of(body, domain),
         accountant=body.accountant,
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
@@ -63,8 +63,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
 
 def domain_of(body: DatasetBody) -> Stored:
     """Return the domain that public facts describe; InvalidDomain when they are inconsistent."""
-    domain = _domain(body)
-    if body.rows_per_person > 1 and body.id_column is None:
+    domain = _table(body) if body.table is not None else _domain(body)
+    if body.rows_per_person > 1 and id_column_of(body, domain) is None:
         raise InvalidDomain(
             "more than one row per person needs an id column that tells people apart", parameter="id_column"
         )
@@ -75,6 +75,11 @@ def domain_of(body: DatasetBody) -> Stored:
     return domain
 
 
+def id_column_of(body: DatasetBody, domain: Stored) -> str | None:
+    """Return the column that tells people apart; a table declares it among its columns."""
+    return domain.id_column if isinstance(domain, Table) else body.id_column
+
+
 def _least_epsilon(body: DatasetBody) -> int:
     units = to_units(body.least_epsilon, EPSILON_UNIT, "least_epsilon")
     if not 0 <= units <= LARGEST_EPSILON * EPSILON_UNIT:
@@ -82,11 +87,22 @@ def _least_epsilon(body: DatasetBody) -> int:
     return units
 
 
+def _table(body: DatasetBody) -> Table:
+    for name in ("columns", "dimension", "bounds", "id_column"):
+        if getattr(body, name) is not None:
+            raise InvalidDomain(f"leave {name} out: the columns of a table say all of it", parameter=name)
+    columns = (column.model_dump(exclude_none=True) for column in body.table or ())
+    declared = tuple(column_from_json(column) for column in columns)
+    return Table(declared=declared, size=body.size, rows_per_person=body.rows_per_person)
+
+
 def _domain(body: DatasetBody) -> Stored:
-    bounds: Bounds = body.bounds
+    bounds = body.bounds or Bounds()
     given = [name for name in Bounds.model_fields if getattr(bounds, name) is not None]
     if len(given) != 1:
-        raise InvalidDomain("give exactly one of box, ball, sparse and ids", parameter="bounds")
+        raise InvalidDomain(
+            "give a table, or bounds with exactly one of box, ball, sparse and ids", parameter="bounds"
+        )
     shared: dict[str, Any] = {"size": body.size, "rows_per_person": body.rows_per_person}
     if bounds.sparse is not None:
         if body.dimension is None or body.columns is not None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from service.datasets.columns import TableColumns
 from service.http.wire import (
     Amount,
     Answer,
@@ -31,6 +32,7 @@ _DATASET = {
     "columns": ["petal_length", "petal_width"],
     "dimension": 2,
     "bounds": _BOUNDS,
+    "table": None,
     "scaling": "unit",
     "size": 10000,
     "rows_per_person": 1,
@@ -104,7 +106,11 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
     description: Words = ""
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000)] | None = None
     dimension: int | None = Field(default=None, ge=1)
-    bounds: Bounds
+    bounds: Bounds | None = Field(default=None, description="of rows of numbers; every dataset but a table")
+    table: TableColumns | None = Field(
+        default=None,
+        description="columns of different kinds, in place of `columns`, `dimension`, `bounds`, `id_column`",
+    )
     scaling: Literal["unit", "none"] = "unit"
     size: int = Field(description="public order of magnitude of the number of records", ge=1)
     rows_per_person: int = Field(default=1, ge=1)
@@ -147,6 +153,7 @@ class DraftChanges(Body, json_schema_extra=example({"size": 20000})):
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000)] | None = None
     dimension: int | None = Field(default=None, ge=1)
     bounds: Bounds | None = None
+    table: TableColumns | None = Field(default=None, description="all columns of the table, changed or not")
     scaling: Literal["unit", "none"] | None = None
     size: int | None = Field(default=None, ge=1)
     rows_per_person: int | None = Field(default=None, ge=1)
@@ -178,7 +185,15 @@ _UPLOAD = {
     "bad_rows": 1,
     "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
     "columns": [
-        {"name": "petal_width", "missing": 1, "unreadable": 0, "below": 0, "above": 12, "examples": []}
+        {
+            "name": "petal_width",
+            "missing": 1,
+            "unreadable": 0,
+            "unknown": 0,
+            "below": 0,
+            "above": 12,
+            "examples": [],
+        }
     ],
     "rows_over_limit": 0,
     "ignored_columns": ["species"],
@@ -190,14 +205,17 @@ _UPLOAD = {
 
 
 class ColumnReport(Answer):
-    """Values of a column that were missing, unreadable or outside the bounds."""
+    """Values of a column that were missing, unreadable, no declared level, or outside the bounds."""
 
     name: str
     missing: int
     unreadable: int
+    unknown: int = Field(default=0, description="values of a category that are none of its levels")
     below: int
     above: int
-    examples: list[str] = Field(description="at most three unreadable values, until the dataset is sealed")
+    examples: list[str] = Field(
+        description="at most three unreadable or unknown values, until the dataset is sealed"
+    )
 
 
 class DoubtReport(Answer):
@@ -231,10 +249,11 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     name: str
     description: str
     state: Literal["draft", "sealed", "retired"]
-    kind: Literal["dense", "sparse", "ids"]
-    columns: list[str] | None
+    kind: Literal["dense", "sparse", "ids", "table"]
+    columns: list[str] | None = Field(description="names; of a table, those of the columns that are stored")
     dimension: int
-    bounds: dict[str, Any]
+    bounds: dict[str, Any] = Field(description="empty for a table, whose columns have bounds of their own")
+    table: TableColumns | None = Field(default=None, description="of a table: all columns, as declared")
     scaling: str | None
     size: int
     rows_per_person: int

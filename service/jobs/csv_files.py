@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -13,10 +13,20 @@ def result_csv(body: Mapping[str, Any]) -> str:
     prefix = "cluster_" if set(derived) & set(columns) else ""
     names = ["cluster", *columns, *(prefix + name for name in derived)]
     lines = [
-        [place + 1, *map(repr, centre), *(repr(values[place]) for values in derived.values())]
-        for place, centre in enumerate(body["centres"])
+        [place + 1, *centre, *(repr(values[place]) for values in derived.values())]
+        for place, centre in enumerate(_centres(body))
     ]
     return _written(names, lines)
+
+
+def _centres(body: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Yield each centre in the data's units; of a table, in the kinds of its columns."""
+    if body.get("profiles") is None:
+        yield from ([repr(number) for number in centre] for centre in body["centres"])
+        return
+    for profile in body["profiles"]:
+        values = (entry.get("shares", {"": entry.get("value")}).values() for entry in profile)
+        yield [value for column in values for value in column]
 
 
 def rows_csv(columns: Sequence[str] | None, rows: Sequence[Sequence[float]]) -> str:

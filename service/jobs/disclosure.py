@@ -7,6 +7,7 @@ import math
 from importlib.metadata import version
 from typing import Any
 
+from core.data import Geometry
 from core.plan import Plan
 from service.operations.tables import Dataset, Job
 
@@ -17,7 +18,9 @@ _TOGETHER = {
     "sum": "the losses of all releases are added up",
     "zcdp": "the losses of all releases are added up in zero-concentrated differential privacy",
 }
-_PUBLIC = "names and kinds of columns, bounds, scaling, and the order of magnitude of the number of records"
+_PUBLIC = (
+    "names and kinds of columns, bounds, levels, scaling, and the order of magnitude of the number of records"
+)
 
 
 def protects(plan: Plan, unit: str) -> str:
@@ -170,9 +173,10 @@ def _beside(plan: Plan) -> str:
 
 
 def _columns(plan: Plan) -> str:
-    names = [] if plan.domain.kind == "sparse" else [str(name) for name in plan.domain.columns]
-    if not names or len(names) > _SHOWN_COLUMNS:
-        return f"with {plan.domain.dimension} columns"
+    domain = plan.domain
+    names = domain.chosen if isinstance(domain, Geometry) else domain.columns
+    if domain.kind == "sparse" or len(names) > _SHOWN_COLUMNS:
+        return f"with {len(names)} columns"
     return f"with the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 

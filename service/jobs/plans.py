@@ -50,7 +50,15 @@ def make_plan(
     named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
     rest = {name: value for name, value in options.items() if value is not named}
     k = body.k if isinstance(body.k, int) else body.k.model_dump(by_alias=True)
-    request = {"k": k, "objective": body.objective, "algorithm": body.algorithm, "options": rest}
+    request = {
+        "k": k,
+        "objective": body.objective,
+        "algorithm": body.algorithm,
+        "options": rest,
+        "columns": body.columns,
+        "weights": body.weights or {},
+        "scaling": body.scaling,
+    }
     text = json.dumps(request, sort_keys=True)
     plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
     plan.work.require_within(work)
@@ -63,6 +71,8 @@ def _plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget)
     asked = json.loads(request)
     if isinstance(asked["k"], dict):
         asked["k"] = KRange.from_json(asked["k"])
+    if asked["columns"] is not None:
+        asked["columns"] = tuple(asked["columns"])
     if sites is not None:
         asked["options"]["sites"] = sites
     plan = registry.plan(domain, Request(budget=budget, **asked))

@@ -31,7 +31,7 @@ def quote_of(dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> str:
         "analyst": grant.principal_id,
         "dataset": dataset.id,
         "grant": grant.id,
-        "request": body.model_dump(mode="json", by_alias=True, exclude={"quote"}),
+        "request": body.asked(),
         "plan": plan.digest,
         "cost": [dataset.accountant, cost.loss, cost.delta],
     }

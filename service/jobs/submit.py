@@ -177,7 +177,7 @@ def reserve_and_enqueue(
     if found.earlier is not None and (earlier := _earlier(session, caller, body, key)) is not None:
         return Submission(earlier, dataset, replayed=True)
     _require_quota(session, caller, body, dataset, limits, found, now)
-    request = body.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"quote"})
+    request = {name: value for name, value in body.asked().items() if value is not None}
     if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
         request["options"]["sites"] = plan.inputs["sites"]
     cost = quotes.cost_of(dataset, body, plan)
@@ -292,6 +292,5 @@ def _in_words(amount: dict[str, str]) -> str:
 
 def _digest(body: JobBody) -> str:
     # The quote is no part of what is asked for.
-    asked = body.model_dump(mode="json", by_alias=True, exclude={"quote"})
-    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(body.asked(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

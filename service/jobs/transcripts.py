@@ -67,9 +67,10 @@ def stored_parts(database: Database, job_id: str) -> Iterator[bytes]:
 
 def released_values(clustering: Clustering) -> dict[str, Any]:
     """Return what a run released, as results show it."""
-    sizes, synopsis = clustering.sizes, clustering.synopsis
+    sizes, synopsis, profiles = clustering.sizes, clustering.synopsis, clustering.profiles
     return {
         "centres": np.asarray(clustering.centres, dtype=np.float64).tolist(),
+        **({} if profiles is None else {"profiles": profiles}),
         "sizes": None if sizes is None else np.asarray(sizes, dtype=np.float64).tolist(),
         "noise": clustering.noise.to_json(),
         "draws": dict(clustering.draws),

@@ -10,6 +10,7 @@ from service.http.wire import (
     Amount,
     Answer,
     Body,
+    ColumnName,
     Moment,
     Name,
     Page,
@@ -66,6 +67,22 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     rehearsal: bool = Field(
         False, description="run on synthetic rows drawn inside the public bounds, for free"
     )
+    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1000)] | None = Field(
+        default=None, description="of a table: the columns to cluster on; default: all that are there for it"
+    )
+    weights: Annotated[dict[ColumnName, float], Field(max_length=1000)] | None = Field(
+        default=None, description="of a table: how much columns count in distances; default: as declared"
+    )
+    scaling: Literal["declared", "private"] = Field(
+        default="declared",
+        description="of a table: scale columns by their bounds, or by ranges that 5% of epsilon measure",
+    )
+
+    def asked(self) -> dict[str, Any]:
+        """Return the request without its quote; what is asked of tables only where it is asked."""
+        whole = self.model_dump(mode="json", by_alias=True, exclude={"quote"})
+        unasked = {"columns": None, "weights": None, "scaling": "declared"}
+        return {name: value for name, value in whole.items() if name not in unasked or value != unasked[name]}
 
 
 class JobBody(PlanBody, json_schema_extra=example({**_REQUEST, "quote": _QUOTE})):
@@ -227,6 +244,20 @@ class Interval(Answer):
     high: float
 
 
+class ColumnProfile(Answer):
+    """What a centre is in one column of a table."""
+
+    column: str
+    kind: Literal["number", "boolean", "category", "date", "datetime"]
+    measure: Literal["mean", "median", "geometric mean", "geometric median", "rate", "shares"]
+    value: float | str | None = Field(default=None, description="a number, a rate, a date or a time")
+    shares: dict[str, float] | None = Field(default=None, description="of each level; they add up to one")
+    noise: float | None = Field(
+        default=None, description="standard deviation, in days for a date and in seconds for a time"
+    )
+    noise_factor: float | None = Field(default=None, description="of a geometric mean: up or down by this")
+
+
 class LevelFacts(Answer):
     """What is known of each cluster, for one k of a job that left k open.
 
@@ -293,7 +324,13 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
     algorithm: str
     objective: str
     columns: list[str] | None
-    centres: list[list[float]]
+    centres: list[list[float]] = Field(
+        description="of a table a number for each coordinate: shares of levels, logarithms where a column is "
+        "on a log scale, days or seconds since 1970"
+    )
+    profiles: list[list[ColumnProfile]] | None = Field(
+        default=None, description="of a table: each centre column by column, in the columns' own kinds"
+    )
     sizes: list[float] | None
     noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
     draws: dict[str, str]

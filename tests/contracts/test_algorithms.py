@@ -180,7 +180,8 @@ def test_a_result_states_the_size_of_its_noise(name: str, objective: str, kind: 
     for count in (0, 300):
         noise = registry.run(plan, source_for(domain, count)).noise
         assert noise.size == plan.forecast.get("size_noise")
-        assert (noise.centres is not None) == ("noise_at_bounds" in plan.forecast)
+        if plan.domain.kind != "table":
+            assert (noise.centres is not None) == ("noise_at_bounds" in plan.forecast)
         if noise.centres is not None:
             assert len(noise.centres) == 3
             assert min(noise.centres) > 0

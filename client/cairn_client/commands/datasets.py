@@ -8,6 +8,7 @@ import typer
 from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
+from cairn_client.commands.describe import TableFile, describe, range_of, read_table
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
 from cairn_client.wire import DatasetFacts, SiteKind
 
@@ -41,16 +42,16 @@ def show(name: DatasetName, as_json: Json = False) -> None:
 
 
 def _print_facts(facts: DatasetFacts) -> None:
-    (shape, numbers), *_ = facts.bounds.items()
     columns = facts.columns or []
+    bounds = [("bounds", f"{shape} {_short(numbers)}") for shape, numbers in facts.bounds.items()]
     print_pairs(
         [
             ("name", facts.name),
             ("description", facts.description),
             ("state", facts.state),
             ("columns", ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "") or facts.dimension),
-            ("bounds", f"{shape} {_short(numbers)}"),
-            ("scaling", facts.scaling),
+            *bounds,
+            *([("scaling", facts.scaling)] if facts.table is None else []),
             ("records (public)", f"about {facts.size:,}"),
             ("protects each", facts.privacy_unit),
             ("accountant", facts.accountant),
@@ -60,6 +61,13 @@ def _print_facts(facts: DatasetFacts) -> None:
             *(("warning", each) for each in facts.warnings),
         ]
     )
+    if facts.table is not None:
+        typer.echo()
+        rows = [
+            [each["name"], each["kind"], each["role"], each["weight"], each["missing"], range_of(each)]
+            for each in facts.table
+        ]
+        print_table(["column", "kind", "role", "weight", "missing", "range"], rows, "")
 
 
 def _short(numbers: Any) -> str:
@@ -93,6 +101,7 @@ def create(
     sparse_radius: Annotated[
         float | None, typer.Option("--sparse", help="Like --ball, for sparse rows.")
     ] = None,
+    table: TableFile = None,
     site_count: Annotated[
         int | None,
         typer.Option("--ids", help="Rows are numbers of public sites; this is how many sites there are."),
@@ -117,11 +126,17 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create a dataset from public facts. `cairn upload` then adds its rows."""
-    names, bounds = _bounds(column or [], low, high, ball_radius, sparse_radius, site_count)
+    described = read_table(table)
+    names, bounds = (
+        _bounds(column or [], low, high, ball_radius, sparse_radius, site_count)
+        if described is None
+        else (None, None)
+    )
     with Client() as signed_in:
         made = signed_in.create_dataset(
             name,
             bounds=bounds,
+            table=described,
             columns=names,
             dimension=dimension,
             size=size,
@@ -160,7 +175,7 @@ def _bounds(
     if not columns:
         if low is None or high is None:
             raise typer.BadParameter(
-                "name the columns with --column NAME:LOW:HIGH, or give --dimension, --low and --high"
+                "name columns with --column NAME:LOW:HIGH, give a --table, or --dimension, --low and --high"
             )
         return None, box(low, high)
     parts = [each.rsplit(":", 2) for each in columns]
@@ -224,6 +239,7 @@ def add_to(app: typer.Typer) -> None:
     )
     dataset.command("list")(list_datasets)
     dataset.command()(show)
+    dataset.command()(describe)
     dataset.command()(create)
     drafts.add_to(app, dataset)
     dataset.command()(retire)

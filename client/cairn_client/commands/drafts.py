@@ -22,6 +22,7 @@ from rich.progress import (
 
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, Json
+from cairn_client.commands.describe import TableFile, read_table
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
 from cairn_client.uploading import Sent, media_type
 from cairn_client.wire import Doubt, UploadReport
@@ -86,11 +87,15 @@ def print_report(report: UploadReport) -> None:
     )
     if report.columns:
         print_table(
-            ["column", "missing", "unreadable", "below", "above", "examples"],
+            ["column", "missing", "unreadable", "unknown", "below", "above", "examples"],
             [
                 [
                     each.name,
-                    *(count or None for count in (each.missing, each.unreadable, each.below, each.above)),
+                    each.missing or None,
+                    each.unreadable or None,
+                    each.unknown or None,
+                    each.below or None,
+                    each.above or None,
                     ", ".join(each.examples),
                 ]
                 for each in report.columns
@@ -115,12 +120,14 @@ def edit(
         list[str] | None,
         typer.Option("--bounds", help="New bounds of a column, NAME:LOW:HIGH; repeat it for several."),
     ] = None,
+    table: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """Change public facts of a draft. New bounds delete its rows; changes after a look are marked."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        changes: dict[str, object] = {"size": size, "description": description}
+        described = read_table(table)
+        changes: dict[str, object] = {"size": size, "description": description, "table": described}
         if bounds:
             changes["bounds"] = _new_bounds(dataset.facts.columns or [], dataset.facts.bounds, bounds)
         facts = dataset.edit(**{each: value for each, value in changes.items() if value is not None})

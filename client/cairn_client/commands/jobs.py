@@ -66,6 +66,17 @@ Options = Annotated[
 Sites = Annotated[
     str | None, typer.Option(help="A set of public sites, for algorithms that choose centres among them.")
 ]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns of a table to cluster on, such as age,region. Default: all.")
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option("--weight", help="How much a column of a table counts, as NAME=NUMBER; can be repeated."),
+]
+Scaling = Annotated[
+    Literal["declared", "private"] | None,
+    typer.Option(help="`private` spends 5% of epsilon on the ranges that columns of a table really fill."),
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file (.csv, .json or .npy).")
 ]
@@ -104,12 +115,17 @@ def plan(
     algorithm: Algorithm = "auto",
     option: Options = None,
     sites: Sites = None,
+    columns: Columns = None,
+    weight: Weights = None,
+    scaling: Scaling = None,
     as_json: Json = False,
 ) -> None:
     """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        quote = dataset.plan(clusters, epsilon, delta, **_request(objective, algorithm, option, sites))
+        request = _request(objective, algorithm, option, sites)
+        request |= _of_table(columns, weight, scaling)
+        quote = dataset.plan(clusters, epsilon, delta, **request)
         too_much = None if quote.fits else shortfall(dataset.facts, quote.cost)
     if not print_json(quote, as_json):
         _print_plan(quote, too_much)
@@ -156,6 +172,18 @@ def _request(objective: str, algorithm: str, options: list[str] | None, sites: s
     return {"objective": objective, "algorithm": algorithm, "options": found, "sites": sites}
 
 
+def _of_table(columns: str | None, weights: list[str] | None, scaling: str | None) -> JobRequest:
+    """What is asked of a table."""
+    try:
+        weighed = {
+            name: float(number) for name, _, number in (each.rpartition("=") for each in weights or [])
+        }
+    except ValueError:
+        raise typer.BadParameter("write the weight of a column as NAME=NUMBER, as in age=2") from None
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    return {"columns": chosen, "weights": weighed, "scaling": scaling}
+
+
 def submit(
     name: DatasetName,
     clusters: Clusters,
@@ -165,6 +193,9 @@ def submit(
     algorithm: Algorithm = "auto",
     option: Options = None,
     sites: Sites = None,
+    columns: Columns = None,
+    weight: Weights = None,
+    scaling: Scaling = None,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
@@ -188,6 +219,7 @@ def submit(
     """
     with Client() as signed_in:
         request = _request(objective, algorithm, option, sites)
+        request |= _of_table(columns, weight, scaling)
         request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
         request["quote"] = quote
         job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)

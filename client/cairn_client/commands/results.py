@@ -1,6 +1,7 @@
-"""Results of jobs, printed as tables."""
+"""Results of jobs, printed as tables: those of tables in the kinds of their columns."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -10,6 +11,7 @@ from cairn_client.result import Result
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
+_MOST_SHARES = 3
 
 
 def print_result(found: Result, output: Path | None, as_json: bool) -> None:
@@ -23,15 +25,15 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
         hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
     _hint_other_k(found)
     k, width = found.centres.shape
-    if width > _MOST_COLUMNS:
+    if width > _MOST_COLUMNS and found.facts.profiles is None:
         typer.echo(f"{k} centres with {width} columns: write them to a file with -o FILE.csv")
         return
     sizes = _sizes(found)
-    for start in range(0, width, _COLUMNS_AT_ONCE):
+    names, centres = _in_columns(found)
+    for start in range(0, len(names), _COLUMNS_AT_ONCE):
         part = slice(start, start + _COLUMNS_AT_ONCE)
-        centres = found.centres[:, part].tolist()
-        rows = [[place, *size, *centres[place - 1]] for place, size in enumerate(sizes, 1)]
-        print_table(["cluster", "size", "95%", *found.columns[part]], rows, "There are no centres.")
+        rows = [[place, *size, *centres[place - 1][part]] for place, size in enumerate(sizes, 1)]
+        print_table(["cluster", "size", "95%", *names[part]], rows, "There are no centres.")
     _hint_noise(found)
 
 
@@ -67,3 +69,22 @@ def _hint_noise(found: Result) -> None:
         hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
     elif found.sizes is not None:
         hint("Sizes are noisy; this result does not state by how much.")
+
+
+def _in_columns(found: Result) -> tuple[list[str], list[list[Any]]]:
+    """The columns, and each centre in them: of a table, a category by its largest shares."""
+    if found.facts.profiles is None:
+        return found.columns, found.centres.tolist()
+    plain = ("mean", "median", "rate", "shares")
+    names = [
+        entry["column"] + ("" if entry["measure"] in plain else f" ({entry['measure']})")
+        for entry in found.profiles[0]
+    ]
+    return names, [[_cell(entry) for entry in profile] for profile in found.profiles]
+
+
+def _cell(entry: dict[str, Any]) -> Any:
+    if "shares" not in entry:
+        return entry["value"]
+    largest = sorted(entry["shares"].items(), key=lambda each: -each[1])[:_MOST_SHARES]
+    return ", ".join(f"{level} {share:.0%}" for level, share in largest if share >= 0.005)

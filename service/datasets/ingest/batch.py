@@ -48,11 +48,14 @@ class Expected:
     def positional(self) -> bool:
         """True when the columns were never named, so that a file's own names do not matter."""
         names = self.domain.columns
+        if self.domain.kind == "table":
+            return False
         return self.domain.kind == "ids" or names == tuple(f"x{i}" for i in range(len(names)))
 
 
 #: Texts by which programs write a missing value. A row without an id is bad, never one shared person.
 _NO_ID = ("", "nan", "null", "none", "<na>", "nat")
+_NO_VALUE = ("na", "n/a", "#n/a")
 
 
 def is_missing_id(name: str) -> bool:
@@ -60,12 +63,19 @@ def is_missing_id(name: str) -> bool:
     return len(name) <= 4 and name.casefold() in _NO_ID
 
 
+def is_missing(text: str) -> bool:
+    """Return True when a value of a table is missing, without blanks around it."""
+    return len(text) <= 4 and (is_missing_id(text) or text.casefold() in _NO_VALUE)
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Good rows (dense values or a sparse matrix), with their people where there is an id column."""
+    """Good rows (dense values, a sparse matrix or codes of a table), with their people if there is an id."""
 
     values: Any
     people: Sequence[str] | None = None
+    #: Of a table: what was found wrong with each value.
+    faults: npt.NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -79,7 +89,8 @@ class Batch:
             if self.people is None
             else [name for name, kept in zip(self.people, keep, strict=True) if kept]
         )
-        return Batch(self.values[np.flatnonzero(keep)], people)
+        kept = np.flatnonzero(keep)
+        return Batch(self.values[kept], people, None if self.faults is None else self.faults[kept])
 
 
 def split_bad(

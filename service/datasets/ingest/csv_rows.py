@@ -7,7 +7,7 @@ the careful reader goes through the whole file from the start, so that both agre
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -24,7 +24,7 @@ from service.errors import BadFormat
 _BLOCK = 1 << 20
 _HEADER_BLOCK = 1 << 16
 _LONGEST_RECORD = 1 << 20
-_ROWS_PER_BATCH = 8192
+ROWS_PER_BATCH = 8192
 
 csv.field_size_limit(_LONGEST_RECORD)
 
@@ -72,22 +72,31 @@ def read_csv_fast(file: IO[bytes], header: Header) -> Iterator[Batch]:
 
     The file must be this reader's alone: dropped, it may still read ahead for a while.
     """
+    width = len(header.matched.positions)
+    for block in blocks(file, header, [pa.float64()] * width):
+        yield _clean(block, width, header.matched.person is not None)
+
+
+def blocks(
+    file: IO[bytes], header: Header, types: Sequence[pa.DataType], missing: Sequence[str] | None = None
+) -> Iterator[Any]:
+    """Return the dataset's columns of a file in these types, then the id column, some rows at a time."""
     keys = [str(place) for place in range(len(header.names))]
     matched, dialect = header.matched, header.dialect
     values = [keys[place] for place in matched.positions]
     person = [] if matched.person is None else [keys[matched.person]]
-    types: dict[str, pa.DataType] = dict.fromkeys(values, pa.float64()) | dict.fromkeys(person, pa.string())
     try:
-        blocks = arrow_csv.open_csv(
+        yield from arrow_csv.open_csv(
             pa.PythonFile(file, mode="r"),
             read_options=arrow_csv.ReadOptions(block_size=_BLOCK, column_names=keys, skip_rows=header.lines),
             parse_options=arrow_csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=types, include_columns=values + person, decimal_point=dialect.decimal
+                column_types={**dict(zip(values, types, strict=True)), **dict.fromkeys(person, pa.string())},
+                include_columns=values + person,
+                decimal_point=dialect.decimal,
+                null_values=missing,
             ),
         )
-        for block in blocks:
-            yield _clean(block, len(values), bool(person))
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise Unclean from error
 
@@ -105,18 +114,35 @@ def _clean(block: Any, width: int, has_person: bool) -> Batch:
             raise Unclean
     if not has_person:
         return Batch(dense)
-    people = [name.strip() for name in block.column(width).to_pylist()]
+    people = people_of(block, width)
     if any(is_missing_id(name) for name in people):
         raise Unclean
     return Batch(dense, people)
 
 
+def people_of(block: Any, place: int) -> list[str]:
+    """Return the entries of the id column."""
+    return [name.strip() for name in block.column(place).to_pylist()]
+
+
 def read_csv_carefully(file: IO[bytes], header: Header, findings: Findings) -> Iterator[Batch]:
     """Return batches of the good rows, the bad ones noted with the line they begin on."""
-    lines = _Lines(file)
-    reader = csv.reader(lines, delimiter=header.dialect.separator)
     rows: list[list[float]] = []
     people: list[str] | None = None if header.matched.person is None else []
+    for line, record in records(file, header, findings):
+        reason = _take(record, header, rows, people, findings)
+        if reason:
+            findings.add(line, reason)
+        if len(rows) >= ROWS_PER_BATCH:
+            yield _batch(rows, header, people)
+            rows, people = [], None if people is None else []
+    yield _batch(rows, header, people)
+
+
+def records(file: IO[bytes], header: Header, findings: Findings) -> Iterator[tuple[int, list[str]]]:
+    """Return each record with the line it begins on; those with too few or too many fields are bad."""
+    lines = _Lines(file)
+    reader = csv.reader(lines, delimiter=header.dialect.separator)
     started = 1
     try:
         for record in reader:
@@ -124,15 +150,12 @@ def read_csv_carefully(file: IO[bytes], header: Header, findings: Findings) -> I
             lines.begin_record()
             if not record or line <= header.lines:
                 continue
-            reason = _take(record, header, rows, people, findings)
-            if reason:
-                findings.add(line, reason)
-            if len(rows) >= _ROWS_PER_BATCH:
-                yield _batch(rows, header, people)
-                rows, people = [], None if people is None else []
+            if len(record) != len(header.names):
+                findings.add(line, f"{len(record)} fields instead of {len(header.names)}")
+                continue
+            yield line, record
     except csv.Error as error:
         raise BadFormat(f"line {started} cannot be read as CSV: {error}") from error
-    yield _batch(rows, header, people)
 
 
 def _batch(rows: list[list[float]], header: Header, people: list[str] | None) -> Batch:
@@ -147,8 +170,6 @@ def _take(
     findings: Findings,
 ) -> str | None:
     """Append a good record; return the first reason when it is bad."""
-    if len(record) != len(header.names):
-        return f"{len(record)} fields instead of {len(header.names)}"
     reasons = []
     person = "" if header.matched.person is None else record[header.matched.person].strip()
     if header.matched.person is not None and is_missing_id(person):

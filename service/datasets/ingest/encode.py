@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from core.data import MAX_RECORDS, Dense, Ids, Stored, Table
+from core.data import MAX_RECORDS, Dense, Fault, Ids, Stored, Table
 from core.errors import InvalidData
+from service.datasets.ingest import csv_tables
 from service.datasets.ingest.arrays import read_npy, read_npz
 from service.datasets.ingest.batch import Batch, Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
@@ -126,6 +127,8 @@ def _encode_text(upload: Upload, *notes: str) -> EncodedUpload:
 
 def _encode_csv(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUpload:
     """Encode with the fast reader; with the careful one, from the start, where the fast one gives up."""
+    if isinstance(upload.expected.domain, Table):
+        return _encode_table(upload, dialect, format_name)
     header = read_header(upload.content.open(), upload.expected, dialect)
     ignored = header.matched.ignored
     try:
@@ -137,8 +140,22 @@ def _encode_csv(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUp
         return _collect(upload, format_name, careful, findings, ignored, dialect.words)
 
 
+def _encode_table(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUpload:
+    """Encode the rows of a table likewise."""
+    header, reader = csv_tables.open_table(upload.content, upload.expected, dialect)
+    words, ignored = header.dialect.words, header.matched.ignored
+    for read in (csv_tables.read_fast, csv_tables.read_carefully):
+        findings = Findings(upload.drop_bad_rows)
+        with suppress(Unclean):  # the careful reader never gives up
+            batches = read(upload.content.open(), header, reader, findings)
+            return _collect(upload, format_name, batches, findings, ignored, words)
+    raise AssertionError("unreachable")
+
+
 def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple[str, ...], Iterator[Batch]]:
     file, expected = upload.content.open(), upload.expected
+    if expected.domain.kind == "table" and format_name in ("npy", "npz"):
+        raise BadFormat("an array has no names of columns; send a table as CSV, Excel, Parquet or Arrow")
     if format_name == "npy":
         return (), read_npy(file, expected, findings)
     if format_name == "npz":
@@ -166,7 +183,7 @@ def _collect(
                 kept = batch.only(people.keep(batch.people))
                 over += len(batch) - len(kept)
                 batch = kept
-            count_outside(domain, batch.values, findings)
+            count_outside(domain, batch, findings)
             chunks.add(_encode_rows(domain, batch.values))
             if chunks.bytes > most_bytes:
                 raise TooLarge(f"the rows unpack to more than {most_bytes} bytes", limit=most_bytes)
@@ -194,16 +211,21 @@ def _limited(batches: Iterator[Batch], findings: Findings) -> Generator[Batch, N
 
 
 def _encode_rows(domain: Stored, values: Any) -> Any:
-    assert not isinstance(domain, Table)  # its columns are read one by one
+    if isinstance(domain, Table):  # its columns were read one by one
+        return values
     try:
         return domain.encode(values)
     except InvalidData as error:
         raise BadFormat(str(error)) from error
 
 
-def count_outside(domain: Stored, values: Any, findings: Findings) -> None:
+def count_outside(domain: Stored, batch: Batch, findings: Findings) -> None:
     """Count values outside the public bounds; for the curator alone."""
-    assert not isinstance(domain, Table)  # its columns are read one by one
+    values = batch.values
+    if isinstance(domain, Table):
+        assert batch.faults is not None
+        findings.outside(domain.columns, batch.faults == Fault.BELOW, batch.faults == Fault.ABOVE)
+        return
     if isinstance(domain, Ids):
         findings.outside(domain.columns, values < 0, values >= domain.count)
         return

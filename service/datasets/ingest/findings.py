@@ -24,10 +24,11 @@ _LONGEST_NAME = 128
 
 @dataclass
 class ColumnFindings:
-    """Counts of one column's values that are missing, unreadable or outside the public bounds."""
+    """Counts of a column's values that are missing, unreadable, no level, or outside the public bounds."""
 
     missing: int = 0
     unreadable: int = 0
+    unknown: int = 0
     below: int = 0
     above: int = 0
     examples: list[str] = field(default_factory=list)
@@ -35,10 +36,10 @@ class ColumnFindings:
     @property
     def total(self) -> int:
         """The number of values in which something was found."""
-        return self.missing + self.unreadable + self.below + self.above
+        return self.missing + self.unreadable + self.unknown + self.below + self.above
 
     def example(self, value: object) -> None:
-        """Keep one of the first few distinct unreadable values."""
+        """Keep one of the first few distinct values that are unreadable or no level."""
         text = printable(str(value), _LONGEST_EXAMPLE)
         if len(self.examples) < EXAMPLES and text not in self.examples:
             self.examples.append(text)
@@ -50,6 +51,10 @@ class Findings:
 
     drop: bool
     bad_rows: int = 0
+    #: Rows among them that columns of a table declared to be left out.
+    declared: int = 0
+    #: Gaps in columns of a table that refuse the file, by column.
+    refused: dict[str, int] = field(default_factory=dict)
     lines: list[dict[str, Any]] = field(default_factory=list)
     clipped_rows: int = 0
     by_column: dict[str, ColumnFindings] = field(default_factory=dict)
@@ -65,11 +70,21 @@ class Findings:
             self.lines.append({"line": line, "reason": reason})
 
     def add_all(self, rows: npt.NDArray[np.intp], first: int, reason: Callable[[int], str]) -> None:
-        """Note many bad rows of a batch whose first is on line `first`; only those reported get a reason."""
+        """Note many bad rows of a batch whose first is on line `first`."""
+        self.add_rows(rows, lambda row: first + row, reason)
+
+    def add_rows(
+        self, rows: npt.NDArray[np.intp], line: Callable[[int], int], reason: Callable[[int], str]
+    ) -> None:
+        """Note many bad rows; only those reported get a line and a reason."""
         reported = rows[: _REPORTED - len(self.lines)]
-        for row in reported:
-            self.add(first + int(row), reason(int(row)))
+        for row in reported.tolist():
+            self.add(line(row), reason(row))
         self.bad_rows += len(rows) - len(reported)
+
+    def refuse(self, name: str, gaps: int) -> None:
+        """Note gaps in a column that refuses the file for them."""
+        self.refused[name] = self.refused.get(name, 0) + gaps
 
     def outside(
         self, names: Sequence[str], below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]
@@ -83,14 +98,28 @@ class Findings:
 
     def settle(self) -> None:
         """Raise BadRows at the end of a file that has some, unless they are to be left out."""
-        if self.bad_rows and not self.drop:
-            raise BadRows(
+        words = self._gaps() if self.refused else ""
+        if not words and self.bad_rows > self.declared and not self.drop:
+            words = (
                 f"{self.bad_rows} rows hold missing, non-numeric or non-finite values, or have the wrong "
-                "number of fields; nothing was stored. Correct them, or upload again and leave bad rows out",
+                "number of fields; nothing was stored. Correct them, or upload again and leave bad rows out"
+            )
+        if words:
+            raise BadRows(
+                words,
                 bad_rows=self.bad_rows,
                 bad_row_lines=self.lines,
+                gaps={printable(name): gaps for name, gaps in self.refused.items()},
                 columns=self.columns(),
             )
+
+    def _gaps(self) -> str:
+        (name, gaps), *others = self.refused.items()
+        more = f", and those of {len(others)} more columns" if others else ""
+        return (
+            f"{printable(name)} is missing in {gaps} rows, which refuses the file as declared{more}; nothing "
+            "was stored. Fill the gaps, or declare what a missing value means (`missing`: drop, fill, level)"
+        )
 
     def columns(self) -> list[dict[str, Any]]:
         """Describe the columns in which most was found, in the order of the file."""

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
+from core.data import Column, Table
 from service.datasets.ingest.arrow_sizes import unpacked_sizes
 from service.datasets.ingest.batch import Batch, Expected, is_missing_id, reading, split_bad
 from service.datasets.ingest.columns import Matched, match_columns
 from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.table_columns import TableReader
 from service.errors import BadFormat
 
 _VALUES_PER_BATCH = 1 << 20
@@ -25,6 +27,8 @@ _LARGEST_UNPACKED = 1 << 30
 #: Longest entry of an id column, in bytes.
 _LONGEST_NAME = 1024
 _ARROW_FILE = b"ARROW1"
+#: Makes a batch of a block of rows and the number of its first.
+Convert = Callable[[Any, int], Batch]
 
 
 def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
@@ -34,21 +38,22 @@ def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tup
         schema = opened.schema_arrow
         names, types = schema.names, schema.types
         matched = match_columns(names, expected)
-        _require_kinds(names, types, matched)
-        if matched.person is not None and _has_lengths(types[matched.person]):
-            # As a dictionary, a name that repeats is in memory once, not once per row.
-            opened = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=[names[matched.person]])
+        _require_kinds(names, types, matched, expected)
+        texts = [name for name in _chosen(names, matched) if _has_lengths(types[names.index(name)])]
+        if texts:
+            # As a dictionary, a text that repeats is in memory once, not once per row.
+            opened = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
     for number in range(opened.num_row_groups):
         if opened.metadata.row_group(number).total_byte_size > _LARGEST_ROW_GROUP:
             raise BadFormat("a row group holds more than 4 GiB; write the file with smaller row groups")
-    return matched, _parquet_batches(opened, _chosen(names, matched), matched, findings)
+    convert = _converter(_chosen(names, matched), matched, expected, findings)
+    return matched, _parquet_batches(opened, _chosen(names, matched), _rows_at_a_time(matched), convert)
 
 
-def _parquet_batches(opened: Any, names: list[str], matched: Matched, findings: Findings) -> Iterator[Batch]:
+def _parquet_batches(opened: Any, names: list[str], size: int, convert: Convert) -> Iterator[Batch]:
     first = 1
-    size = _rows_at_a_time(matched)
     for block in _undamaged(lambda: opened.iter_batches(size, columns=names, use_threads=False)):
-        yield _convert(block.select(names), names, matched, first, findings)
+        yield convert(block.select(names), first)
         first += block.num_rows
 
 
@@ -64,11 +69,12 @@ def read_arrow(file: IO[bytes], expected: Expected, findings: Findings) -> tuple
         schema = ipc.open_stream(buffer).schema
         names, types = schema.names, schema.types
     matched = match_columns(names, expected)
-    _require_kinds(names, types, matched)
-    return matched, _arrow_batches(buffer, _chosen(names, matched), matched, findings)
+    _require_kinds(names, types, matched, expected)
+    names = _chosen(names, matched)
+    return matched, _arrow_batches(buffer, names, matched, _converter(names, matched, expected, findings))
 
 
-def _arrow_batches(buffer: Any, names: list[str], matched: Matched, findings: Findings) -> Iterator[Batch]:
+def _arrow_batches(buffer: Any, names: list[str], matched: Matched, convert: Convert) -> Iterator[Batch]:
     size = _rows_at_a_time(matched)
     wanted = sorted([*matched.positions, *([] if matched.person is None else [matched.person])])
     options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
@@ -78,7 +84,7 @@ def _arrow_batches(buffer: Any, names: list[str], matched: Matched, findings: Fi
             block.validate(full=True)  # else pyarrow would follow them beyond the end of the file
         chosen = block.select(names)
         for start in range(0, block.num_rows, size):
-            yield _convert(chosen.slice(start, size), names, matched, first + start, findings)
+            yield convert(chosen.slice(start, size), first + start)
         first += block.num_rows
 
 
@@ -98,8 +104,21 @@ def _chosen(names: Sequence[str], matched: Matched) -> list[str]:
     return [names[place] for place in places]
 
 
-def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched) -> None:
-    for place in matched.positions:
+def _converter(names: list[str], matched: Matched, expected: Expected, findings: Findings) -> Convert:
+    """Return what makes a batch of a block whose first row has this number."""
+    if isinstance(expected.domain, Table):
+        reader = TableReader.of(expected)
+        return lambda block, first: _convert_table(block, names, reader, first, findings)
+    return lambda block, first: _convert(block, names, matched, first, findings)
+
+
+def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched, expected: Expected) -> None:
+    if isinstance(expected.domain, Table):
+        for column, place in zip(expected.domain.stored, matched.positions, strict=True):
+            if not _holds(types[place], column):
+                held = f"column {names[place]} holds {types[place]}"
+                raise BadFormat(f"{held}, not values of a {column.kind}; convert it first")
+    for place in () if isinstance(expected.domain, Table) else matched.positions:
         kind = types[place]
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise BadFormat(f"column {names[place]} does not hold numbers; convert it first")
@@ -127,13 +146,45 @@ def _convert(block: Any, names: list[str], matched: Matched, first: int, finding
     return split_bad(Batch(dense, people), names, first, findings, missing)
 
 
-def _people(column: Any, name: str) -> list[str]:
-    kind = column.type
-    values = column.dictionary if pa.types.is_dictionary(kind) else column
+def _holds(kind: Any, column: Column) -> bool:
+    """Return True when an Arrow type can hold values of a column."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return True
+    if column.kind in ("date", "datetime"):
+        return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(number or (pa.types.is_boolean(kind) and column.kind != "number"))
+
+
+def _convert_table(
+    block: Any, names: list[str], reader: TableReader, first: int, findings: Findings
+) -> Batch:
+    width = len(reader.columns)
+    with reading("a column holds values that cannot be read; write the file again"):
+        for place in range(block.num_columns):
+            _require_short(block.column(place), names[place])
+        readings = [reader.arrow(column, block.column(i)) for i, column in enumerate(reader.columns)]
+        people = None if reader.person is None else _people(block.column(width), names[width])
+    return reader.batch(
+        readings,
+        people,
+        findings,
+        lambda row: first + row,
+        lambda row, place: block.column(place)[row].as_py(),
+    )
+
+
+def _require_short(column: Any, name: str) -> None:
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
     if _has_lengths(values.type):
         longest = compute.max(compute.binary_length(values)).as_py() or 0
         if longest > _LONGEST_NAME:
-            raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; use shorter ids")
+            raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; shorten it")
+
+
+def _people(column: Any, name: str) -> list[str]:
+    _require_short(column, name)
     # A number that is none (NaN) is no person, as a missing value is none.
     return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
 

@@ -28,8 +28,9 @@ def test_an_upload_is_reported_by_column_and_seals_nothing(house: House) -> None
     report = house.check(ROUGH, on_bad_row="drop").json()
     assert (report["rows"], report["bad_rows"], report["clipped_rows"]) == (4, 6, 3)
     assert report["columns"] == [
-        {"name": "a", "missing": 1, "unreadable": 0, "below": 2, "above": 1, "examples": []},
-        {"name": "b", "missing": 0, "unreadable": 5, "below": 0, "above": 1, "examples": ["abc", "x", "y"]},
+        {"name": "a", "missing": 1, "unreadable": 0, "unknown": 0, "below": 2, "above": 1, "examples": []},
+        {"name": "b", "missing": 0, "unreadable": 5, "unknown": 0, "below": 0, "above": 1}
+        | {"examples": ["abc", "x", "y"]},
     ]
     assert [doubt["confirm"] for doubt in report["doubts"]] == ["left-out", "clipped", "clipped"]
     assert facts(house)["state"] == "draft"

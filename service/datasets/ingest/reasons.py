@@ -1,0 +1,49 @@
+"""Why a value of a table cannot be stored: the column, the value and what to do, for the curator alone."""
+
+import difflib
+
+from core.data import Boolean, Category, Column, Fault, Number
+from core.data.reading import LOCAL_DATE
+from service.datasets.ingest.findings import quoted
+from service.datasets.ingest.text import decimal_sign
+
+_YES_OR_NO = ("true", "false", "yes", "no")
+_LONGEST_GUESS = 100
+
+
+def reason(column: Column, fault: int, value: object) -> str:
+    """Say what is wrong with a value, and what to do about it."""
+    if fault == Fault.MISSING:
+        return f"{column.name} is missing"
+    text = str(value).strip()
+    return f"{column.name}: {quoted(text)} {_problem(column, text)}"
+
+
+def _problem(column: Column, text: str) -> str:
+    if isinstance(column, Category):
+        return _unknown(column, text)
+    if isinstance(column, Boolean):
+        return "is neither yes nor no (yes, no, true, false, 1, 0); correct it, or make the column a category"
+    if isinstance(column, Number):
+        return _no_number(column, text)
+    if column.kind in ("date", "datetime") and LOCAL_DATE.match(text):
+        return f"is no {column.kind} in this order; declare the order of the column: ymd, dmy or mdy"
+    return f"is not a {column.kind}; correct it, or write it like 2030-12-31"
+
+
+def _no_number(column: Number, text: str) -> str:
+    if text.casefold() in _YES_OR_NO:
+        return "is not a number; make the column a boolean"
+    if decimal_sign(text) == ",":
+        return "is not a number here; its decimal sign is a comma, unlike that of the first lines"
+    if LOCAL_DATE.match(text):
+        return "is not a number; make the column a date"
+    if column.whole and decimal_sign(text):
+        return "is not a whole number; correct it, or declare the column without `whole`"
+    return "is not a number; correct it, or make the column a category"
+
+
+def _unknown(column: Category, text: str) -> str:
+    close = difflib.get_close_matches(text, column.levels, 1) if len(text) < _LONGEST_GUESS else []
+    guess = f"; did you mean {quoted(close[0])}?" if close else ""
+    return f"is no level of the column{guess or ';'} Correct it, add the level, or name one for other values"

@@ -1,0 +1,215 @@
+"""A hospital's table from file to result, with the command alone and with Python alone, nothing deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cairn_client import BadRows, Client, Column
+from cairn_client.commands.common import ExitCode
+from cairn_client.errors import BadFormat
+from tests.support.command import as_json, cairn, sentence
+from tests.support.hospital import NAMES, REGIONS, as_text, hospital
+from tests.support.live import Live
+from tests.support.spreadsheets import spreadsheet
+
+ROWS = hospital()
+COLUMNS = [
+    Column.id("patient_id"),
+    Column.number("age", 0, 110, whole=True),
+    Column.category("sex", ["female", "male"], weight=0.2),
+    Column.category("region", REGIONS),
+    Column.number("admissions", 0, 20, whole=True),
+    Column.number("cost", 0, 1_000_000, log=True, offset=10),
+    Column.number("bmi", 10, 60, missing="fill", fill=25),
+    Column.date("visited", "2024-01-01", "2024-12-31", role="keep"),
+    Column.boolean("smoker", weight=0.2),
+]
+
+
+def of(profiles: list[list[dict[str, Any]]], column: str) -> list[Any]:
+    """What the centres have in one column."""
+    entries = [next(entry for entry in profile if entry["column"] == column) for profile in profiles]
+    return [entry["shares"] if "shares" in entry else entry["value"] for entry in entries]
+
+
+def assert_found(profiles: list[list[dict[str, Any]]]) -> None:
+    """Both groups of patients are among the centres."""
+    ages, costs, regions = (of(profiles, name) for name in ("age", "cost", "region"))
+    young, old = sorted(range(2), key=lambda place: ages[place])
+    assert ages[young] == pytest.approx(31, abs=6)
+    assert ages[old] == pytest.approx(74, abs=6)
+    assert costs[old] > 4 * costs[young]
+    assert regions[old]["south"] > 0.7
+    assert all(sum(shares.values()) == pytest.approx(1) for shares in regions)
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_the_command_takes_the_table_from_file_to_result(
+    live: Live, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("hospital.csv").write_text(as_text(ROWS, ";"))
+    words = ["--public", "sex", "--public", "region"]
+    said = cairn("dataset", "describe", "hospital.csv", "-o", "table.json", *words)
+    assert "Check it, then" in said.stderr
+    refused = cairn(
+        "dataset", "create", "wards", "--table", "table.json", "--size", "20000", "--epsilon", "5", code=2
+    )
+    assert "column admissions: low and high came from the rows" in refused.stderr.replace("\n", " ")
+    _confirm(Path("table.json"))
+    budget = ["--size", "20000", "--epsilon", "5", "--delta", "1e-5"]
+    made = as_json("dataset", "create", "wards", "--table", "table.json", *budget)
+    assert (made["kind"], made["id_column"]) == ("table", "patient_id")
+    report = as_json("upload", "wards", "hospital.csv")
+    assert (report["rows"], report["bad_rows"], report["ignored_columns"]) == (20_000, 0, [])
+    assert [(each["name"], each["missing"] > 900) for each in report["columns"] if each["missing"]] == [
+        ("bmi", True)
+    ]
+    assert "separated by semicolons" in report["read_as"]
+    cairn("dataset", "seal", "wards")
+    assert "geometric mean" not in cairn("dataset", "show", "wards").stdout
+    cairn("grant", "wards", "analyst", "--epsilon", "5", "--delta", "1e-5")
+    monkeypatch.setenv("CAIRN_KEY", live.analyst_key)
+    job = ["wards", "-k", "2", "--epsilon", "1", "--columns", "age,sex,region,cost"]
+    job += ["--weight", "sex=0.1", "--weight", "region=0.2"]
+    assert as_json("plan", *job)["fits"]
+    cairn("submit", *job, "--watch")
+    result = as_json("result")
+    assert_found(result["profiles"])
+    shown = cairn("result").stdout
+    assert "cost (geometric mean)" in shown
+    assert "south" in shown
+
+
+def _confirm(path: Path) -> None:
+    """Write what the curator knows over what came from the rows, as the refusal says."""
+    described = json.loads(path.read_text())
+    known: dict[str, dict[str, Any]] = {
+        "admissions": {"low": 0, "high": 20},
+        "cost": {"low": 0, "high": 1_000_000, "log": True, "offset": 10},
+        "bmi": {"missing": "fill", "fill": 25},
+        "visited": {"low": "2024-01-01", "high": "2024-12-31"},
+        "smoker": {"weight": 0.2},
+    }
+    for column in described["table"]:
+        column.pop("from_rows", None)
+        column.update(known.get(column["name"], {}))
+    path.write_text(json.dumps(described))
+
+
+def test_python_takes_the_table_from_a_data_frame_to_a_result(live: Live) -> None:
+    frame = pd.DataFrame(ROWS, columns=list(NAMES)).astype({"age": int, "admissions": int, "cost": float})
+    frame["bmi"] = pd.to_numeric(frame["bmi"])
+    frame["visited"] = pd.to_datetime(frame["visited"])
+    frame["smoker"] = frame["smoker"] == "yes"
+    frame["region"] = frame["region"].astype("category")
+    wards = live.curator().create_dataset("wards-2", table=COLUMNS, size=20_000, epsilon=5, delta="1e-5")
+    report = wards.upload(frame, seal=True)
+    assert (report.rows, report.bad_rows, report.doubts) == (20_000, 0, [])
+    assert next(each.missing for each in report.columns if each.name == "bmi") == frame["bmi"].isna().sum()
+    wards.grant("analyst", 5, "1e-5")
+    result = (
+        live.analyst()
+        .dataset("wards-2")
+        .cluster(2, 1, columns=["age", "region", "cost"], weights={"region": 0.2})
+    )
+    assert_found(result.profiles)
+    table = result.frame()
+    assert table.loc[1, "age"] == result.profiles[0][0]["value"]
+    assert "region=south" in table.columns
+
+
+# --- what new users met first -------------------------------------------------------------------------------
+
+
+def draft(client: Client, name: str, **others: Any) -> Any:
+    return client.create_dataset(name, table=COLUMNS, size=20_000, epsilon=5, **others)
+
+
+def small(**changes: str) -> str:
+    """Some rows, one of which has other values in some columns."""
+    rows = hospital(30)
+    for name, value in changes.items():
+        rows[4][NAMES.index(name)] = value
+    return as_text(rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"age": "true"}, "line 6: age: “true” is not a number; make the column a boolean"),
+        ({"age": "forty"}, "line 6: age: “forty” is not a number; correct it"),
+        ({"sex": "femal"}, "line 6: sex: “femal” is no level of the column; did you mean “female”?"),
+        ({"smoker": "perhaps"}, "line 6: smoker: “perhaps” is neither yes nor no"),
+        ({"visited": "soon"}, "line 6: visited: “soon” is not a date; correct it"),
+        ({"patient_id": ""}, "patient_id is missing in 1 rows, which refuses the file as declared"),
+        ({"admissions": ""}, "admissions is missing in 1 rows, which refuses the file as declared"),
+    ],
+)
+def test_a_bad_value_is_answered_with_column_value_and_advice(
+    live: Live, changes: dict[str, str], words: str
+) -> None:
+    made = draft(live.curator(), "bad-values")
+    try:
+        with pytest.raises(BadRows) as refused:
+            made.upload(small(**changes).encode(), kind="text/csv")
+        assert words in str(refused.value)
+    finally:
+        made.discard()
+
+
+def test_what_used_to_be_refused_is_read(live: Live) -> None:
+    made = draft(live.curator(), "taken-now")
+    semicolons = small(cost="1234.50").replace(",", ";").encode()
+    assert made.upload(semicolons).rows == 30
+    thousands = small(cost='"1,234.50"').encode()
+    assert made.upload(thousands, kind="text/csv").rows == 30
+    sheet = [list(NAMES), *hospital(30)]
+    assert made.upload(spreadsheet(sheet)).format == "excel"
+    made.discard()
+
+
+def test_a_file_with_other_columns_is_told_which_it_lacks(live: Live) -> None:
+    made = draft(live.curator(), "other-columns")
+    with pytest.raises(BadFormat, match=r"lacks the columns smoker; did you mean “smokers” by smoker\?"):
+        made.upload(small().replace("smoker", "smokers", 1).encode(), kind="text/csv")
+    made.discard()
+
+
+def test_a_text_column_no_longer_seals_a_dataset_without_rows(live: Live) -> None:
+    made = live.curator().create_dataset("no-rows", table=[COLUMNS[1]], size=30, epsilon=1)
+    report = made.upload(b"age\nold\nyoung\n", kind="text/csv", on_bad_row="drop")
+    assert (report.rows, report.columns[0].examples) == (0, ["old", "young"])
+    with pytest.raises(Exception, match="no rows to seal"):
+        made.seal()
+    made.discard()
+
+
+def test_bounds_that_clip_nearly_everything_are_asked_about(live: Live) -> None:
+    narrow = [Column.number("age", 0, 20)]
+    made = live.curator().create_dataset("narrow", table=narrow, size=30, epsilon=1)
+    report = made.upload(small().encode(), kind="text/csv")
+    assert "values of age lie outside its bounds" in report.doubts[0].detail
+    made.discard()
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_a_first_line_of_data_is_never_taken_for_names() -> None:
+    Path("headless.csv").write_text("\n".join(",".join(row) for row in hospital(5)))
+    said = cairn("dataset", "describe", "headless.csv", code=2).stderr
+    assert "looks like data" in said
+    assert "p0" not in said
+    assert not Path("table.json").exists()
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_a_bad_row_of_a_table_is_one_sentence_of_the_command(live: Live) -> None:
+    made = draft(live.curator(), "one-sentence")
+    Path("bad.csv").write_text(small(age="forty"))
+    said = sentence(cairn("upload", "one-sentence", "bad.csv", code=ExitCode.BAD_DATA))
+    assert "line 6: age: “forty” is not a number" in said
+    made.discard()

@@ -1,0 +1,289 @@
+"""Columns of a table are read from every format, each by its kind, and what is found is reported."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import ipc, parquet
+
+from core.data import Boolean, Category, Date, DateTime, Number, Table, Text
+from service.datasets.ingest import csv_tables
+from service.datasets.ingest.batch import Expected
+from service.datasets.ingest.chunks import decode_payload
+from service.datasets.ingest.csv_rows import Unclean
+from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.spool import Spool
+from service.datasets.ingest.text import PLAIN
+from service.errors import BadFormat, BadRows
+from service.operations.settings import Settings
+from tests.support.spreadsheets import spreadsheet
+
+COLUMNS = (
+    Number(name="age", low=0, high=110, whole=True),
+    Number(name="cost", low=0, high=10_000, log=True, offset=10),
+    Category(name="region", levels=("north", "south", "else"), other="else"),
+    Boolean(name="smoker"),
+    Date(name="visited", low="2024-01-01", high="2024-12-31"),
+    DateTime(name="seen", low="2024-01-01T00:00", high="2024-12-31T00:00", role="keep"),
+)
+TABLE = Table(declared=COLUMNS, size=100)
+NAMES = [column.name for column in COLUMNS]
+ROWS: list[list[Any]] = [
+    [41, 1234.5, "north", True, date(2024, 3, 1), datetime(2024, 3, 1, 10, 30, tzinfo=UTC)],
+    [0, 0.0, "south", False, date(2024, 1, 1), None],
+    [110, 10_000.0, "else", True, date(2024, 12, 31), datetime(2024, 1, 1, tzinfo=UTC)],
+]
+
+
+def expected_codes(rows: list[list[Any]] = ROWS) -> npt.NDArray[Any]:
+    by_column = zip(COLUMNS, zip(*rows, strict=True), strict=True)
+    return np.stack([column.read(list(values)).codes for column, values in by_column], axis=1)
+
+
+def found(content: bytes, table: Table = TABLE, kind: str = "", **choices: Any) -> tuple[Any, dict[str, Any]]:
+    """The stored codes and the report of an upload."""
+    settings = Settings(database_url="sqlite://")
+    with Spool(None, 1 << 30) as spool:
+        spool.write(content)
+        upload = Upload(spool, kind, Expected(table, table.id_column), settings, **choices)
+        with closing(encode(upload)) as encoded:
+            parts: list[Any] = [
+                decode_payload("table", each.payload, table.dimension) for each in encoded.chunks()
+            ]
+            return np.concatenate(parts), encoded.report([])
+
+
+def csv_of(rows: list[list[str]], names: list[str] = NAMES, separator: str = ",") -> bytes:
+    return "\n".join(separator.join(row) for row in [names, *rows]).encode()
+
+
+def as_parquet(frame: pa.Table) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(frame, file)
+    return file.getvalue()
+
+
+def as_arrow(frame: pa.Table) -> bytes:
+    file = io.BytesIO()
+    with ipc.new_file(file, frame.schema) as writer:
+        writer.write_table(frame)
+    return file.getvalue()
+
+
+FRAME = pa.table({name: list(values) for name, values in zip(NAMES, zip(*ROWS, strict=True), strict=True)})
+TEXTS = pa.table({name: [None if v is None else str(v) for v in FRAME[name].to_pylist()] for name in NAMES})
+CODED = TEXTS.set_column(2, "region", TEXTS["region"].dictionary_encode())
+SHEET = [["" if v is None else str(v) if isinstance(v, date) else v for v in row] for row in ROWS]
+PLAIN_TEXT = csv_of(
+    [
+        ["41", "1234.50", "north", "yes", "2024-03-01", "2024-03-01T10:30"],
+        ["0", "0", " south ", "false", "2024-01-01", ""],
+        ["110", "1e4", "else", "1", "2024-12-31", "2024-01-01 00:00:00"],
+    ]
+)
+LOCAL_TEXT = csv_of(
+    [
+        ["41", "1.234,50", "north", "TRUE", "01.03.2024", "01.03.2024 10:30"],
+        ["0", "0", "south", "No", "1.1.2024", "NA"],
+        ["110", "10000,0", "else", "y", "31.12.2024", "1.1.2024"],
+    ],
+    separator=";",
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(PLAIN_TEXT, id="csv"),
+        pytest.param(LOCAL_TEXT, id="csv with decimal commas and dates of the country"),
+        pytest.param(as_parquet(FRAME), id="parquet"),
+        pytest.param(as_arrow(FRAME), id="arrow"),
+        pytest.param(as_parquet(TEXTS), id="parquet of texts"),
+        pytest.param(as_arrow(CODED), id="arrow with a dictionary"),
+        pytest.param(spreadsheet([NAMES, *SHEET]), id="excel"),
+    ],
+)
+def test_every_format_gives_the_same_codes(content: bytes) -> None:
+    codes, report = found(content)
+    assert np.array_equal(codes, expected_codes())
+    assert (report["rows"], report["bad_rows"]) == (3, 0)
+
+
+def test_the_order_of_dates_is_recognised_and_said() -> None:
+    _, report = found(LOCAL_TEXT)
+    assert "visited as day, month, year" in report["read_as"]
+    american = PLAIN_TEXT.replace(b"2024-03-01,", b"3/1/2024,").replace(b"2024-12-31,", b"12/31/2024,")
+    codes, report = found(american)
+    assert "visited as month, day, year" in report["read_as"]
+    assert np.array_equal(codes, expected_codes())
+
+
+def test_dates_that_could_be_either_must_be_declared() -> None:
+    dates = Table(declared=(Date(name="day", low="2024-01-01", high="2024-12-31"),), size=10)
+    with pytest.raises(BadFormat, match=r"column day: .*03/04/2024.* declare the order of the column"):
+        found(b"day\n03/04/2024\n05/06/2024\n", dates)
+    column = Date(name="day", low="2024-01-01", high="2024-12-31", order="mdy")
+    codes, _ = found(b"day\n03/04/2024\n05/06/2024\n", Table(declared=(column,), size=10))
+    assert codes[:, 0].tolist() == column.read(["2024-03-04", "2024-05-06"]).codes.tolist()
+
+
+def test_what_was_found_is_counted_by_column() -> None:
+    rows = [
+        ["41", "20000", "west", "yes", "2023-01-01", ""],
+        ["x", "5", "north", "perhaps", "2024-01-01", ""],
+        ["2.5", "-5", "east", "no", "2025-01-01", ""],
+        ["3", "5", "south", "no", "someday", ""],
+    ]
+    codes, report = found(csv_of(rows), drop_bad_rows=True)
+    by_name = {column.pop("name"): column for column in report["columns"]}
+    assert len(codes) == report["rows"] == 1
+    assert by_name["age"]["unreadable"] == 2
+    assert by_name["age"]["examples"] == ["x", "2.5"]
+    assert by_name["cost"] == {
+        "missing": 0, "unreadable": 0, "unknown": 0, "below": 0, "above": 1, "examples": []
+    }  # fmt: skip
+    assert (by_name["region"]["unknown"], by_name["region"]["examples"]) == (2, ["west", "east"])
+    assert by_name["smoker"]["examples"] == ["perhaps"]
+    assert (by_name["visited"]["unreadable"], by_name["visited"]["below"]) == (1, 1)
+    assert by_name["seen"]["missing"] == 4
+    assert [each["line"] for each in report["bad_row_lines"]] == [3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        (COLUMNS[0], "true", "“true” is not a number; make the column a boolean"),
+        (COLUMNS[0], "2.5", "“2.5” is not a whole number"),
+        (COLUMNS[0], "31.12.2024", "“31.12.2024” is not a number; make the column a date"),
+        (COLUMNS[0], "forty", "“forty” is not a number; correct it, or make the column a category"),
+        (COLUMNS[3], "2", "“2” is neither yes nor no"),
+        (Category(name="region", levels=("north", "south")), "nroth", "no level of the column; did you mean"),
+        (Category(name="region", levels=("north", "south")), "?", "add the level, or name one for other"),
+        (COLUMNS[4], "31.31.2024", "is no date in this order; declare the order"),
+        (COLUMNS[4], "someday", "“someday” is not a date; correct it, or write it like 2030-12-31"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_column_and_what_to_do(column: Any, value: str, words: str) -> None:
+    with pytest.raises(BadRows) as refused:
+        found(f"{column.name}\n{value}\n".encode(), Table(declared=(column,), size=10))
+    (line,) = refused.value.body()["bad_row_lines"]
+    assert line["line"] == 2
+    assert line["reason"].startswith(f"{column.name}: ")
+    assert words in line["reason"]
+
+
+NUMBER: dict[str, Any] = {"name": "bmi", "low": 10, "high": 60}
+
+
+@pytest.mark.parametrize(
+    ("column", "codes"),
+    [
+        (Number(**NUMBER, missing="drop"), [20.0, 30.0]),
+        (Number(**NUMBER, missing="fill", fill=25), [20.0, 25.0, 30.0]),
+    ],
+)
+@pytest.mark.parametrize("gap", ["", " ", "NA", "nan", "N/A", "null"])
+def test_a_gap_does_what_was_declared(column: Number, codes: list[float], gap: str) -> None:
+    table = Table(declared=(column, COLUMNS[3]), size=10)
+    rows, report = found(csv_of([["20", "no"], [gap, "no"], ["30", "no"]], ["bmi", "smoker"]), table)
+    assert rows[:, 0].tolist() == Number(**NUMBER).read(codes).codes.tolist()
+    assert (report["columns"][0]["missing"], report["bad_rows"]) == (1, 3 - len(codes))
+
+
+def test_a_gap_that_refuses_the_file_does_so_whatever_is_chosen_for_bad_rows() -> None:
+    table = Table(declared=(Number(**NUMBER), COLUMNS[3]), size=10)
+    with pytest.raises(BadRows, match="bmi is missing in 1 rows, which refuses the file as declared"):
+        found(csv_of([["20", "no"], ["", "no"]], ["bmi", "smoker"]), table, drop_bad_rows=True)
+
+
+def test_a_gap_is_a_level_of_its_own_where_declared() -> None:
+    sex = Category(name="sex", levels=("f", "m"), missing="level")
+    rows, _ = found(b"sex\nf\nNA\nm\n", Table(declared=(sex,), size=10))
+    assert rows[:, 0].tolist() == [0, 2, 1]
+
+
+def test_a_declared_level_is_never_taken_for_a_gap() -> None:
+    country = Category(name="country", levels=("NA", "none", "DE"), missing="drop")
+    rows, report = found(b"country\nNA\nnone\nDE\n", Table(declared=(country,), size=10))
+    assert (rows[:, 0].tolist(), report["columns"]) == ([0, 1, 2], [])
+
+
+@pytest.mark.parametrize("content", [b"who,smoker\nann,1\n,0\nNaN,0\nben,1\n", as_parquet(
+    pa.table({"who": ["ann", None, "nan", "ben"], "smoker": [True, False, False, True]}))])  # fmt: skip
+def test_rows_without_an_id_are_nobody(content: bytes) -> None:
+    dropping = Text(name="who", role="id", missing="drop")
+    rows, report = found(content, Table(declared=(dropping, COLUMNS[3]), size=10))
+    assert (rows[:, 0].tolist(), report["bad_rows"]) == ([1, 1], 2)
+    with pytest.raises(BadRows, match="who is missing in 2 rows"):
+        found(content, Table(declared=(Text(name="who", role="id"), COLUMNS[3]), size=10), drop_bad_rows=True)
+
+
+def test_rows_beyond_the_limit_of_a_person_are_left_out_and_not_counted_as_clipped() -> None:
+    who = Text(name="who", role="id")
+    table = Table(declared=(who, COLUMNS[0]), size=10, rows_per_person=1)
+    rows, report = found(b"who,age\nann,5\nann,500\nben,7\n", table)
+    assert (rows[:, 0].tolist(), report["rows_over_limit"], report["clipped_rows"]) == ([5, 7], 1, 0)
+
+
+def test_an_array_without_names_is_no_table() -> None:
+    file = io.BytesIO()
+    np.save(file, np.zeros((3, 6)))
+    with pytest.raises(BadFormat, match="an array has no names of columns"):
+        found(file.getvalue())
+
+
+def test_a_column_of_another_type_is_refused_by_its_name() -> None:
+    content = as_parquet(pa.table({"smoker": [[1], [2]]}))
+    with pytest.raises(BadFormat, match=r"column smoker holds list.* not values of a boolean"):
+        found(content, Table(declared=(COLUMNS[3],), size=10))
+
+
+_VALUES = st.sampled_from(
+    ["", "1", "0", "12.5", "1,234.5", "-3", "1e3", "nan", "inf", "yes", "north", "NA", " 7 ", "2024-05-05"]
+)
+
+
+@given(st.lists(st.tuples(_VALUES, _VALUES, _VALUES), min_size=1, max_size=8))
+def test_both_readers_of_text_agree_on_every_row(rows: list[tuple[str, ...]]) -> None:
+    filled: dict[str, Any] = {"missing": "fill"}
+    columns = (
+        Number(name="a", low=0, high=100, fill=5, **filled),
+        Category(name="b", levels=("north", "south", "x"), other="x", fill="x", **filled),
+        Boolean(name="c", fill=True, **filled),
+    )
+    expected = Expected(Table(declared=columns, size=10))
+    content = csv_of([[f'"{value}"' for value in row] for row in rows], ["a", "b", "c"])
+    with Spool(None, 1 << 20) as spool:
+        spool.write(content)
+        header, reader = csv_tables.open_table(spool, expected, PLAIN)
+        findings = [Findings(True), Findings(True)]
+        careful = list(csv_tables.read_carefully(spool.open(), header, reader, findings[0]))
+        try:
+            fast = list(csv_tables.read_fast(spool.open(), header, reader, findings[1]))
+        except Unclean:
+            return
+    for name in ("values", "faults"):
+        one, other = (np.concatenate([getattr(batch, name) for batch in each]) for each in (fast, careful))
+        assert np.array_equal(one, other)
+    assert findings[0].columns() == findings[1].columns()
+
+
+def test_a_file_with_gaps_to_fill_is_read_by_the_fast_reader(tmp_path: Path) -> None:
+    columns = (Number(name="a", low=0, high=100, missing="fill", fill=5), COLUMNS[2])
+    with Spool(tmp_path, 1 << 20) as spool:
+        spool.write(b"a,region\n1,north\n,west\n")
+        expected = Expected(Table(declared=columns, size=10))
+        header, reader = csv_tables.open_table(spool, expected, PLAIN)
+        (batch,) = csv_tables.read_fast(spool.open(), header, reader, Findings(False))
+    assert len(batch) == 2
