@@ -28,7 +28,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from cairn_client.wire import Amount, read
+from cairn_client.conversion import read
+from cairn_client.wire import Amount
 
 #: The class of each problem type.
 PROBLEMS: dict[str, type[Problem]] = {}

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from cairn_client.conversion import read, to_json
 from cairn_client.errors import MissingLibrary
 from cairn_client.geometry import clipped, placement
 from cairn_client.tables import array_of
-from cairn_client.wire import Amount, ResultFacts, read, to_json
+from cairn_client.wire import Amount, ResultFacts
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 20

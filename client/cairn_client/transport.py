@@ -15,6 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from cairn_client.address import full_address
+from cairn_client.conversion import read
 from cairn_client.errors import (
     NotCairn,
     NotSignedIn,
@@ -24,7 +25,6 @@ from cairn_client.errors import (
     Unreachable,
     problem_from,
 )
-from cairn_client.wire import read
 
 T = TypeVar("T")
 _PROBLEM = "application/problem+json"

@@ -1,26 +1,19 @@
-"""The types of the service's responses, as frozen dataclasses, with conversion from and to JSON.
+"""The types of the service's responses, as frozen dataclasses.
 
 Amounts are exact decimals; times are datetimes with a time zone. Fields that a newer service adds are
 ignored, and fields that an older one does not send take their default, so that client and service need not be
 upgraded together.
 """
 
-import types
-import typing
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from cairn_client.forecast import range_verdict, verdict
 from cairn_client.formatting import number
 
-T = TypeVar("T")
-#: Fields that the service leaves out instead of sending null.
-_LEFT_OUT = {"rho", "noise", "level", "range"}
 #: An amount of epsilon or delta as a caller may write it.
 Number = int | float | str | Decimal
 
@@ -390,63 +383,3 @@ class ResultFacts:
     #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
     level: dict[str, Any] | None = None
     range: dict[str, Any] | None = None
-
-
-# --- from JSON and back -------------------------------------------------------------------------------------
-
-
-@cache
-def _hints(kind: type) -> Mapping[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def read(kind: type[T], data: Any) -> T:
-    """Convert JSON to a wire type; raises ValueError if it does not fit."""
-    try:
-        value: T = _value(kind, data)
-    except (KeyError, TypeError, InvalidOperation) as error:
-        raise ValueError(f"not a {kind.__name__}: {error}") from error
-    return value
-
-
-def _value(kind: Any, data: Any) -> Any:
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        if data is None:
-            return None
-        (kept,) = (each for each in inner if each is not type(None))
-        return _value(kept, data)
-    if origin is list:
-        return [_value(inner[0], each) for each in data]
-    if origin is dict:
-        return {name: _value(inner[1], each) for name, each in data.items()}
-    if kind is Decimal:
-        return Decimal(str(data))
-    if kind is datetime:
-        return datetime.fromisoformat(data)
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        given = {}
-        for each in fields(kind):
-            if each.name in data:
-                given[each.name] = _value(hints[each.name], data[each.name])
-            elif each.default is MISSING and each.default_factory is MISSING:
-                raise KeyError(each.name)
-        return kind(**given)
-    return data
-
-
-def to_json(value: Any) -> Any:
-    """Convert a wire type to the JSON that the service sent."""
-    if is_dataclass(value) and not isinstance(value, type):
-        named = {each.name: to_json(getattr(value, each.name)) for each in fields(value)}
-        return {name: each for name, each in named.items() if each is not None or name not in _LEFT_OUT}
-    if isinstance(value, Mapping):
-        return {name: to_json(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(each) for each in value]
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return value

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cairn_client.conversion import read
 from cairn_client.progress import NotebookBar, TerminalBar, automatic, in_words
-from cairn_client.wire import JobFacts, JobProgress, read
+from cairn_client.wire import JobFacts, JobProgress
 
 
 def job(state: str, measured: int | None = None) -> JobFacts:

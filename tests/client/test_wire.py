@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cairn_client import errors, wire
-from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text, read, to_json
+from cairn_client.conversion import read, to_json
+from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
 from service.datasets import wire as datasets
 from service.jobs import wire as jobs

@@ -9,8 +9,9 @@ import typer
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, Json, amount_option
 from cairn_client.commands.printing import account_rows, hint, print_json, print_table
+from cairn_client.conversion import to_json
 from cairn_client.formatting import shorten
-from cairn_client.wire import Amount, to_json
+from cairn_client.wire import Amount
 
 Analyst = Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")]
 _ACCOUNT = ["", "total", "spent", "reserved", "left"]

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cairn_client.conversion import to_json
 from cairn_client.formatting import number
-from cairn_client.wire import Account, to_json
+from cairn_client.wire import Account
 
 _WIDE = 200  # width of a table that goes into a pipe or a file
 _SHORT = 10  # characters of a word that is kept on one line
