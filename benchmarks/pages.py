@@ -136,7 +136,7 @@ def _pages(
     yield "grants", carla, "/v1/datasets/busy/grants"
     yield "people", carla, "/v1/principals"
     yield "audit log", carla, "/v1/audit"
-    yield "metrics (no list; counts everything)", carla, "/metrics"
+    yield "metrics (no list)", carla, "/metrics"
 
 
 def _milliseconds(person: RemotePerson, path: str, times: int) -> float:

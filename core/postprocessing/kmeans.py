@@ -1,5 +1,6 @@
 """Weighted k-means on released points: free, because it never sees rows."""
 
+import math
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -17,6 +18,9 @@ from core.arrays import Floats
 _LEAST_WEIGHT = 1e-9
 #: Up to so many points are also merged pair by pair, the best of all starts where clusters lie apart.
 _MOST_MERGED = 800
+#: Up to so many distances of points to centres, over all restarts, are computed at once.
+_MOST_AT_ONCE = 1 << 20
+_MOST_ROUNDS = 100
 
 
 def weighted_kmeans(
@@ -31,15 +35,60 @@ def weighted_kmeans(
     if len(distinct) <= k:
         return distinct
     mass: Floats = np.bincount(owner.reshape(-1), np.maximum(weights, _LEAST_WEIGHT)).astype(np.float64)
+    merged = agglomerated(distinct, mass, k) if len(distinct) <= _MOST_MERGED else None
+    if merged is not None and restarts * len(distinct) * k <= _MOST_AT_ONCE:
+        with _libraries().limit(limits=1):
+            spread = _spread(distinct, mass, k, restarts, np.random.default_rng(seed))
+            return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
     solvers = [KMeans(k, n_init=restarts, random_state=seed)]
-    if len(distinct) <= _MOST_MERGED:
-        solvers.append(KMeans(k, init=agglomerated(distinct, mass, k), n_init=1))
+    if merged is not None:
+        solvers.append(KMeans(k, init=merged, n_init=1))
     with warnings.catch_warnings(), _libraries().limit(limits=1):
         # Points so close that two centres coincide are odd data, not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = [solver.fit(distinct, sample_weight=mass) for solver in solvers]
     found: Floats = min(fitted, key=lambda solver: float(solver.inertia_)).cluster_centers_
     return found
+
+
+def _spread(points: Floats, mass: Floats, k: int, starts: int, draw: np.random.Generator) -> Floats:
+    """Draw several starts of k points each by greedy k-means++, all at once.
+
+    scikit-learn draws the same way, one start after the other, and takes longer to check its arguments than
+    a few hundred points take.
+    """
+    trials = 2 + int(math.log(k))
+    apart = _squared_distances(points)
+    chosen = draw.choice(len(points), size=(starts, 1), p=mass / mass.sum())
+    closest = apart[chosen[:, 0]]
+    for _ in range(k - 1):
+        cumulative = np.cumsum(closest * mass, axis=1)
+        levels = draw.random((starts, trials, 1)) * cumulative[:, None, -1:]
+        tried = (cumulative[:, None, :-1] <= levels).sum(axis=2)
+        within = np.minimum(closest[:, None, :], apart[tried])
+        best = (within @ mass).argmin(axis=1)[:, None]
+        chosen = np.concatenate([chosen, np.take_along_axis(tried, best, axis=1)], axis=1)
+        closest = np.take_along_axis(within, best[:, :, None], axis=1)[:, 0]
+    return points[chosen]
+
+
+def _best_of(points: Floats, mass: Floats, starts: Floats) -> Floats:
+    """Run Lloyd's algorithm from several starts at once; return the centres with the least loss."""
+    centres = starts
+    numbers = np.arange(starts.shape[1])
+    owner = np.full((len(starts), len(points)), -1)
+    for _ in range(_MOST_ROUNDS):
+        scores = (centres * centres).sum(axis=2)[:, None, :] - 2.0 * points @ centres.transpose(0, 2, 1)
+        nearest = scores.argmin(axis=2)
+        if np.array_equal(nearest, owner):
+            break
+        owner = nearest
+        members = (owner[:, :, None] == numbers) * mass[:, None]
+        sizes = members.sum(axis=1)[:, :, None]
+        sums = members.transpose(0, 2, 1) @ points
+        centres = np.where(sizes > 0, sums / np.maximum(sizes, _LEAST_WEIGHT), centres)
+    best: Floats = centres[(scores.min(axis=2) @ mass).argmin()]
+    return best
 
 
 @cache
@@ -68,9 +117,8 @@ def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
 
 def merges(points: Floats, weights: Floats) -> Iterator[tuple[int, int, float]]:
     """Ward's merges in turn: the point that stands for the union, the one that joins, the loss added."""
-    squares = (points * points).sum(axis=1)
-    apart = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
-    cost = apart * (weights[:, None] * weights[None, :] / (weights[:, None] + weights[None, :]))
+    shared = weights[:, None] * weights[None, :] / (weights[:, None] + weights[None, :])
+    cost = _squared_distances(points) * shared
     np.fill_diagonal(cost, np.inf)
     partner, least = cost.argmin(axis=1), cost.min(axis=1)
     mass = weights.copy()
@@ -93,6 +141,12 @@ def merges(points: Floats, weights: Floats) -> Iterator[tuple[int, int, float]]:
         stale = stale[least[stale] < np.inf]
         partner[stale], least[stale] = cost[stale].argmin(axis=1), cost[stale].min(axis=1)
         partner[one], least[one] = cost[one].argmin(), cost[one].min()
+
+
+def _squared_distances(points: Floats) -> Floats:
+    squares = (points * points).sum(axis=1)
+    apart: Floats = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
+    return apart
 
 
 def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:

@@ -3,8 +3,11 @@
 A caller has an allowance that refills with time. Every request uses some of it: a little for itself, more for
 planning, and some for the bytes that come in and go out, refused or not. Nothing else counts: an allowance
 must not tell how long jobs ran or how busy others are.
+
+Refusals are paced: even a refusal costs a look at the database, so those beyond a few a second wait.
 """
 
+import math
 import re
 import time
 from collections.abc import Callable
@@ -18,9 +21,13 @@ from service.operations.settings import KIB, Settings
 
 #: What a request uses of an allowance: itself, planning, and each 64 KiB that come in or go out.
 _REQUEST, _PLANNING, _PER_BYTE = 1.0, 20.0, 1 / (64 * KIB)
+#: Entries of a list, and bytes of a ledger's table, that take as long to put together as a request.
+_ENTRIES, _TABLE_BYTES = 10, 16 * KIB
 _PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
 #: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
 _PLAN_BYTES = 320 * KIB
+_LIMIT = re.compile(rb"(?:^|&)limit=(\d{1,4})(?:&|$)")
+_LEDGER = re.compile(r"/v1/datasets/[^/]+/ledger")
 _UPLOAD = re.compile(r"/v1/datasets/[^/]+/data")
 _SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
 
@@ -50,10 +57,42 @@ def body_limit(scope: Scope, settings: Settings) -> int:
     return settings.max_body_bytes
 
 
+def _price(scope: Scope) -> float:
+    """Return what a request uses of an allowance before its bytes are counted."""
+    if (scope["method"], scope["path"]) in _PLANS:
+        return _PLANNING
+    asked = _LIMIT.search(scope.get("query_string", b""))
+    return _REQUEST + (int(asked[1]) / _ENTRIES if asked else 0.0)
+
+
+def counted_bytes(scope: Scope, received: int, sent: int) -> float:
+    """Return the bytes of a request that its allowance pays for; those of an upload are free."""
+    if _LEDGER.fullmatch(scope["path"]):
+        sent *= 64 * KIB // _TABLE_BYTES
+    return sent + (0 if is_upload(scope) else received)
+
+
+class Pacing:
+    """Spreads refusals over time: each waits for its turn, but no longer than some seconds."""
+
+    _EVERY_SECONDS, _LONGEST_SECONDS = 0.05, 5.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._last = -math.inf
+
+    def wait(self) -> float:
+        """Return the seconds after which the next refusal may be sent."""
+        now = self._clock()
+        self._last = min(max(now, self._last + self._EVERY_SECONDS), now + self._LONGEST_SECONDS)
+        return self._last - now
+
+
 @dataclass
 class _Allowance:
     level: float
     at: float
+    refusals: Pacing
     running: int = 0
 
 
@@ -82,19 +121,22 @@ class Allowances:
                 headers={"Retry-After": str(wait)},
                 limit=self._rate,
             )
-        planning = (scope["method"], scope["path"]) in _PLANS
-        allowance.level -= _PLANNING if planning else _REQUEST
+        allowance.level -= _price(scope)
         allowance.running += 1
 
-    def leave(self, caller: int, size: int) -> None:
-        """Count a request out, with the bytes that it received and sent."""
+    def pause(self, caller: int) -> float:
+        """Return the seconds that a refusal of this caller should wait."""
+        return self._callers[caller].refusals.wait()
+
+    def leave(self, caller: int, size: float) -> None:
+        """Count a request out, with the bytes that it pays for."""
         allowance = self._refilled(caller)
         allowance.level -= size * _PER_BYTE
         allowance.running -= 1
 
     def _refilled(self, caller: int) -> _Allowance:
         now = self._clock()
-        allowance = self._callers.setdefault(caller, _Allowance(self._burst, now))
+        allowance = self._callers.setdefault(caller, _Allowance(self._burst, now, Pacing(self._clock)))
         allowance.level = min(self._burst, allowance.level + (now - allowance.at) * self._rate)
         allowance.at = now
         return allowance

@@ -12,8 +12,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import InvalidRequest, ServiceError, TooLarge
-from service.http.admission import Allowances, Caller, body_limit, is_upload
+from service.errors import InvalidRequest, RateLimited, ServiceError, TooLarge, Unauthorized
+from service.http.admission import Allowances, Caller, Pacing, body_limit, counted_bytes, is_upload
 from service.http.problems import failure, mistake, respond
 from service.operations.logs import redact
 from service.operations.settings import Settings
@@ -137,6 +137,7 @@ class RequestLimits:
         self._settings = settings
         self._authenticate = authenticate
         self._allowances = Allowances(settings)
+        self._strangers = Pacing()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -168,9 +169,7 @@ class RequestLimits:
             if not scope["path"].startswith(_WITH_KEY):
                 await self._run(scope, exchange)
                 return
-            caller = await to_thread.run_sync(self._authenticate, HTTPConnection(scope))
-            scope.setdefault("state", {})["caller"] = caller
-            self._allowances.enter(caller.id, scope)
+            caller = await self._identify(scope)
         except ServiceError as error:
             await _refuse(error, scope, exchange)
             return
@@ -180,8 +179,22 @@ class RequestLimits:
         try:
             await self._admit(scope, exchange)
         finally:
-            uploaded = exchange.received if is_upload(scope) else 0
-            self._allowances.leave(caller.id, exchange.received + exchange.sent - uploaded)
+            self._allowances.leave(caller.id, counted_bytes(scope, exchange.received, exchange.sent))
+
+    async def _identify(self, scope: Scope) -> Caller:
+        """Return the caller, counted in; refusals are raised when their turn has come."""
+        try:
+            caller = await to_thread.run_sync(self._authenticate, HTTPConnection(scope))
+        except Unauthorized:
+            await asyncio.sleep(self._strangers.wait())
+            raise
+        scope.setdefault("state", {})["caller"] = caller
+        try:
+            self._allowances.enter(caller.id, scope)
+        except RateLimited:
+            await asyncio.sleep(self._allowances.pause(caller.id))
+            raise
+        return caller
 
     async def _admit(self, scope: Scope, exchange: _Exchange) -> None:
         """Read a body up to its limit and pass it on; an upload's body is left to its route."""

@@ -156,8 +156,8 @@ class _Snapshot:
             .group_by(Job.state, Job.dataset_id)
         ):
             found[state] += times if dataset_id in self._datasets else 0
-        for state, dataset_id, times in _by_label(counters, _JOBS):
-            found[JobState(state)] += times if dataset_id in self._datasets else 0
+        for label, dataset_id, times in _by_label(counters, _JOBS):
+            found[JobState(label)] += times if dataset_id in self._datasets else 0
         family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
         for state, times in found.items():
             family.add_metric([state], times)

@@ -1,7 +1,9 @@
 """Weighted k-means on released points finds clusters that lie apart."""
 
 import numpy as np
+from sklearn.cluster import KMeans
 
+from core.arrays import Floats
 from core.postprocessing.kmeans import agglomerated, weighted_kmeans
 
 
@@ -21,3 +23,18 @@ def test_clusters_that_lie_apart_are_told_apart_whatever_the_restarts_draw() -> 
         found = weighted_kmeans(points, np.ones(200), 40, np.random.default_rng(seed), restarts=1)
         nearest = np.linalg.norm(middles[:, None] - found[None], axis=2).min(axis=1)
         assert nearest.max() < 5
+
+
+def loss_of(points: Floats, weights: Floats, centres: Floats) -> float:
+    apart = np.linalg.norm(points[:, None] - centres[None], axis=2) ** 2
+    return float(apart.min(axis=1) @ weights)
+
+
+def test_restarts_at_once_lose_no_more_than_those_of_scikit_learn() -> None:
+    draw = np.random.default_rng(3)
+    for k in (2, 5, 12):
+        points, weights = draw.normal(size=(150, 4)), draw.uniform(size=150)
+        found = weighted_kmeans(points, weights, k, np.random.default_rng(k), restarts=10)
+        fitted = KMeans(k, n_init=10, random_state=0).fit(points, sample_weight=weights)
+        assert found.shape == (k, 4)
+        assert loss_of(points, weights, found) <= 1.03 * float(fitted.inertia_)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.errors import RateLimited
-from service.http.admission import Allowances
+from service.http.admission import Allowances, Pacing, counted_bytes
 from service.http.json_limits import strict_json
 from service.operations.settings import Settings
 from tests.support.service import House
@@ -82,6 +82,43 @@ def test_bytes_are_paid_for_after_they_were_sent() -> None:
     with pytest.raises(RateLimited) as refused:
         shares.enter(1, scope())
     assert int(refused.value.headers["Retry-After"]) == 17  # 208 of 64 KiB each, less 39 that were left
+
+
+def test_list_is_paid_for_by_its_entries() -> None:
+    shares = allowances(caller_rate=10, caller_burst=40)
+    shares.enter(1, {**scope(), "query_string": b"dataset=flowers&limit=500"})
+    with pytest.raises(RateLimited) as refused:
+        shares.enter(1, scope())
+    assert refused.value.headers["Retry-After"] == "2"  # 51 were used of 40
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "counted"),
+    [
+        ("GET", "/v1/jobs", 30),
+        ("GET", "/v1/datasets/flowers/ledger", 10 + 4 * 20),
+        ("PUT", "/v1/datasets/flowers/data", 20),
+    ],
+)
+def test_bytes_count_by_what_they_take(verb: str, path: str, counted: int) -> None:
+    assert counted_bytes(scope(verb, path), received=10, sent=20) == counted
+
+
+def test_refusals_in_quick_succession_wait_for_their_turn() -> None:
+    moment = 0.0
+    pacing = Pacing(lambda: moment)
+    assert [round(pacing.wait(), 2) for _ in range(3)] == [0.0, 0.05, 0.1]
+    assert max(pacing.wait() for _ in range(1000)) == 5.0
+    moment = 60.0
+    assert pacing.wait() == 0.0
+
+
+def test_one_callers_refusals_do_not_delay_anothers() -> None:
+    shares = allowances(caller_rate=1, caller_burst=0.5)
+    for caller in (1, 2):
+        shares.enter(caller, scope())
+    assert [shares.pause(1) for _ in range(10)][-1] > 0
+    assert shares.pause(2) == 0
 
 
 def test_caller_with_many_requests_at_once_is_refused_one_more() -> None:
