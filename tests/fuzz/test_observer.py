@@ -35,7 +35,7 @@ OWN_CALLS = {
     "DELETE /v1/sessions/{session_id}",
 }
 #: What is asked for beside the plain address of a call.
-QUERIES = {
+QUERIES: dict[str, tuple[dict[str, Any], ...]] = {
     "/v1/jobs": ({"limit": 2}, {"search": "again"}),
     "/v1/jobs/{job_id}/result": ({"k": 2}, {"k": 9}),
     "/v1/jobs/{job_id}/sample": ({"n": 5},),
