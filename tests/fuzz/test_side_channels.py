@@ -110,6 +110,7 @@ class Watcher:
         text = re.sub(r'"(digest|quote)": ?"[0-9a-f]{64}"', r'"\1": "-"', text)
         text = re.sub(r'"value": ?"[A-Za-z0-9+/]{86}=="', '"value": "-"', text)  # the signature of a digest
         text = re.sub(r'"url_slug": ?"DATASET-[0-9a-f]{8}"', '"url_slug": "-"', text)
+        text = re.sub(r'"next": ?"[\w-]+"', '"next": "-"', text)  # of a page, names a job
         text = re.sub(r"20\d\d-\d\d-\d\d(?!T)", "DAY", text)  # of the submission
         text = re.sub(r'"transcript":{"format":1,"bytes":\d+,"sha256":"[0-9a-f]{64}"}', "TRANSCRIPT", text)
         return re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", self._since, text)
