@@ -38,7 +38,7 @@ def weighted_kmeans(
     merged = agglomerated(distinct, mass, k) if len(distinct) <= _MOST_MERGED else None
     if merged is not None and restarts * len(distinct) * k <= _MOST_AT_ONCE:
         with _libraries().limit(limits=1):
-            spread = _spread(distinct, mass, k, restarts, np.random.default_rng(seed))
+            spread = _spread(distinct, mass, k, restarts, draw)
             return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
     solvers = [KMeans(k, n_init=restarts, random_state=seed)]
     if merged is not None:

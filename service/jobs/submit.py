@@ -238,7 +238,7 @@ def _require_quota(
     body: JobBody,
     dataset: Dataset,
     limits: Limits,
-    found: Row[Any],
+    found: Row[*tuple[Any, ...]],
     now: datetime,
 ) -> None:
     """Refuse what is beyond the analyst's limits; `found` is what `_QUOTA` counted."""
