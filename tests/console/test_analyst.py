@@ -245,6 +245,7 @@ def test_many_columns_are_chosen_from_and_rho_is_the_currency_of_zcdp(
     service.call("POST", f"/v1/datasets/{name}/seal", json={})
     service.call("PUT", f"/v1/datasets/{name}/grants/ada-{fresh}", json=budget)
     page = tab.sign_in(key, f"#/datasets/{name}/job")
+    page.get_by_label("exactly", exact=True).check()
     expect(page.locator("#cost")).to_contain_text("ρ")
     expect(page.locator("#quote")).to_contain_text("worth ε 1")
     page.get_by_role("button", name="Submit for ρ").click()

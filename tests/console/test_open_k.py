@@ -276,7 +276,7 @@ def test_axe_and_the_checks_find_nothing_on_the_page(tab: Tab, opened: tuple[str
     found: list[Any] = page.evaluate(BASIC_CHECKS)
     assert found == []
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of two words
+        page.emulate_media(color_scheme=scheme)
         assert page.evaluate(CONTRAST) == []
 
 

@@ -74,7 +74,7 @@ function pairs(one, other) {
   const headings = [{ name: "First" }, { name: "Second" }, { name: "Distance", right: true }, { name: "Noisy size", right: true }, ...shown.map((j) => ({ name: short(columns[j], 24), right: true }))];
   const alone = Math.abs(centres.length - other.result.centres.length);
   return [
-    h("p", { class: "small muted" }, `Distances as the service measures them, beside the radius of the bounds. ${alone ? `${plural(alone, "centre has", "centres have")} no partner. ` : ""}Both results hold noise: centres differ even if the same job is run twice.`),
+    h("p", { class: "small muted" }, `Distances are a share of the radius of the bounds, measured as the service does. ${alone ? `${plural(alone, "centre has", "centres have")} no partner. ` : ""}Both results contain noise: centres differ even if the same job is run twice.`),
     table(headings, rows, { label: "Pairs of centres", fold: false }),
   ];
 }

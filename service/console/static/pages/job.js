@@ -98,7 +98,7 @@ async function follow({ body, retryAfter }, signal, show) {
 }
 
 const PHASES = {
-  queued: "Waiting for a worker. The cost is reserved, not charged yet; you can still cancel.",
+  queued: "Waiting for a worker. The cost is reserved, not yet charged; you can still cancel.",
   running: "A worker has taken the job and the cost is charged. You can close this page; the job keeps running.",
 };
 

@@ -43,7 +43,7 @@ export async function newJob(context, name) {
   const fields = [
     dial.element,
     clusters.element,
-    field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), { hint: "Empty: a value that suits the size, or what is left.", check: optional(isDelta) }),
+    field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), { hint: "Leave it empty for a value that suits the dataset's size, or for what is left.", check: optional(isDelta) }),
     radios("objective", "Centres are", [["means", "means"], ["medians", "medians"]], "means"),
     field("Algorithm", algorithm),
     options,

@@ -79,13 +79,13 @@ function surenessCard({ level, hues }) {
     level.k > 1 ? `${(level.apart[i] / Math.max(spread, 1e-12)).toFixed(1)} spreads` : "–",
     level.real[i] ? "yes" : "noise alone could have made it",
   ]);
-  const headings = [{ name: "Cluster" }, { name: "Spread", right: true }, { name: "To the next", right: true }, { name: "More than noise" }];
+  const headings = [{ name: "Cluster" }, { name: "Spread", right: true }, { name: "Next centre", right: true }, { name: "More than noise" }];
   return h(
     "section",
     { class: "card stack", id: "sureness" },
     h("h2", {}, "How clear each cluster is"),
     table(headings, rows, { label: "How clear each cluster is", fold: false }),
-    h("p", { class: "small muted" }, "Spread: the typical distance of a cluster's records to its centre, beside that of all records to their middle. To the next: the distance to the nearest other centre, in spreads of this cluster; below about 2 the two overlap."),
+    h("p", { class: "small muted" }, "Spread: the typical distance of a cluster's records to its centre, compared with that of all records to their mean. Next centre: its distance, in spreads of this cluster; below about 2 the two overlap."),
   );
 }
 
