@@ -142,6 +142,7 @@ class Worker:
                 if not resumed:
                     self._resume()
                     resumed = True
+                    continue
                 claim = self.claim()
                 if claim is not None:
                     self.carry_out(claim)

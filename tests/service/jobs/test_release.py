@@ -157,7 +157,7 @@ def test_job_that_was_ended_by_a_limit_is_held_and_so_is_its_worker(
     assert house.ada.get(job).json()["state"] == "running"
     # Its process ends, and the one that replaces it finds the hold in the database.
     monkeypatch.setattr(house.worker.stop, "wait", house.clock.move)
-    house.worker.run(alive=lambda: False)
+    house.worker.run(alive=iter([True, False]).__next__)
     assert house.clock.moment == START + timedelta(seconds=PLANNED)
     assert house.ada.get(job).json()["finished_at"] == "2030-01-01T09:00:06.000Z"
 
