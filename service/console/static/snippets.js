@@ -10,7 +10,7 @@ function client() {
 }
 
 // A request without what is said by default.
-function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites, rehearsal }) {
+function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites, columns, weights, scaling, rehearsal }) {
   return {
     dataset, k, epsilon,
     ...(delta !== undefined && { delta }),
@@ -18,6 +18,9 @@ function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites
     ...(objective && objective !== "means" && { objective }),
     ...(options && Object.keys(options).length && { options }),
     ...(sites && { sites }),
+    ...(columns && { columns }),
+    ...(weights && { weights }),
+    ...(scaling && { scaling }),
     ...(rehearsal && { rehearsal }),
   };
 }
@@ -28,7 +31,7 @@ function pythonOptions(options) {
 
 export function requestAsPython(request) {
   const { dataset, ...rest } = told(request);
-  const given = Object.entries(rest).map(([name, value]) => `${name}=${name === "options" ? pythonOptions(value) : python(value)}`);
+  const given = Object.entries(rest).map(([name, value]) => `${name}=${["options", "weights"].includes(name) ? pythonOptions(value) : python(value)}`);
   return [...client(), `result = client.dataset(${python(dataset)}).cluster(${given.join(", ")})`, "print(result.centres)", ""].join("\n");
 }
 

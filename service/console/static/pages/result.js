@@ -7,6 +7,7 @@ import { h, replace } from "../dom.js";
 import { COUNT, plural } from "../format.js";
 import { noise } from "../noise.js";
 import { resultAsCurl, resultAsPython } from "../snippets.js";
+import { tableParts } from "../table-result.js";
 import { button, copyButton } from "../widgets.js";
 
 const FEW_CENTRES = 12;
@@ -19,6 +20,7 @@ export function resultView(job, result, receipt) {
   const drawable = result.centres[0].length > 0 && receipt.domain.kind !== "ids" && added.lengths;
   const [low, high] = edges(receipt.domain, result.centres, columns);
   const table = centreTable(columns, result);
+  const kinds = result.profiles ? tableParts(result, receipt.domain) : null;
   const profiles = drawable ? profileCard({ ...shape, low, high }) : null;
   const chooser = columnChooser(columns, tellingColumns(result.centres, low, high), (chosen) => {
     table.show(chosen);
@@ -26,12 +28,12 @@ export function resultView(job, result, receipt) {
   });
   const stem = `${job.dataset}-${job.id.slice(0, 8)}`;
   const file = (words, accept, ending) => button(words, () => download(`/v1/jobs/${job.id}/result`, accept, `${stem}.${ending}`), "small");
-  const rows = () => centreRows(columns, result, added.size);
+  const rows = () => centreRows(columns, { ...result, centres: kinds?.values ?? result.centres }, added.size);
   const csv = button("CSV", () => save(new Blob([asCsv(rows())], { type: "text/csv" }), `${stem}.csv`), "small");
   return [
     drawable && h("div", { class: "plots" }, mapCard(shape), result.sizes && sizeCard(result.sizes, added.size)),
-    columns.length > FEW_CHOICES && h("section", { class: "card" }, chooser),
-    profiles?.element,
+    !kinds && columns.length > FEW_CHOICES && h("section", { class: "card" }, chooser),
+    kinds?.profiles ?? profiles?.element,
     h(
       "section",
       { class: "card stack" },
@@ -50,7 +52,7 @@ export function resultView(job, result, receipt) {
           copyButton(() => resultAsCurl(job), "Copy as curl"),
         ),
       ),
-      table.element,
+      kinds?.table ?? table.element,
     ),
   ];
 }
