@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 import migrations
 from core.privacy import Budget
+from service import demo_table
 from service.datasets import access, drafts, grants, lifecycle
 from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
@@ -100,9 +101,10 @@ def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[st
         second = principals.create(session, "analyst", Role.ANALYST, by=owner, at=now)
         curator = keys.issue(session, first, by="curator", at=now, label="demo").text
         analyst = keys.issue(session, second, by="curator", at=now, label="demo").text
-        dataset = lifecycle.create(session, _facts(), owner=owner, at=now)
-        _store(session, dataset, settings, owner, now)
-        grants.grant(session, dataset, second, Budget.of("5", "0.00001"), actor=owner.name, at=now)
+        for facts, rows in ((_facts(), _csv()), (demo_table.facts(), demo_table.rows())):
+            dataset = lifecycle.create(session, facts, owner=owner, at=now)
+            _store(session, dataset, rows, settings, owner, now)
+            grants.grant(session, dataset, second, Budget.of("5", "0.00001"), actor=owner.name, at=now)
         key_file.touch(mode=0o600)
         key_file.write_text(f"{curator}\n{analyst}\n")
     return curator, analyst
@@ -119,10 +121,12 @@ def _facts() -> DatasetBody:
     )
 
 
-def _store(session: Session, dataset: Dataset, settings: Settings, owner: Caller, now: datetime) -> None:
+def _store(
+    session: Session, dataset: Dataset, rows: bytes, settings: Settings, owner: Caller, now: datetime
+) -> None:
     """Ingest the rows as an upload would."""
     with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
-        spool.write(_csv())
+        spool.write(rows)
         upload = Upload(spool, "text/csv", Expected.of(dataset), settings)
         with closing(encode(upload)) as encoded:
             report = encoded.report(access.warnings(dataset, upload.expected.domain))

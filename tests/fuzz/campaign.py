@@ -235,8 +235,10 @@ class Campaign:
             "rows_per_person": 2,
             "id_column": "p",
         }
+        table = {**facts, "columns": None, "bounds": None, "table": files.COLUMNS}
         work = [
             ("POST", "/v1/plans", job),
+            ("POST", "/v1/plans", {**job, "columns": ["a"], "weights": {"a": 2.0}, "scaling": "private"}),
             ("POST", "/v1/plans", self._with_options(job)),
             ("POST", "/v1/jobs", {**job, "rehearsal": True}),
             ("POST", "/v1/jobs", self._with_options(job)),
@@ -250,7 +252,8 @@ class Campaign:
             ("POST", "/v1/principals", named),
             ("POST", "/v1/principals/ada/keys", {"label": "x", "expires_in_days": 3}),
             ("POST", "/v1/sessions", {"remember": True}),
-            ("POST", "/v1/datasets", self.chance.choice((facts, ball, sparse, ids))),
+            ("POST", "/v1/datasets", self.chance.choice((facts, ball, sparse, ids, table))),
+            ("PATCH", "/v1/datasets/draft", {"table": files.COLUMNS}),
             ("POST", "/v1/datasets/own/budget", {"epsilon": "50", "delta": "0.0001"}),
             ("PUT", "/v1/datasets/own/grants/ada", {"epsilon": "50", "delta": "0.0001"}),
         ]

@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 import struct
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,25 @@ PARQUET, ARROW = "application/vnd.apache.parquet", "application/vnd.apache.arrow
 GZIP, EXCEL = "application/gzip", "application/octet-stream"
 SPARSE: dict[str, Any] = {"columns": None, "dimension": 4, "bounds": {"sparse": {"radius": 2}}}
 NAMED: dict[str, Any] = {"id_column": "id", "rows_per_person": 2}
+#: A table with a column of each kind.
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "who", "kind": "text", "role": "id", "missing": "drop"},
+    {"name": "a", "kind": "number", "low": 0, "high": 10, "log": True, "offset": 1.0, "missing": "drop"},
+    {"name": "b", "kind": "category", "levels": ["x", "y", "z"], "other": "z", "missing": "level"},
+    {"name": "c", "kind": "boolean", "missing": "fill", "fill": True, "weight": 2.0},
+    {"name": "d", "kind": "date", "low": "2024-01-01", "high": "2024-12-31", "order": "dmy"},
+    {"name": "e", "kind": "datetime", "low": "2024-01-01", "high": "2025-01-01", "role": "keep"},
+    {"name": "f", "kind": "text"},
+]
+TABLE: dict[str, Any] = {"columns": None, "bounds": None, "table": COLUMNS}
+_MIXED: dict[str, list[Any]] = {
+    "who": ["ann", "ben", None],
+    "a": [1.5, 2.0, None],
+    "b": ["x", None, "q"],
+    "c": [True, None, False],
+    "d": [date(2024, 5, 1), date(2024, 1, 2), date(2023, 1, 1)],
+    "e": [datetime(2024, 5, 1, tzinfo=UTC), None, None],
+}
 MIB = 1 << 20
 
 
@@ -88,6 +108,15 @@ def longer_than_it_is() -> bytes:
 _SHAPE = "{'descr':'<f8','fortran_order':False,'shape':%s}\n"
 #: Name: type, content, changes to the dataset's facts. All of them must be refused as bad-format or bad-rows.
 HOSTILE: dict[str, tuple[str, bytes, dict[str, Any]]] = {
+    "npy for a table": (NPY, npy(_SHAPE % "(1,2)", b"\0" * 16), TABLE),
+    "parquet of lists for a table": (PARQUET, as_parquet({**_MIXED, "b": [[1], [2], [3]]}), TABLE),
+    "parquet of long texts for a table": (PARQUET, as_parquet({**_MIXED, "b": ["x" * 5000] * 3}), TABLE),
+    "arrow of times for numbers": (ARROW, as_arrow({**_MIXED, "a": _MIXED["d"]}), TABLE),
+    "csv of a table with dates of other numbers": (
+        CSV,
+        "who,a,b,c,d,e\nann,1,x,1,٣١.١٢.٢٠٢٤,99999-99-99\n".encode(),
+        TABLE,
+    ),
     "npy with an open bracket": (NPY, npy("{'descr': '<f8', 'shape': (3, 2"), {}),
     "npy with an open string": (NPY, npy("{'descr': '<f8', 'shape': (3L, 2'''"), {}),
     "npy of brackets": (NPY, npy("(" * 5000), {}),
@@ -172,6 +201,14 @@ GOOD: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "parquet": (PARQUET, as_parquet(_two(id=["p", "q"], c=["x", "y"]), compression="zstd"), NAMED),
     "arrow file": (ARROW, as_arrow(_two(id=["p", "q"]), file_form=True), NAMED),
     "arrow stream": (ARROW, as_arrow(_two(id=["p", "q"]), compression="lz4"), NAMED),
+    "csv of a table": (
+        CSV,
+        b"who,a,b,c,d,e\nann,1.5,x,yes,31.12.2024,\nben,,q,,1.1.2024,2024-05-01 10:30\n,1,y,0,2.2.2024,NA\n",
+        TABLE,
+    ),
+    "excel of a table": (EXCEL, spreadsheet([list(_MIXED), ["ann", 1, "x", True, "2024-05-01", ""]]), TABLE),
+    "parquet of a table": (PARQUET, as_parquet(_MIXED), TABLE),
+    "arrow of a table": (ARROW, as_arrow(_MIXED), TABLE),
 }
 
 

@@ -47,13 +47,13 @@ def open_table(content: Spool, expected: Expected, dialect: Dialect) -> tuple[He
 
 
 def read_fast(file: IO[bytes], header: Header, reader: TableReader, findings: Findings) -> Iterator[Batch]:
-    """Return batches of a file in which every row can be stored; Unclean at the first that cannot."""
+    """Return batches of a file whose rows can be stored, or are left out as declared; Unclean at another."""
     types = [pa.float64() if isinstance(column, Number) else _TEXT for column in reader.columns]
     for block in blocks(file, header, types, _MISSING):
         readings = [reader.arrow(column, block.column(i)) for i, column in enumerate(reader.columns)]
         people = None if header.matched.person is None else people_of(block, len(readings))
         batch = reader.batch(readings, people, findings, int, _Values(block))
-        if len(batch) < block.num_rows:
+        if findings.bad_rows > findings.declared:
             raise Unclean
         yield batch
 

@@ -82,6 +82,11 @@ class Findings:
             self.add(line(row), reason(row))
         self.bad_rows += len(rows) - len(reported)
 
+    def leave_out(self, rows: int) -> None:
+        """Note rows with gaps that their columns declared to be left out for."""
+        self.declared += rows
+        self.bad_rows += rows
+
     def refuse(self, name: str, gaps: int) -> None:
         """Note gaps in a column that refuses the file for them."""
         self.refused[name] = self.refused.get(name, 0) + gaps

@@ -66,8 +66,8 @@ class TableReader:
             values = values.dictionary_encode()
         if pa.types.is_dictionary(values.type):
             texts = ["" if text is None else str(text) for text in values.dictionary.to_pylist()]
-            places = values.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)
-            return self.texts(column, [*texts, ""]).take(places)
+            places = values.indices.cast(pa.int64()).fill_null(len(texts))  # a gap is one more text
+            return self.texts(column, [*texts, ""]).take(places.to_numpy(zero_copy_only=False))
         if isinstance(column, Category):
             return self.arrow(column, values.cast(pa.string()))
         gaps = values.is_null().to_numpy(zero_copy_only=False)
@@ -93,7 +93,7 @@ class TableReader:
         bad = np.logical_or.reduce([nobody, *(~reading.usable for reading in readings)])
         self._count(readings, nobody, findings, value)
         if bad.any():
-            self._note(bad, readings, nobody, findings, line, value)
+            self._note(readings, nobody, findings, line, value)
         codes = np.stack([reading.codes for reading in readings], axis=1)
         faults = np.stack([reading.faults for reading in readings], axis=1)
         return Batch(codes, people, faults).only(~bad)
@@ -122,20 +122,19 @@ class TableReader:
 
     def _note(
         self,
-        bad: Mask,
         readings: Sequence[Reading],
         nobody: Mask,
         findings: Findings,
         line: Callable[[int], int],
         value: Callable[[int, int], object],
     ) -> None:
-        """Note the rows that cannot be stored, and whether their columns declared what happens to them."""
+        """Note the rows that cannot be stored; of those left out as declared, only how many."""
         gaps = [(self.person, nobody)] if self.person is not None else []
         gaps += [
             (column, reading.faults == Fault.MISSING)
             for column, reading in zip(self.columns, readings, strict=True)
         ]
-        dropped, faulty = np.zeros_like(bad), np.zeros_like(bad)
+        dropped, faulty = np.zeros_like(nobody), np.zeros_like(nobody)
         for column, mask in gaps:
             assert column is not None
             if column.missing == "drop":
@@ -145,16 +144,21 @@ class TableReader:
                 faulty |= mask
         for reading in readings:
             faulty |= ~reading.usable & (reading.faults != Fault.MISSING)
-        findings.declared += int(np.count_nonzero(dropped & ~faulty))
+        findings.leave_out(int(np.count_nonzero(dropped & ~faulty)))
 
         def why(row: int) -> str:
-            if nobody[row]:
-                assert self.person is not None
+            if nobody[row] and self.person is not None and self.person.missing == "refuse":
                 return f"{self.person.name} is missing"
-            place = next(place for place, reading in enumerate(readings) if not reading.usable[row])
+            place = next(
+                place for place, reading in enumerate(readings) if self._is_faulty(place, reading, row)
+            )
             return reason(self.columns[place], readings[place].faults[row], value(row, place))
 
-        findings.add_rows(np.flatnonzero(bad), line, why)
+        findings.add_rows(np.flatnonzero(faulty), line, why)
+
+    def _is_faulty(self, place: int, reading: Reading, row: int) -> bool:
+        dropped = reading.faults[row] == Fault.MISSING and self.columns[place].missing == "drop"
+        return not reading.usable[row] and not dropped
 
 
 def _moments(values: Any) -> npt.NDArray[Any]:
