@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -223,5 +224,5 @@ def test_a_job_needs_a_column_and_weights_within_limits(tab: Tab, service: Servi
     page.get_by_label("Private scaling").check()
     with page.expect_request("**/v1/plans") as asked:
         page.get_by_label("Clusters (k)").fill("2")
-    body = asked.value.post_data_json
+    body = json.loads(asked.value.post_data or "{}")
     assert (body["columns"], body["scaling"]) == (["b"], "private")
