@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import chromium
 from tests.support.console import Service
+from tests.support.hospital import REGIONS, as_text, hospital
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, and waiting costs nothing when all is well
 _serial = itertools.count(1)
@@ -133,3 +134,31 @@ def finished(service: Service) -> tuple[str, str, str]:
     body = {"dataset": "manners", "k": 4, "epsilon": "1"}
     job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
     return "manners", key, job
+
+
+HOSPITAL: list[dict[str, Any]] = [
+    {"name": "patient_id", "kind": "text", "role": "id"},
+    {"name": "age", "kind": "number", "low": 0, "high": 120, "whole": True},
+    {"name": "sex", "kind": "category", "levels": ["female", "male"], "missing": "level"},
+    {"name": "region", "kind": "category", "levels": [*REGIONS, "abroad"], "other": "abroad", "weight": 0.5},
+    {"name": "admissions", "kind": "number", "low": 0, "high": 20, "whole": True, "role": "keep"},
+    {"name": "cost", "kind": "number", "low": 10, "high": 1e6, "log": True},
+    {"name": "bmi", "kind": "number", "low": 10, "high": 60, "missing": "fill", "fill": 25},
+    {"name": "visited", "kind": "date", "low": "2024-01-01", "high": "2024-12-31"},
+    {"name": "smoker", "kind": "boolean"},
+]
+
+
+@pytest.fixture(scope="package")
+def clustered_table(service: Service) -> tuple[str, str, str]:
+    """A sealed table with columns of every kind, an analyst's key and the analyst's finished job."""
+    key, name = service.analyst("florence"), "wards"
+    budget = {"epsilon": "3", "delta": "0.00001"}
+    service.call(
+        "POST", "/v1/datasets", json={"name": name, "table": HOSPITAL, "size": 1000, "budget": budget}
+    )
+    service.call("PUT", f"/v1/datasets/{name}/data", content=as_text(hospital(1000)).encode())
+    service.call("POST", f"/v1/datasets/{name}/seal", json={})
+    service.call("PUT", f"/v1/datasets/{name}/grants/florence", json=budget)
+    body = {"dataset": name, "k": 2, "epsilon": "1", "scaling": "private", "weights": {"age": 2}}
+    return name, key, str(service.call("POST", "/v1/jobs", key=key, json=body)["id"])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Request, Route, expect
 
 from tests.console.conftest import Tab
-from tests.console.test_manners import look_at_every_page
+from tests.console.test_manners import BASIC_CHECKS, look_at_every_page
+from tests.console.test_tables import dirty_hospital
 from tests.support.console import Service
+from tests.support.hospital import as_text, hospital
 
 CONNECTIONS = 6  # what a browser opens to one host
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
@@ -67,6 +70,58 @@ def test_axe_finds_nothing_in_the_report_on_a_draft(tab: Tab, service: Service, 
     assert complaints_in_every_dress(page) == []
     page.get_by_role("button", name="Edit").click()
     assert complaints_in_every_dress(page) == []
+
+
+def everything_wrong_with(page: Page) -> list[str]:
+    """What axe and the basic checks find, and whether a phone would scroll sideways."""
+    found = [*complaints_in_every_dress(page), *page.evaluate(BASIC_CHECKS)]
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # a dict of two sizes
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a dict of two sizes
+    return found if width <= PHONE["width"] else [*found, f"{width} pixels wide"]
+
+
+def test_axe_finds_nothing_in_the_description_of_a_table(tab: Tab, tmp_path: Path) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    (tmp_path / "hospital.csv").write_text(as_text(hospital(100)))
+    page.get_by_label("Start from a file").set_input_files(tmp_path / "hospital.csv")
+    expect(page.get_by_text("9 columns proposed")).to_be_visible()
+    found = everything_wrong_with(page)
+    page.get_by_label("Log scale of column 6").check()
+    page.get_by_label("Missing value of column 7").select_option("fill")
+    for button in page.get_by_role("button", name="rounded from the rows").all()[::-1]:
+        button.click()
+    page.get_by_role("button", name="Create the dataset").click()
+    expect(page.get_by_label("Levels of column 3")).to_have_attribute("aria-invalid", "true")
+    assert found + everything_wrong_with(page) == []
+
+
+def test_axe_finds_nothing_on_the_pages_of_a_table(tab: Tab, clustered_table: tuple[str, str, str]) -> None:
+    name, key, job = clustered_table
+    found = []
+    page = tab.sign_in(key)
+    for place, sign in (
+        (f"#/datasets/{name}", "table"),
+        (f"#/datasets/{name}/job", "#after"),
+        (f"#/jobs/{job}", "#receipt"),
+    ):
+        tab.go(place)
+        expect(page.locator(f"main[data-page='{place}'] {sign}").first).to_be_visible()
+        expect(page.locator(".busy, main[aria-busy]")).to_have_count(0)
+        found += [f"{place}: {each}" for each in everything_wrong_with(page)]
+    assert found == []
+
+
+def test_axe_finds_nothing_in_the_report_on_a_table_and_its_correction(
+    tab: Tab, service: Service, fresh: str
+) -> None:
+    dirty_hospital(service, f"dirty-{fresh}")
+    page = tab.sign_in(service.curator_key, f"#/datasets/dirty-{fresh}")
+    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+    found = everything_wrong_with(page)
+    page.get_by_role("link", name="Edit", exact=True).click()
+    expect(page.get_by_role("button", name="Save the changes")).to_be_visible()
+    assert found + everything_wrong_with(page) == []
 
 
 def test_axe_finds_nothing_where_a_job_does_not_fit(tab: Tab, granted: tuple[str, str]) -> None:

@@ -21,9 +21,10 @@ def test_a_curator_ends_a_job(tab: Tab, service: Service, granted: tuple[str, st
 
 
 def describe(page: Page, name: str) -> None:
-    """Fill in the form of a new dataset."""
+    """Fill in the form of a new dataset of numbers."""
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Description").fill("People of three towns.")
+    page.get_by_label("Rows are").select_option("box")
     page.get_by_role("button", name="Add a column").click()
     for number, (column, high) in enumerate((("age", "100"), ("income", "80"), ("visits", "10")), 1):
         page.get_by_label(f"Column of column {number}").fill(column)
@@ -143,6 +144,7 @@ def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
     tab: Tab, fresh: str, tmp_path: Path
 ) -> None:
     page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    page.get_by_label("Rows are").select_option("box")
     (tmp_path / "people.csv").write_bytes(rows(5))
     page.get_by_text("Take the names from a CSV file").click()
     page.get_by_label("A CSV file whose first line names the columns").set_input_files(
@@ -156,6 +158,7 @@ def test_column_names_can_be_taken_from_a_file_whose_rows_stay_here(
 
 def test_a_first_line_of_data_is_not_taken_for_names(tab: Tab, fresh: str, tmp_path: Path) -> None:
     page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    page.get_by_label("Rows are").select_option("box")
     (tmp_path / "bare.csv").write_text("54;F;2026-01-02;1.234,50\n61;M;2026-01-03;99,10\n")
     page.get_by_text("Take the names from a CSV file").click()
     chooser = page.get_by_label("A CSV file whose first line names the columns")

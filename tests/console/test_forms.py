@@ -82,7 +82,7 @@ def test_an_empty_dataset_form_says_at_each_field_what_is_missing(tab: Tab) -> N
     page.get_by_role("button", name="Create the dataset").click()
     for label, words in (
         ("Name", "Enter a name for the dataset."),
-        ("Column of column 1", "Enter the column's name."),
+        ("Name of column 1", "Enter the column's name."),
         ("Low of column 2", "Enter the lowest value that makes sense."),
         ("High of column 2", "Enter the highest value that makes sense."),
         ("Size", "Enter about how many records there are, for example 10000."),
@@ -96,10 +96,7 @@ def test_a_bound_that_is_no_number_is_explained(tab: Tab, fresh: str) -> None:
     describe(page, f"texts-{fresh}")
     page.get_by_label("High of column 1").fill("M")
     page.get_by_role("button", name="Create the dataset").click()
-    words = (
-        "“M” is not a number. Columns hold numbers: write a yes/no column as 1 and 0, "
-        "and leave text columns out."
-    )
+    words = "“M” is not a number. Such rows hold numbers only: describe a table above for anything else."
     expect_mistake(page, page.get_by_label("High of column 1"), words)
 
 

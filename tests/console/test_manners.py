@@ -101,33 +101,34 @@ def test_the_colours_can_be_switched_and_are_remembered(tab: Tab) -> None:
     assert page.evaluate(background) == dark
 
 
+def tab_to(page: Page, name: str, role: str) -> None:
+    """Press the Tab key until a control has the focus, and shows it."""
+    target = page.get_by_role(role, name=name).first  # type: ignore[arg-type]  # any role
+    expect(target).to_be_visible()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if target.evaluate("e => e === document.activeElement"):
+            outline = target.evaluate(
+                "e => e.matches(':focus-visible') && getComputedStyle(e).outlineStyle !== 'none'"
+            )
+            assert outline, f"{name} does not show that it has the focus"
+            return
+    pytest.fail(f"{name} cannot be reached with the Tab key")
+
+
 def test_a_job_is_planned_and_submitted_with_the_keyboard_alone(tab: Tab, granted: tuple[str, str]) -> None:
     page = tab.go("")
     keys = page.keyboard
-
-    def tab_to(name: str, role: str) -> None:
-        target = page.get_by_role(role, name=name).first  # type: ignore[arg-type]  # any role
-        expect(target).to_be_visible()
-        for _ in range(60):
-            keys.press("Tab")
-            if target.evaluate("e => e === document.activeElement"):
-                outline = target.evaluate(
-                    "e => e.matches(':focus-visible') && getComputedStyle(e).outlineStyle !== 'none'"
-                )
-                assert outline, f"{name} does not show that it has the focus"
-                return
-        pytest.fail(f"{name} cannot be reached with the Tab key")
-
-    tab_to("Your key", "textbox")
+    tab_to(page, "Your key", "textbox")
     keys.type(granted[1])
     keys.press("Enter")
-    tab_to("Plan a job", "link")
+    tab_to(page, "Plan a job", "link")
     keys.press("Enter")
     expect(page.locator("#cost")).to_have_text("ε 1")
-    tab_to("Epsilon", "slider")
+    tab_to(page, "Epsilon", "slider")
     keys.press("PageDown")
     expect(page.locator("#cost")).not_to_have_text("ε 1")
-    tab_to("Submit for", "button")
+    tab_to(page, "Submit for", "button")
     keys.press("Enter")
     expect(page.locator("#centres")).to_be_visible()
 

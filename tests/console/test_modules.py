@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import Page
 
 from core.algorithms import registry
-from core.data import Dense
+from core.data import Dense, Geometry, Table
+from core.data.profiles import ranges_of
 from core.plan import Plan, Request
 from core.privacy import Budget
 from tests.console.conftest import Tab
@@ -50,6 +51,34 @@ def test_equal_centres_are_drawn_on_one_spot(tab: Tab) -> None:
 def test_lengths_of_units_are_those_of_the_domain(tab: Tab, domain: Dense) -> None:
     lengths = call(tab.go(""), "noise.js", "unitLengths", domain.to_json())
     assert lengths == pytest.approx(domain.unit_lengths().tolist())
+
+
+def hospital(**choices: Any) -> Geometry:
+    """Columns of every kind, as a job sees them."""
+    columns: list[dict[str, Any]] = [
+        {"kind": "number", "name": "age", "low": 0, "high": 120, "weight": 2.0},
+        {"kind": "number", "name": "cost", "low": 0, "high": 1e5, "log": True, "offset": 10},
+        {"kind": "category", "name": "sex", "levels": ["F", "M"], "missing": "level"},
+        {"kind": "date", "name": "visited", "low": "2024-01-01", "high": "2024-12-31"},
+        {"kind": "datetime", "name": "seen", "low": "2024-01-01T00:00", "high": "2024-01-02T12:00"},
+        {"kind": "boolean", "name": "smoker"},
+    ]
+    table = Table.from_json({"columns": columns, "size": 100, "rows_per_person": 1})
+    return Geometry.of(table, **choices)
+
+
+@pytest.mark.parametrize("choices", [{}, {"columns": ["sex", "cost"], "weights": {"sex": 3.0}}])
+def test_lengths_of_units_are_those_of_a_tables_geometry(tab: Tab, choices: dict[str, Any]) -> None:
+    geometry = hospital(**choices)
+    lengths = call(tab.go(""), "noise.js", "unitLengths", geometry.to_json())
+    assert lengths == pytest.approx(geometry.unit_lengths().tolist(), rel=1e-3)
+
+
+def test_lengths_of_units_follow_the_ranges_that_private_scaling_released(tab: Tab) -> None:
+    geometry = hospital().clipped({"age": (0, 32767)})
+    ranges = {"ranges": ranges_of(geometry)}
+    lengths = call(tab.go(""), "noise.js", "unitLengths", geometry.to_json(), ranges)
+    assert lengths == pytest.approx(geometry.unit_lengths().tolist(), rel=1e-3)
 
 
 def shown(plan: Plan) -> dict[str, Any]:

@@ -106,7 +106,7 @@ function layout(centres, columns, domain, lengths, width) {
       xName: columns[0], yName: "", ticked: true, units: [lengths[0], 0], label: `Positions along ${columns[0]}.`,
     };
   }
-  if (width === 2) {
+  if (width === 2 && domain.kind !== "table") {
     return {
       points: centres, x: padded(centres.map((c) => c[0]), 0.08), y: padded(centres.map((c) => c[1]), 0.08),
       xName: short(columns[0], 48), yName: short(columns[1], 32), ticked: true, units: lengths, label: `${columns[0]} across, ${columns[1]} upwards, in the data's own units.`,

@@ -12,6 +12,7 @@ const KNOWN = {
   noise_at_bounds: (x, { widest }) => ["Position at worst", `± ${number(2 * x, 2)}`, `in ${widest}, for a cluster that fills the bounds`],
 };
 const SILENT = ["cluster_share"];
+const OTHERS = { scaling_share: (x) => ["private scaling", `takes ${percent(x)} of the cost`] };
 
 // Known figures, and whatever else an algorithm has to say, as far as it is numbers and words.
 export function expectations(quote) {
@@ -27,7 +28,7 @@ export function expectations(quote) {
   const others = Object.entries(forecast).filter(([key, x]) => !(key in KNOWN) && !SILENT.includes(key) && ["number", "string"].includes(typeof x));
   return {
     figures,
-    others: others.map(([key, x]) => [key.replaceAll("_", " "), typeof x === "number" ? number(x) : x]),
+    others: others.map(([key, x]) => OTHERS[key]?.(x) ?? [key.replaceAll("_", " "), typeof x === "number" ? number(x) : x]),
     verdict: plan.k_range ? rangeVerdict(forecast, records, plan) : verdict(forecast, records),
     measurements: plan.steps.reduce((sum, step) => sum + step.repeats, 0),
   };

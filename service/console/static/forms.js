@@ -73,7 +73,9 @@ export function findMistake(element) {
     if (!control.check || control.disabled) continue;
     const words = control.check();
     control.tell(words);
-    if (words) first ??= control;
+    if (!words) continue;
+    first ??= control;
+    for (let fold = control.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
   }
   return first;
 }

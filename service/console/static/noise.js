@@ -1,9 +1,12 @@
 // The noise in what was released, as the result states it: for error bars and rings.
 
+import { tableLengths } from "./geometry.js";
+
 const UNITS = 32767;
 
 // Data units per encoded unit, per column, as the domain defines them.
-export function unitLengths(domain) {
+export function unitLengths(domain, details) {
+  if (domain.kind === "table") return tableLengths(domain, details?.ranges);
   const { bounds, scaling } = domain;
   if (bounds?.box) {
     const half = bounds.box.low.map((low, i) => (bounds.box.high[i] - low) / 2);
@@ -19,7 +22,7 @@ export function unitLengths(domain) {
 // Standard deviations: of a size, in records, and of each centre's place, in encoded units. Null where
 // the result does not state them, as those of earlier versions.
 export function noise(domain, { noise: stated, details }) {
-  const lengths = domain.kind === "ids" ? null : unitLengths(domain);
+  const lengths = domain.kind === "ids" ? null : unitLengths(domain, details);
   const widest = lengths && Math.max(...lengths); // places are stated in units of the widest column
   return {
     lengths,

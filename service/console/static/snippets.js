@@ -10,7 +10,7 @@ function client() {
 }
 
 // A request without what is said by default.
-function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites, rehearsal }) {
+function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites, columns, weights, scaling, rehearsal }) {
   return {
     dataset, k, epsilon,
     ...(delta !== undefined && { delta }),
@@ -18,6 +18,9 @@ function told({ dataset, k, epsilon, delta, algorithm, objective, options, sites
     ...(objective && objective !== "means" && { objective }),
     ...(options && Object.keys(options).length && { options }),
     ...(sites && { sites }),
+    ...(columns && { columns }),
+    ...(weights && { weights }),
+    ...(scaling && { scaling }),
     ...(rehearsal && { rehearsal }),
   };
 }
@@ -29,7 +32,7 @@ function pythonOptions(options) {
   return `{${Object.entries(options).map(([name, value]) => `${python(name)}: ${python(value)}`).join(", ")}}`;
 }
 
-const WRITTEN = { k: pythonClusters, options: pythonOptions };
+const WRITTEN = { k: pythonClusters, options: pythonOptions, weights: pythonOptions };
 
 export function requestAsPython(request) {
   const { dataset, ...rest } = told(request);

@@ -5,6 +5,7 @@ import { short } from "../charts.js";
 import { tellingColumns } from "../centres.js";
 import { h } from "../dom.js";
 import { field, select } from "../forms.js";
+import { coordinateWords } from "../geometry.js";
 import { amount, centresAsked, COUNT, delta, moment, number, percent, plural } from "../format.js";
 import { unitLengths } from "../noise.js";
 import { dialog, notice, table } from "../widgets.js";
@@ -18,7 +19,7 @@ export async function compare(_context, left, right) {
     return { job, result, receipt };
   }));
   const [one, other] = jobs;
-  const comparable = one.job.dataset === other.job.dataset && one.receipt.domain.kind !== "ids" && one.result.centres[0].length > 0;
+  const comparable = one.job.dataset === other.job.dataset && String(one.result.columns) === String(other.result.columns) && one.receipt.domain.kind !== "ids" && one.result.centres[0].length > 0;
   const content = h(
     "div",
     { class: "stack loose" },
@@ -59,7 +60,9 @@ export function matched(left, right, lengths) {
 function pairs(one, other) {
   const { centres, sizes } = one.result;
   const columns = one.result.columns ?? centres[0].map((_, j) => `x${j}`);
-  const lengths = unitLengths(one.receipt.domain);
+  const { domain } = one.receipt;
+  const lengths = unitLengths(domain, one.result.details);
+  const words = domain.kind === "table" ? coordinateWords(domain) : columns.map(() => (x) => number(x, 3));
   const everywhere = lengths.map((length) => length * UNITS);
   const shown = tellingColumns([...centres, ...other.result.centres], lengths.map(() => 0), everywhere, MOST_COLUMNS);
   const records = (list, i) => (list ? COUNT.format(Math.round(list[i])) : "–");
@@ -69,7 +72,7 @@ function pairs(one, other) {
     String(k + 1),
     percent(distance / UNITS),
     `${records(sizes, i)} → ${records(other.result.sizes, k)}`,
-    ...shown.map((j) => `${number(centres[i][j], 3)} → ${number(other.result.centres[k][j], 3)}`),
+    ...shown.map((j) => `${words[j](centres[i][j])} → ${words[j](other.result.centres[k][j])}`),
   ]);
   const headings = [{ name: "First" }, { name: "Second" }, { name: "Distance", right: true }, { name: "Noisy size", right: true }, ...shown.map((j) => ({ name: short(columns[j], 24), right: true }))];
   const alone = Math.abs(centres.length - other.result.centres.length);

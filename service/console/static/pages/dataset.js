@@ -1,6 +1,7 @@
 // One dataset: what is public about it, its budget, and (for its curator) data, grants, ledger, jobs, audit.
 
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
+import { columnTable } from "../columns.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { budgetFields, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
@@ -47,7 +48,7 @@ function describe(found) {
   return facts([
     ["Records", `about ${COUNT.format(found.size)} (public order of magnitude; the exact number is private)`],
     ["Protects", found.privacy_unit === "person" ? `each person, with at most ${plural(found.rows_per_person, "row")}` : "each single row"],
-    ["Kind", { dense: "rows of numbers", sparse: "sparse rows", ids: "ids of public sites" }[found.kind]],
+    ["Kind", { dense: "rows of numbers", sparse: "sparse rows", ids: "ids of public sites", table: "a table, each column of a kind of its own" }[found.kind]],
     box && ["Columns", columnList(found, box)],
     bounds.ball && ["Bounds", `within ${number(bounds.ball.radius)} of ${bounds.ball.centre?.some(Boolean) ? "a public centre" : "the origin"}, ${plural(found.dimension, "column")}`],
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
@@ -74,7 +75,15 @@ function warnings(found) {
   return found.warnings.map((words) => notice("warn", h("p", {}, sentence(words))));
 }
 
+function tableCard(found) {
+  return h("section", { class: "card stack" }, h("h2", {}, "Columns"), columnTable(found.table), h("p", { class: "small muted" }, "Two records at both ends of a column, or of different levels of it, are its weight apart. A job may choose columns and weights of its own."));
+}
+
 async function publicFacts(context, found) {
+  return [publicHalves(found), found.table && tableCard(found)];
+}
+
+function publicHalves(found) {
   return h(
     "div",
     { class: "halves" },
@@ -91,19 +100,20 @@ async function publicFacts(context, found) {
 async function overview({ reload }, found) {
   const place = h("div", { class: "stack" });
   const draft = found.state === "draft";
-  return h(
+  const look = draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "Look before the seal"), lookBeforeSeal(found, reload));
+  const editor = found.table ? h("a", { class: "button small", href: `#/datasets/${found.name}/edit` }, "Edit") : button("Edit", () => edit(found, reload), "small");
+  const halves = h(
     "div",
     { class: "halves" },
     h(
       "div",
       { class: "stack loose" },
-      draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "Look before the seal"), lookBeforeSeal(found, reload)),
       draft && h("section", { class: "card stack" }, h("h2", {}, found.upload ? "Upload other rows" : "Upload the rows"), uploader(found, reload, place), place),
       !draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "The upload"), uploadReport(found.upload)),
       h(
         "section",
         { class: "card stack" },
-        h("div", { class: "row apart" }, h("h2", {}, "What is public"), draft && button("Edit", () => edit(found, reload), "small")),
+        h("div", { class: "row apart" }, h("h2", {}, "What is public"), draft && editor),
         describe(found),
         warnings(found),
       ),
@@ -136,6 +146,7 @@ async function overview({ reload }, found) {
         ),
     ),
   );
+  return [look, halves, found.table && tableCard(found)];
 }
 
 // Public facts of a draft that are most often corrected; other changes are a matter of a new draft.

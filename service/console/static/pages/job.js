@@ -4,6 +4,7 @@ import { get, poll, post, put, remove } from "../api.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { amount, centresAsked, delta, moment, number } from "../format.js";
 import { field, form, input, submit } from "../forms.js";
+import { chosenFacts } from "../table-choices.js";
 import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
 import { chooseOther } from "./compare.js";
 import { openResultView } from "./open-result.js";
@@ -124,6 +125,7 @@ function request(now) {
     ["Cost", now.rehearsal ? "free: a rehearsal" : `${amount(now.cost)}, ${delta(now.cost.delta)}`],
     ["Asked for", `${centresAsked(asked.k)}, k-${asked.objective ?? "means"}, ε ${number(asked.epsilon)}`],
     ["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`],
+    ...chosenFacts(asked),
   ]);
 }
 

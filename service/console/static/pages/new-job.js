@@ -7,6 +7,7 @@ import { expectations } from "../forecast.js";
 import { checkbox, decimal, field, findMistake, form, guard, input, isDelta, isEpsilon, isNumber, isWhole, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
 import { amount, count, currency, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
 import { requestAsCurl, requestAsPython } from "../snippets.js";
+import { tableChoices } from "../table-choices.js";
 import { copyButton, explain, facts, figures, gauge, notice } from "../widgets.js";
 import { KINDS } from "./sites.js";
 
@@ -28,6 +29,7 @@ export async function newJob(context, name) {
   const options = h("div", { class: "stack" });
   const clusters = clusterFields();
   const quote = h("div", { class: "stack", id: "quote" });
+  const choices = tableChoices(found);
   const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data." });
   const send = submit("Submit");
   const elsewhere = h("div", { class: "row" }); // the same request for a program
@@ -47,6 +49,7 @@ export async function newJob(context, name) {
     radios("objective", "Centres are", [["means", "means"], ["medians", "medians"]], "means"),
     field("Algorithm", algorithm),
     options,
+    choices.element,
     rehearsal,
     h("div", { class: "row apart" }, send, elsewhere),
   ];
@@ -79,11 +82,12 @@ export async function newJob(context, name) {
   made.addEventListener("input", offerOpenK);
   drawOptions();
 
+  const request = () => ({ ...read(made, name, clusters.read(), usable), ...choices.read() });
   let waiting = null;
   let asking = new AbortController();
   let asked = "";
   const ask = () => {
-    asked = JSON.stringify(read(made, name, clusters.read(), usable));
+    asked = JSON.stringify(request());
     clearTimeout(waiting);
     asking.abort();
     if (findMistake(made)) {
@@ -100,7 +104,7 @@ export async function newJob(context, name) {
   };
   const question = async (signal) => {
     try {
-      const body = read(made, name, clusters.read(), usable);
+      const body = request();
       const plan = await post("/v1/plans", body, { signal });
       if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
       drawQuote(quote, plan, found, body.rehearsal, useWhatRemains);
@@ -118,7 +122,7 @@ export async function newJob(context, name) {
   };
   const changed = () => {
     // Leaving a field is a `change` too: the price stays, or a click on the button would be lost.
-    if (asked === JSON.stringify(read(made, name, clusters.read(), usable))) return;
+    if (asked === JSON.stringify(request())) return;
     replace(refusal);
     ask();
   };

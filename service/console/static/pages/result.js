@@ -7,6 +7,7 @@ import { h, replace } from "../dom.js";
 import { COUNT, percent, plural } from "../format.js";
 import { noise } from "../noise.js";
 import { resultAsCurl, resultAsPython } from "../snippets.js";
+import { tableParts } from "../table-result.js";
 import { button, copyButton, table } from "../widgets.js";
 
 const FEW_CENTRES = 12;
@@ -28,20 +29,22 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
   const drawable = result.centres[0].length > 0 && receipt.domain.kind !== "ids" && added.lengths;
   const [low, high] = edges(receipt.domain, result.centres, columns);
   const centres = centreTable(columns, shape);
+  const kinds = result.profiles ? tableParts(result, receipt.domain) : null;
   const profiles = drawable ? profileCard({ ...shape, low, high }) : null;
   choice.follow((chosen) => {
     centres.show(chosen);
     profiles?.show(chosen);
   });
+  const rows = () => centreRows(columns, { ...result, centres: kinds?.values ?? result.centres }, added.size);
   return [
     drawable && h("div", { class: "plots" }, result.level ? surenessCard(shape) : mapCard(shape), result.sizes && sizeCard(shape)),
-    columns.length > FEW_CHOICES && h("section", { class: "card" }, choice.element),
-    profiles?.element,
+    !kinds && columns.length > FEW_CHOICES && h("section", { class: "card" }, choice.element),
+    kinds?.profiles ?? profiles?.element,
     h(
       "section",
       { class: "card stack" },
-      h("div", { class: "row apart" }, h("h2", {}, "Centres"), files(job, result, () => centreRows(columns, result, added.size))),
-      centres.element,
+      h("div", { class: "row apart" }, h("h2", {}, "Centres"), files(job, result, rows)),
+      kinds?.table ?? centres.element,
     ),
   ];
 }

@@ -1,6 +1,7 @@
 // Rows of a draft: upload them with progress, read the report on them, seal them or throw them away.
 
 import { post, remove, upload } from "../api.js";
+import { offerFile } from "../chosen-file.js";
 import { announce, freshId, h, replace, toast } from "../dom.js";
 import { checkbox, field, form, submit } from "../forms.js";
 import { bytes, COUNT, percent, plural } from "../format.js";
@@ -10,7 +11,9 @@ const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
   const file = h("input", { type: "file", name: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
-  const drop = checkbox("drop", "Leave bad rows out", { hint: "Otherwise one bad row refuses the whole file, and nothing is stored." });
+  offerFile(found.name, file);
+  const hint = found.table ? "Values that cannot be read and unknown levels. Otherwise one of them refuses the whole file. What a missing value means is declared for each column." : "Otherwise one bad row refuses the whole file, and nothing is stored.";
+  const drop = checkbox("drop", "Leave bad rows out", { hint });
   const start = button("Upload and check", async () => {
     if (!file.files.length) {
       file.tell("Choose a file.");
@@ -60,7 +63,7 @@ async function run(found, file, dropBad, place, reload) {
     await reload();
   } catch (error) {
     if (error.name === "AbortError") replace(place, notice("warn", h("p", {}, "Cancelled. Nothing was stored.")));
-    else replace(place, explain(error), badRows(error.body?.bad_row_lines ?? [], error.body?.bad_rows ?? 0));
+    else replace(place, explain(error), columnReport(error.body?.columns ?? []), badRows(error.body?.bad_row_lines ?? [], error.body?.bad_rows ?? 0));
   }
 }
 
@@ -92,8 +95,9 @@ export function uploadReport(report) {
 function columnReport(columns) {
   if (!columns.length) return null;
   const count = (number) => (number ? COUNT.format(number) : "–");
-  const rows = columns.map((each) => [h("code", {}, each.name), count(each.missing), count(each.unreadable), count(each.below), count(each.above), each.examples.join(", ") || "–"]);
-  const headings = [{ name: "Column" }, { name: "Missing", right: true }, { name: "Unreadable", right: true }, { name: "Below", right: true }, { name: "Above", right: true }, { name: "For example" }];
+  const leveled = columns.some((each) => each.unknown);
+  const rows = columns.map((each) => [h("code", {}, each.name), count(each.missing), count(each.unreadable), ...(leveled ? [count(each.unknown)] : []), count(each.below), count(each.above), each.examples.length ? each.examples.map((value) => h("code", { class: "example" }, value)) : "–"]);
+  const headings = [{ name: "Column" }, { name: "Missing", right: true }, { name: "Unreadable", right: true }, ...(leveled ? [{ name: "Unknown level", right: true }] : []), { name: "Below", right: true }, { name: "Above", right: true }, { name: "For example" }];
   return h("div", { class: "stack tight" }, h("h3", {}, "Columns"), table(headings, rows, { label: "Columns with findings" }));
 }
 

@@ -1,0 +1,45 @@
+// Columns of a table in words, as their curator declared them.
+
+import { h } from "./dom.js";
+import { isNumber, numberOf } from "./forms.js";
+import { number, plural } from "./format.js";
+import { table } from "./widgets.js";
+
+export const KINDS = { number: "number", boolean: "yes or no", category: "category", date: "date", datetime: "date and time", text: "text" };
+export const ROLES = { cluster: "clustering", keep: "later questions", id: "telling people apart", ignore: "left out" };
+const GAPS = { refuse: "refuses the file", drop: "its row is left out", level: "a level of its own", keep: "stays missing" };
+const FEW_LEVELS = 8;
+const [LEAST_WEIGHT, MOST_WEIGHT] = [0.001, 1000];
+// Years are not grouped, and neither are moments.
+const bound = (column, value) => (column.kind === "number" ? number(value, 7) : String(value).replace("T", " "));
+
+export function kindWords(column) {
+  const { kind, low, high, whole, log, offset, levels = [], other } = column;
+  if (kind === "category") return `one of ${plural(levels.length, "level")}: ${levelList(levels)}${other ? `; anything else counts as ${other}` : ""}`;
+  if (low === undefined || low === null) return KINDS[kind] ?? kind;
+  const range = `${whole ? "whole number" : KINDS[kind]} from ${bound(column, low)} to ${bound(column, high)}`;
+  return log ? `${range}, on a log scale${offset ? ` after adding ${number(offset)}` : ""}` : range;
+}
+
+function levelList(levels) {
+  const more = levels.length - FEW_LEVELS;
+  return `${levels.slice(0, FEW_LEVELS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+export function missingWords({ missing, fill }) {
+  return missing === "fill" ? `counts as ${fill === true ? "yes" : fill === false ? "no" : fill}` : (GAPS[missing] ?? missing);
+}
+
+export function columnTable(columns) {
+  const headings = [{ name: "Column" }, { name: "Holds" }, { name: "Used for" }, { name: "Weight", right: true }, { name: "A missing value" }];
+  const rows = columns.map((each) => [
+    h("code", {}, each.name),
+    kindWords(each),
+    ROLES[each.role] ?? each.role,
+    each.role === "cluster" ? number(each.weight ?? 1) : "–",
+    each.role === "ignore" ? "–" : missingWords(each),
+  ]);
+  return table(headings, rows, { label: "Columns" });
+}
+
+export const isWeight = (text) => isNumber("Enter a weight; 1 is usual.")(text) || (numberOf(text) >= LEAST_WEIGHT && numberOf(text) <= MOST_WEIGHT ? "" : `Enter a weight from ${LEAST_WEIGHT} to ${MOST_WEIGHT}.`);

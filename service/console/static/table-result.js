@@ -1,0 +1,110 @@
+// Centres of a table in the curator's kinds: means, geometric means, dates, rates, and shares of levels.
+
+import { hue } from "./charts.js";
+import { h } from "./dom.js";
+import { COUNT, number, percent } from "./format.js";
+import { clustered, line, moment, momentWords } from "./geometry.js";
+import { facts, table } from "./widgets.js";
+
+const FEW_LEVELS = 6;
+const FEW_CENTRES = 24;
+const SECONDS = [["days", 86_400], ["hours", 3600], ["minutes", 60], ["seconds", 1]];
+
+// Values for files, a table, and a picture of each centre.
+export function tableParts(result, domain) {
+  const declared = new Map(clustered(domain).map(({ column }) => [column.name, column]));
+  return {
+    values: result.profiles.map((profile) => profile.flatMap((entry) => (entry.shares ? Object.values(entry.shares) : [entry.value]))),
+    table: centreTable(result),
+    profiles: h(
+      "section",
+      { class: "card stack" },
+      h("h2", {}, "What each centre is like"),
+      h("p", { class: "small muted" }, "Numbers and dates lie between their bounds. After ± and ×: the noise in 95 of 100 runs."),
+      result.details?.ranges && released(result.details.ranges),
+      h("div", { class: "profiles" }, result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result.sizes, declared))),
+      result.profiles.length > FEW_CENTRES && h("p", { class: "small muted" }, `The first ${FEW_CENTRES}; the table below has all ${result.profiles.length}.`),
+    ),
+  };
+}
+
+function released(ranges) {
+  const words = Object.entries(ranges).map(([name, [low, high]]) => [name, `${valueWords(low)} to ${valueWords(high)}`]);
+  return h("details", {}, h("summary", {}, "Ranges that private scaling released"), facts(words));
+}
+
+function centre(profile, i, sizes, declared) {
+  const size = sizes && h("span", { class: "muted" }, `about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records`);
+  return h(
+    "figure",
+    { class: `stack tight ${hue(i)} flat` },
+    h("figcaption", { class: "row" }, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`), size),
+    h("dl", { class: "kinds" }, profile.map((entry) => [h("dt", {}, entry.column, h("small", { class: "muted" }, entry.measure)), h("dd", {}, drawn(entry, declared.get(entry.column)))])),
+  );
+}
+
+function drawn(entry, column) {
+  if (entry.shares) {
+    const [first, rest] = leading(entry.shares);
+    return [first.map(([level, share]) => bar(share, `${percent(share)} ${level}`)), rest > 0 && h("span", { class: "small muted" }, `${percent(rest)} other levels`)];
+  }
+  if (entry.measure === "rate") return bar(entry.value, `${percent(entry.value)} yes${noiseWords(entry)}`);
+  return rail(place(entry, column), `${valueWords(entry.value)}${noiseWords(entry)}`);
+}
+
+// The most frequent levels, and what all others have together.
+function leading(shares) {
+  const sorted = Object.entries(shares).sort((a, b) => b[1] - a[1]);
+  const rest = sorted.slice(FEW_LEVELS).reduce((sum, [, share]) => sum + share, 0);
+  return [sorted.slice(0, FEW_LEVELS), rest];
+}
+
+const width = (share) => ({ share: `${(100 * Math.min(1, Math.max(0, share))).toFixed(1)}%` });
+
+function bar(share, words) {
+  return h("div", { class: "level" }, h("span", { class: "track", vars: width(share) }), h("span", {}, words));
+}
+
+function rail(share, words) {
+  return h("div", { class: "level" }, h("span", { class: "track point", vars: width(share) }), h("span", {}, words));
+}
+
+// Where a value lies between the bounds of its column, from 0 to 1.
+function place(entry, column) {
+  const [low, high] = line(column);
+  const [at] = line(column, [entry.value, entry.value]);
+  return (at - low) / (high - low);
+}
+
+function valueWords(value) {
+  if (typeof value === "number") return number(value);
+  return momentWords(new Date(moment(value)), value.includes("T") ? "datetime" : "date");
+}
+
+// Twice the standard deviation, in the unit that people would use.
+function noiseWords({ kind, measure, noise, noise_factor: factor }) {
+  if (factor) return ` × or ÷ ${number(factor * factor, 3)}`;
+  if (noise === null || noise === undefined) return "";
+  if (measure === "rate") return ` ± ${number(200 * noise, 2)} points`;
+  if (kind === "number") return ` ± ${number(2 * noise, 2)}`;
+  const seconds = 2 * noise * (kind === "date" ? 86_400 : 1);
+  const [unit, length] = kind === "date" ? SECONDS[0] : (SECONDS.find(([, each]) => seconds >= each) ?? SECONDS[3]);
+  return ` ± ${number(seconds / length, 2)} ${unit}`;
+}
+
+function cell(entry) {
+  if (entry.shares) return leading(entry.shares)[0].slice(0, 3).map(([level, share]) => h("div", { class: "nowrap" }, `${level} ${percent(share)}`));
+  return h("span", { class: "nowrap" }, entry.measure === "rate" ? percent(entry.value) : valueWords(entry.value));
+}
+
+function centreTable({ profiles, sizes }) {
+  const headings = [{ name: "Centre" }, ...(sizes ? [{ name: "Noisy size", right: true }] : []), ...profiles[0].map((entry) => ({ name: entry.measure.startsWith("geometric") ? `${entry.column} (${entry.measure})` : entry.column, right: !entry.shares }))];
+  const rows = profiles.map((profile, i) => [
+    h("span", { class: `nowrap ${hue(i)}` }, h("span", { class: "swatch" }), String(i + 1)),
+    ...(sizes ? [COUNT.format(Math.round(sizes[i]))] : []),
+    ...profile.map(cell),
+  ]);
+  const made = table(headings, rows, { label: "Centres", fold: false });
+  made.querySelector("table").id = "centres";
+  return h("div", { class: "stack" }, made, profiles[0].some((entry) => entry.shares) && h("p", { class: "small muted" }, "Of each category the three largest shares. Files hold all of them."));
+}
