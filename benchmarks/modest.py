@@ -86,7 +86,7 @@ def blobs(draw: np.random.Generator, cell: Cell) -> Made:
     return gaussians(draw, cell.size, centres, 1 / 30), centres
 
 
-CELLS = (
+CELLS: tuple[Cell, ...] = (
     Cell("groups", 1_000, 4, 10, "1", groups),
     Cell("groups", 10_000, 4, 10, "0.1", groups),
     Cell("groups", 1_000, 4, 30, "1", groups),

@@ -82,9 +82,10 @@ GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 
 # --- few records --------------------------------------------------------------------------------------------
 #: With `N * mu / k` below this, and up to so many columns, nothing is explored: k-means on a picture of the
-#: records, drawn from the counts of the tree, does without. With more records exploring wins, and in more
-#: columns few axes tell more than rounds in all of them.
-PICTURE_BELOW, PICTURE_WIDTH = 40.0, 64
+#: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
+#: more centres there are to tell apart: from `PICTURE_CENTRES / log2(k)` on. In more columns few axes tell more
+#: than rounds in all of them.
+PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 120.0, 64
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
 #: they measure: twice as much with `PICTURE_COLUMNS`.
 PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
@@ -210,7 +211,8 @@ def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
     """Whether there are too few records for each centre to explore with more seeds than asked for."""
     single_means = request.objective == "means" and not isinstance(request.k, KRange)
     fits = domain.dimension <= PICTURE_WIDTH and not request.budget.is_pure
-    return per_centre < PICTURE_BELOW and fits and single_means
+    below = min(PICTURE_BELOW, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
+    return per_centre < below and fits and single_means
 
 
 def _proportions(width: int, picture: bool) -> tuple[float, float, float]:
@@ -225,7 +227,7 @@ def _subspace_weight(width: int, power: float, picture: bool) -> float:
     wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
     if picture:
         wanted = min(wanted, 2 * width**3 / (PICTURE_SIGNAL * power) ** 2)
-        most = MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS)
+        most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_PICTURE_SUBSPACE)
         return min(max(wanted, LEAST_PICTURE_SUBSPACE), most)
     return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
 

@@ -43,6 +43,12 @@ def test_few_records_for_each_centre_are_not_explored() -> None:
     assert explores(plan_for(Dense.box(0, 1, dimension=4, size=10_000)))
 
 
+def test_the_more_centres_the_sooner_records_are_explored() -> None:
+    """About as many records for each centre, at the same budget."""
+    assert not explores(plan_for(k=10))
+    assert explores(plan_for(Dense.box(0, 1, dimension=4, size=10_000), k=100))
+
+
 @pytest.mark.parametrize(
     "request_",
     [
