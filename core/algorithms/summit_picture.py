@@ -39,7 +39,7 @@ class PictureBlocks:
     def of(cls, plan: Plan) -> PictureBlocks:
         shares, schedule = plan.shares(), Schedule.from_json(plan.parameters)
         rounds = tuple(
-            PictureRound(shares, share, tuning.REFINE_SUMS, f"refine-{number}-")
+            PictureRound(shares, share, tuning.REFINE_SUMS, 1, f"refine-{number}-")
             for number, share in enumerate(schedule.refine_shares, start=1)
         )
         return cls(

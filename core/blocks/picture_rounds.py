@@ -6,15 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from core.arrays import Floats, Integers
-from core.blocks.base import Block
+from core.blocks.rounds import RoundSteps
 from core.data import UNITS
 from core.kernels.clipping import WEIGHT_ONE
-from core.mechanisms.noise import additive_noise, vector_noise
-from core.plan import Step
 from core.postprocessing.precision import Known
 from core.postprocessing.spread import DistanceShape
-from core.privacy.shares import Shares
 from core.probe import Probe
+from core.statistics.base import Counts
 from core.statistics.counts import ClusterCounts, PooledHistogram
 from core.statistics.sums import ResidualSums
 from core.views import Assigned, RowView
@@ -33,36 +31,20 @@ class WeighedRound:
 
 
 @dataclass(frozen=True)
-class PictureRound(Block):
+class PictureRound(RoundSteps):
     """One histogram of all distances, clipping radii read off it, then sums and sizes of the clusters.
 
     The histogram of a single cluster of few records would be noise; all clusters together have a shape.
     """
 
-    #: The share of a round that goes to the histogram of distances.
     SPREAD: ClassVar[float] = 0.03
+    HISTOGRAM: ClassVar[type[Counts]] = PooledHistogram
 
-    shares: Shares
-    fraction: float
-    sum_share: float
-    prefix: str = "refine-"
-    #: Of the histogram, the sums and the sizes.
     purposes: tuple[str, str, str] = (
         "how far records are from their nearest centre",
         "where the centre of each cluster lies",
         "how many records each cluster has",
     )
-
-    def steps(self) -> tuple[Step, ...]:
-        rest = self.fraction * (1 - self.SPREAD)
-        spread = additive_noise(self.shares.noise(self.fraction * self.SPREAD))
-        sums = vector_noise(self.shares.noise(rest * self.sum_share))
-        sizes = additive_noise(self.shares.noise(rest * (1 - self.sum_share)))
-        return (
-            self.step("spread", spread, PooledHistogram, 1, self.purposes[0]),
-            self.step("sums", sums, ResidualSums, 1, self.purposes[1]),
-            self.step("sizes", sizes, ClusterCounts, 1, self.purposes[2]),
-        )
 
     def run(
         self,
