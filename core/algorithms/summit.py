@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
-from core.algorithms.summit_scene import Scene, SceneSteps
+from core.algorithms.summit_picture import PictureBlocks
+from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
+from core.algorithms.summit_shrinkage import Shrinkage, axis_groups
 from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
 from core.arrays import Floats
-from core.blocks.adaptive_tree import AdaptiveTree, halvings, level_bits
+from core.blocks.adaptive_tree import AdaptiveTree, halvings
 from core.blocks.base import Block, Clusters
-from core.blocks.noise import widest_unit
 from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import ClippedRounds, Refinement, Round
 from core.blocks.work import PASS, PRODUCT, VALUE, lloyd_rounds, numbers, product
@@ -31,7 +30,6 @@ from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
-from core.postprocessing.subspace import Subspace
 from core.postprocessing.synopsis import Cells, made_up_rows
 from core.privacy.shares import Shares
 from core.probe import Probe
@@ -88,11 +86,7 @@ class Blocks:
         coreset = self._coreset(probe, scene)
         found, last = self._refined(probe, scene, self._explored(probe, scene, coreset))
         assert found.radii is not None
-        details = {
-            "axes": int(scene.subspace.axes.shape[1]),
-            # In units of the widest column: multiplied by the forecast, the noise in each centre.
-            "clipping_radii": (found.radii * widest_unit(probe.plan.domain)).tolist(),
-        }
+        details = scene_details(probe.plan.domain, scene, found.radii)
         cells = None if self.pooled is None else self._cells(probe, scene, found, last)
         return replace(found, details=details, cells=cells)
 
@@ -128,8 +122,7 @@ class Blocks:
         reach = tuning.BOX_DEVIATIONS * scene.deviations[:axes]
         codes = halvings(scene.view, np.clip(reach, 1.0, UNITS), schedule.tree_depth)
         noise = self.tree.deviation(probe.plan, "tree")
-        first = tuning.first_bits(scene.size, noise, schedule.tree_depth)
-        bits = level_bits(first, tuning.LATER_BITS, schedule.tree_depth, schedule.tree_levels)
+        bits = tuning.tree_bits(scene.size, noise, schedule.tree_depth, schedule.tree_levels, False)
         leaves = self.tree.run(probe, codes, bits, scene.size, tuning.KEEP)
         points = np.zeros((len(leaves.points), scene.view.width))
         points[:, :axes] = leaves.points
@@ -144,7 +137,7 @@ class Blocks:
         centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         weights = np.ones(len(centres))
-        groups = _groups(scene.view.width)
+        groups = axis_groups(scene.view.width)
         for number in range(explore.rounds):
             outcome = explore.run(probe, scene.view, centres, edges, scene.view.width)
             moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
@@ -158,21 +151,21 @@ class Blocks:
         """Centres in all columns, and the last round."""
         seeds, medians = exactly(seeds, self.k), self.refine.medians
         if self.recover is not None:
-            shrinkage = _Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
+            shrinkage = Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
             centres = self.recover.run(probe, scene, seeds, shrinkage)
         else:
-            shrinkage = _Shrinkage.by_axes(scene.subspace)
-            centres = scene.centre + (seeds / scene.zoom) @ scene.subspace.axes.T
+            shrinkage = Shrinkage.by_axes(scene.subspace)
+            centres = scene.in_all_columns(seeds)
 
         def rule(outcome: Round) -> Floats:
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
             return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
-        # Two records in the ball of the data are at most its diameter apart; the last bin takes the rest.
-        edges = geometric_edges(min(2 * scene.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         domain = probe.plan.domain
         free = min(domain.dimension, 2 * scene.view.width)
-        return replace(self.refine, rule=rule).run_rounds(probe, clip_into(domain, centres), edges, free)
+        return replace(self.refine, rule=rule).run_rounds(
+            probe, clip_into(domain, centres), scene.edges, free
+        )
 
 
 class Summit(Algorithm):
@@ -206,6 +199,8 @@ class Summit(Algorithm):
         return clusters_for(domain, request)
 
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
+        if Schedule.from_json(plan.parameters).picture:
+            return PictureBlocks.of(plan).stages
         made = Blocks.of(plan)
         stages = (made.scene, made.tree, made.explore, made.recover, made.pooled, made.refine)
         return tuple(stage for stage in stages if stage is not None)
@@ -215,10 +210,17 @@ class Summit(Algorithm):
 
         `smallest_cluster`: about how many records a group far from all others needs to be found.
         """
-        made, planned = Blocks.of(plan), replace(plan, steps=tuple(steps))
-        cell, seed = made.tree.deviation(planned, "tree"), made.explore.deviation(planned, "sizes")
-        smallest = tuning.FOUND * max(tuning.KEEP * cell, tuning.SEED_NOISES * seed)
+        smallest = self._smallest_cluster(replace(plan, steps=tuple(steps)))
         return {**super().forecast(plan, steps), "smallest_cluster": smallest}
+
+    @staticmethod
+    def _smallest_cluster(plan: Plan) -> float:
+        if Schedule.from_json(plan.parameters).picture:
+            cell = PictureBlocks.of(plan).tree.deviation(plan, "tree")
+            return tuning.PICTURE_FOUND * tuning.PICTURE_KEEP * cell
+        made = Blocks.of(plan)
+        cell, seed = made.tree.deviation(plan, "tree"), made.explore.deviation(plan, "sizes")
+        return tuning.FOUND * max(tuning.KEEP * cell, tuning.SEED_NOISES * seed)
 
     def work(self, plan: Plan) -> Work:
         made, schedule, k, domain = Blocks.of(plan), Schedule.from_json(plan.parameters), plan.k, plan.domain
@@ -238,6 +240,10 @@ class Summit(Algorithm):
             multiplied = size * seen * seen / (4 if seen >= tuning.COARSE_FROM else 2)
             operations += PRODUCT * (multiplied + 2 * seen**3) + VALUE * seen * seen / 2
             memory += 40.0 * seen * seen
+        if schedule.picture:
+            points = float(tuning.picture_points(k))
+            operations += 1e8 + 60.0 * points * width * k
+            memory += 40.0 * points * width
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
@@ -247,6 +253,8 @@ class Summit(Algorithm):
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
+        if Schedule.from_json(plan.parameters).picture:
+            return PictureBlocks.of(plan).run(probe)
         return Blocks.of(plan).run(probe)
 
 
@@ -267,7 +275,7 @@ class SketchRecovery(Block):
             self.step("sums", sums, GroupResidualSums, 1, "where its middle lies in all columns"),
         )
 
-    def run(self, probe: Probe, scene: Scene, found: Floats, shrinkage: _Shrinkage) -> Floats:
+    def run(self, probe: Probe, scene: Scene, found: Floats, shrinkage: Shrinkage) -> Floats:
         """Centres in all columns, given those that were found in the sketch."""
         plan, rows = probe.plan, Encoded.of(probe.plan.domain)
         assigned = Assigned(scene.view, np.rint(found).astype(np.int64))
@@ -277,42 +285,3 @@ class SketchRecovery(Block):
         sums = self.measure(probe, "sums", residuals) / WEIGHT_ONE
         errors = scene.radius * self.deviation(plan, "sums", rows.width) / sizes
         return scene.centre + shrinkage.of(sums / sizes[:, None], errors)
-
-
-def _groups(width: int) -> list[npt.NDArray[np.intp]]:
-    """Neighbouring principal axes, a few at a time."""
-    return [np.arange(i, min(i + tuning.GROUP_AXES, width)) for i in range(0, width, tuning.GROUP_AXES)]
-
-
-class _Shrinkage:
-    """Empirical Bayes in groups of coordinates that vary alike between clusters."""
-
-    def __init__(self, axes: Floats, across: list[npt.NDArray[np.intp]]) -> None:
-        width, wide = axes.shape
-        self._axes = axes
-        self._along = _groups(wide)
-        self._across = across
-        self._outside = (width - wide) / width
-
-    @classmethod
-    def by_axes(cls, subspace: Subspace) -> _Shrinkage:
-        """Few principal axes at a time, then columns by what the axes leave of their variance."""
-        columns = np.argsort(-subspace.leftover, kind="stable")
-        return cls(subspace.candidates, np.array_split(columns, min(tuning.GROUPS_OF_COLUMNS, len(columns))))
-
-    @classmethod
-    def by_columns(cls, importance: Floats) -> _Shrinkage:
-        """Columns in order of importance, in groups that double in size."""
-        columns = np.argsort(-importance, kind="stable")
-        cuts = [tuning.FIRST_COLUMNS * (2**i - 1) for i in range(1, 32)]
-        groups = np.split(columns, [cut for cut in cuts if cut < len(columns)])
-        return cls(np.zeros((len(columns), 0)), groups)
-
-    def of(self, moves: Floats, errors: Floats) -> Floats:
-        """Moves, shrunk according to the standard deviations of the noise in each coordinate."""
-        inner = moves @ self._axes
-        shrunk: Floats = shrink_by_groups(inner, errors, self._along) @ self._axes.T
-        if self._outside > 0:
-            rest = moves - inner @ self._axes.T
-            shrunk += shrink_by_groups(rest, errors * math.sqrt(self._outside), self._across)
-        return shrunk

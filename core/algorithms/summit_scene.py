@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +10,13 @@ from core.algorithms import summit_tuning as tuning
 from core.algorithms.summit_tuning import Schedule
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
+from core.blocks.noise import widest_unit
 from core.data import UNITS, Domain
 from core.kernels.clipping import WEIGHT_ONE
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into
+from core.postprocessing.precision import Known
 from core.postprocessing.spread import DistanceHistogram, geometric_edges, trimmed_shares
 from core.postprocessing.subspace import Subspace, principal_axes
 from core.privacy.shares import Shares
@@ -42,6 +45,25 @@ class Scene:
     def deviations(self) -> Floats:
         """Standard deviations along the axes of the projected view, in its units."""
         return np.sqrt(np.maximum(self.subspace.variances, 0.0)) * self.zoom
+
+    def in_all_columns(self, points: Floats) -> Floats:
+        """Points of the projected view, in encoded units."""
+        moved: Floats = self.centre + (points / self.zoom) @ self.subspace.axes.T
+        return moved
+
+    @property
+    def edges(self) -> Integers:
+        """Bins of distances between records: two of them are at most a diameter apart."""
+        return geometric_edges(min(2 * self.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
+
+
+def scene_details(domain: Domain, scene: Scene, radii: Floats) -> dict[str, Any]:
+    """Released numbers worth showing beside centres whose records were clipped to these radii."""
+    return {
+        "axes": int(scene.subspace.axes.shape[1]),
+        # In units of the widest column: multiplied by the forecast, the noise in each centre.
+        "clipping_radii": (radii * widest_unit(domain)).tolist(),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +114,7 @@ class SceneSteps(Block):
 
     def run(self, probe: Probe) -> Scene:
         rows = Encoded.of(self.domain)
-        size = max(float(self.measure(probe, "size", Count(self.domain.fingerprint))[0]), 1.0)
+        size = self._size(probe)
         centre = self._centre(probe, rows, size)
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         distances = NormHistogram(Assigned(rows, centre[None, :]), edges)
@@ -104,6 +126,14 @@ class SceneSteps(Block):
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
         return Scene(centre, size, radius, tight, found, subspace, view, zoom)
+
+    def _size(self, probe: Probe) -> float:
+        """The noisy number of records; where they are few, weighed against the declared one."""
+        counted = self.measure(probe, "size", Count(self.domain.fingerprint)).astype(np.float64)
+        if self.schedule.picture:
+            declared = Known(np.array([self.domain.size], dtype=np.float64), tuning.SIZE_DOUBT)
+            counted, _ = declared.updated(counted, self.deviation(probe.plan, "size"))
+        return max(float(counted[0]), 1.0)
 
     def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
         """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""

@@ -82,6 +82,37 @@ SEED_OPERATIONS, CLUSTER_OPERATIONS = 2.5e6, 5e6
 #: Moves are shrunk in groups of this many principal axes, and beside those in this many groups of columns.
 GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 
+# --- few records --------------------------------------------------------------------------------------------
+#: With `N * mu / k` below this, and up to so many columns, nothing is explored: k-means on a picture of the
+#: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
+#: more centres there are to tell apart: from `PICTURE_CENTRES / log2(k)` on. In more columns few axes tell
+#: more than rounds in all of them.
+PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 110.0, 64
+#: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
+#: they measure: twice as much with `PICTURE_COLUMNS`.
+PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
+#: Second moments then get between these: in few columns what brings the edge of the noise's spectrum down
+#: to `PICTURE_SIGNAL` of the mean eigenvalue, which is enough to turn and to scale the tree. The upper limit
+#: is that for `PICTURE_COLUMNS` columns; with fewer it falls in proportion, since the tree cuts most of them.
+LEAST_PICTURE_SUBSPACE, MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.05, 0.5, 0.2
+#: Rounds, each with so many times the budget of the one before.
+PICTURE_ROUNDS, PICTURE_GROWTH = 3, 1.3
+#: The tree has a large first level and few later ones: the more levels, the more noise in each. An average
+#: cell of the first level holds `PICTURE_HEAD` standard deviations, and the last level has up to
+#: `2^PICTURE_CELLS` cells for each centre.
+PICTURE_HEAD, PICTURE_BITS, PICTURE_KEEP, PICTURE_CELLS = 0.5, (3,) * 9, 2.0, 7
+#: Points of a picture for each centre, the least and the most of them. Along axes that the tree does not
+#: cut, a cell keeps `PICTURE_OUTSIDE` of the spread of all records.
+POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, PICTURE_OUTSIDE = 40, 1000, 6000, 0.5
+#: Move of a mean by clipping, as a share of the mean overshoot, by round: seeds of a picture are off.
+PICTURE_BIAS = (0.7, 0.5, 0.35)
+#: Relative errors of the sizes in a picture, at first and after a round. None is below `LEAST_SIZE * N / k`.
+PICTURE_DOUBT, LATER_DOUBT, LEAST_SIZE = 0.5, 0.4, 0.1
+#: Relative error of the declared number of records, where noise hides the true one.
+SIZE_DOUBT = 0.5
+#: As `FOUND`, for a picture: weak counts are weighed, but so are those of empty cells.
+PICTURE_FOUND = 3.0
+
 # --- open k -------------------------------------------------------------------------------------------------
 #: Share of the histogram of all distances, from which the loss is estimated.
 POOLED = 0.03
@@ -117,11 +148,14 @@ class Schedule:
     explore_centres: int
     #: Only where k is open.
     pooled_share: float = 0.0
+    #: Whether rounds correct a picture of few records; nothing is explored then.
+    picture: bool = False
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        if not self.pooled_share:
-            del numbers["pooled_share"]
+        for name in ("pooled_share", "picture"):
+            if not numbers[name]:
+                del numbers[name]
         return numbers
 
     @classmethod
@@ -141,32 +175,63 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     moments = width > 1 and (not pure or seen**1.5 / (0.15 * size * shares.total) < PURE_MOMENTS_NOISE)
     if not moments and width > RANDOM_AXES:
         sketch = RANDOM_AXES
-    wanted = 2 * seen / (SUBSPACE_SIGNAL * (size * strength)) ** 2
-    subspace = min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE) if moments else 0.0
+    per_centre = size * strength / k
+    picture = _draws_picture(domain, request, per_centre) and not sketch
+    subspace = _subspace_weight(seen, size * strength, picture) if moments else 0.0
+    tree, explore, refine = _proportions(width, picture)
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
-    whole = (subspace + TREE + EXPLORE + REFINE) / (1 - CENTRE - radius - pooled)
-    plenty = size * strength / k >= PLENTY
+    whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - pooled)
+    plenty = per_centre >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
     refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
     weights = [REFINE_GROWTH**i for i in range(refine_rounds)]
     axes = min(TREE_AXES, width)
-    fine = first_bits(size, _count_deviation(shares, TREE / whole), MOST_DEPTH)
+    fine = first_bits(size, _count_deviation(shares, tree / whole), MOST_DEPTH)
     depth = max(4, round(HALVINGS_PER_AXIS * axes), fine)
+    if picture:
+        explore_rounds, weights = 0, [PICTURE_GROWTH**i for i in range(PICTURE_ROUNDS)]
+        depth = max(4, min(round(HALVINGS_PER_AXIS * axes), round(math.log2(k) + PICTURE_CELLS)))
     return Schedule(
         sketch=sketch,
         moments=moments,
         radius_share=radius,
         subspace_share=subspace / whole,
-        tree_share=TREE / whole,
-        explore_share=EXPLORE / whole,
-        refine_shares=tuple(REFINE / whole * w / sum(weights) for w in weights),
+        tree_share=tree / whole,
+        explore_share=explore / whole,
+        refine_shares=tuple(refine / whole * w / sum(weights) for w in weights),
         tree_axes=axes,
         tree_depth=depth,
-        tree_levels=_tree_levels(size, depth, shares, TREE / whole),
+        tree_levels=_tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
         explore_centres=max(round(OVERSEED * k), ENOUGH_SEEDS),
         pooled_share=pooled,
+        picture=picture,
     )
+
+
+def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
+    """Whether there are too few records for each centre to explore with more seeds than asked for."""
+    single_means = request.objective == "means" and not isinstance(request.k, KRange)
+    fits = domain.dimension <= PICTURE_WIDTH and not request.budget.is_pure
+    below = min(PICTURE_BELOW, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
+    return per_centre < below and fits and single_means
+
+
+def _proportions(width: int, picture: bool) -> tuple[float, float, float]:
+    """What the tree, exploring and refining get beside each other."""
+    if picture:
+        return PICTURE_TREE, 0.0, PICTURE_REFINE * (1 + width / PICTURE_COLUMNS)
+    return TREE, EXPLORE, REFINE
+
+
+def _subspace_weight(width: int, power: float, picture: bool) -> float:
+    """What second moments get beside the other parts; `power` is N * mu."""
+    wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
+    if picture:
+        wanted = min(wanted, 2 * width**3 / (PICTURE_SIGNAL * power) ** 2)
+        most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_PICTURE_SUBSPACE)
+        return min(max(wanted, LEAST_PICTURE_SUBSPACE), most)
+    return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
 
 
 def clusters_for(domain: Domain, request: Request) -> int:
@@ -200,9 +265,9 @@ def _count_deviation(shares: Shares, fraction: float) -> float:
     return additive_noise(shares.noise(fraction)).deviation()
 
 
-def first_bits(size: float, noise: float, depth: int) -> int:
-    """Halvings of the first level: as many as leave `HEAD` standard deviations in an average cell."""
-    room = math.log2(max(size / (HEAD * noise), 2.0))
+def first_bits(size: float, noise: float, depth: int, head: float = HEAD) -> int:
+    """Halvings of the first level: as many as leave `head` standard deviations in an average cell."""
+    room = math.log2(max(size / (head * noise), 2.0))
     return int(min(max(math.floor(room), 1), depth, MOST_FIRST_BITS))
 
 
@@ -213,10 +278,21 @@ def affordable_seeds(size: float, noise: float, k: int, most: int) -> int:
     return int(max(asked, spare, min(k, 8), 2))
 
 
-def _tree_levels(size: int, depth: int, shares: Shares, share: float) -> int:
+def tree_bits(size: float, noise: float, depth: int, levels: int, picture: bool) -> list[int]:
+    """Halvings of each of at most `levels` levels of the tree."""
+    head, later = (PICTURE_HEAD, PICTURE_BITS) if picture else (HEAD, LATER_BITS)
+    return level_bits(first_bits(size, noise, depth, head), later, depth, levels)
+
+
+def picture_points(k: int) -> int:
+    """The number of points in a picture of k clusters."""
+    return max(min(max(POINTS_PER_CENTRE * k, LEAST_POINTS), MOST_POINTS), 3 * k)
+
+
+def _tree_levels(size: int, depth: int, shares: Shares, share: float, picture: bool) -> int:
     """Number of levels that reach the planned depth, given that each gets an equal share."""
     levels = 1
     for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
         noise = _count_deviation(shares, share / levels)
-        levels = len(level_bits(first_bits(size, noise, depth), LATER_BITS, depth, depth))
+        levels = len(tree_bits(size, noise, depth, depth, picture))
     return levels

@@ -1,13 +1,13 @@
 """An adaptive partition tree of noisy counts, whose leaves are a private coreset."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Floats
+from core.arrays import Floats, Integers
 from core.blocks.base import Block
 from core.mechanisms.noise import additive_noise
 from core.plan import Step
@@ -46,8 +46,25 @@ def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> lis
     return bits
 
 
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Counts of all children of the cells that are active: a row for each parent, a column for each child."""
+
+    depth: int
+    #: Halvings between a parent and its children.
+    bits: int
+    parents: Integers
+    children: Integers
+    totals: Floats
+    counts: Floats
+    #: Standard deviation of the counts of each parent's children.
+    errors: Floats
+    #: Which children stay active.
+    kept: npt.NDArray[np.bool_]
+
+
 @dataclass(frozen=True)
-class AdaptiveTree(Block):
+class CountTree(Block):
     """Counts of the descendants of active cells, level by level; released counts decide which stay active."""
 
     shares: Shares
@@ -58,10 +75,10 @@ class AdaptiveTree(Block):
         noise = additive_noise(self.shares.noise(self.fraction, self.levels))
         return (self.step("tree", noise, PrefixCounts, self.levels, "where records crowd"),)
 
-    def run(
+    def grow(
         self, probe: Probe, codes: PathCodes, bits: Sequence[int], total: float, threshold: float
-    ) -> Coreset:
-        """Leaves and their counts; at most as many measurements as there are levels in `bits`.
+    ) -> Iterator[Level]:
+        """At most as many levels as there are in `bits`, each measured once.
 
         A cell stays active while its count is above `threshold` standard deviations. Counts of parents and
         children are made consistent: each corrects the other by its variance.
@@ -69,7 +86,6 @@ class AdaptiveTree(Block):
         noise = self.deviation(probe.plan, "tree")
         active = np.zeros(1, dtype=np.int64)
         counts, variances = np.array([total]), np.array([math.inf])
-        leaves: list[Coreset] = []
         depth = 0
         for more in bits:
             fan = 1 << more
@@ -80,14 +96,31 @@ class AdaptiveTree(Block):
             asked = PrefixCounts(codes, len(codes.axes) - depth, children)
             measured = self.measure(probe, "tree", asked).astype(np.float64).reshape(-1, fan)
             totals, measured, variance = _consistent(counts, variances, measured, noise**2)
-            kept = measured > threshold * np.sqrt(variance)[:, None]
-            middles = codes.middles(children, depth).reshape(len(active), fan, -1)
-            parents = codes.middles(active, depth - more)
-            leaves.append(_left_over(measured, kept, totals, middles, parents, noise * math.sqrt(fan)))
+            errors = np.sqrt(variance)[:, None]
+            kept = measured > threshold * errors
+            yield Level(depth, more, active, children, totals, measured, errors, kept)
             flat = kept.reshape(-1)
             active, counts = children[flat], measured.reshape(-1)[flat]
             variances = np.repeat(variance, fan)[flat]
-        leaves.append(Coreset(codes.middles(active, depth), counts))
+
+
+@dataclass(frozen=True)
+class AdaptiveTree(CountTree):
+    """A tree whose leaves are the cells that stay active to the end, and what is left over on the way."""
+
+    def run(
+        self, probe: Probe, codes: PathCodes, bits: Sequence[int], total: float, threshold: float
+    ) -> Coreset:
+        """Leaves and their counts."""
+        noise = self.deviation(probe.plan, "tree")
+        leaves: list[Coreset] = []
+        for level in self.grow(probe, codes, bits, total, threshold):
+            middles = codes.middles(level.children, level.depth).reshape(*level.counts.shape, -1)
+            parents = codes.middles(level.parents, level.depth - level.bits)
+            spread = noise * math.sqrt(1 << level.bits)
+            leaves.append(_left_over(level.counts, level.kept, level.totals, middles, parents, spread))
+        active = level.children[level.kept.reshape(-1)]
+        leaves.append(Coreset(codes.middles(active, level.depth), level.counts[level.kept]))
         weights = np.concatenate([leaf.weights for leaf in leaves])
         return Coreset(np.concatenate([leaf.points for leaf in leaves]), np.maximum(weights, 0.0))
 

@@ -19,6 +19,7 @@ from core.postprocessing.shrinkage import shorten
 from core.postprocessing.spread import DistanceHistogram, DistanceShape, geometric_edges
 from core.privacy.shares import Shares
 from core.probe import Probe
+from core.statistics.base import Counts
 from core.statistics.counts import ClusterCounts, NormHistogram
 from core.statistics.sums import ResidualSums
 from core.views import Assigned, Encoded, RowView
@@ -92,15 +93,15 @@ class Round:
 
 
 @dataclass(frozen=True)
-class ClippedRounds(Block):
-    """Rounds that release a histogram of distances, read clipping radii off it, then release sums and sizes.
+class RoundSteps(Block):
+    """Steps of rounds that release a histogram of distances, then sums and sizes of the clusters.
 
     Of the fraction that all rounds share, `SPREAD` goes to histograms and `sum_share` of the rest to sums.
-    All that follows the three measurements is arithmetic on released values.
     """
 
     #: The share of a round that goes to the histogram of distances, from which it reads clipping radii.
     SPREAD: ClassVar[float] = 0.07
+    HISTOGRAM: ClassVar[type[Counts]] = NormHistogram
 
     shares: Shares
     fraction: float
@@ -120,10 +121,18 @@ class ClippedRounds(Block):
         sums = vector_noise(self.shares.noise(rest * self.sum_share, self.rounds))
         sizes = additive_noise(self.shares.noise(rest * (1 - self.sum_share), self.rounds))
         return (
-            self.step("spread", spread, NormHistogram, self.rounds, self.purposes[0]),
+            self.step("spread", spread, self.HISTOGRAM, self.rounds, self.purposes[0]),
             self.step("sums", sums, ResidualSums, self.rounds, self.purposes[1]),
             self.step("sizes", sizes, ClusterCounts, self.rounds, self.purposes[2]),
         )
+
+
+@dataclass(frozen=True)
+class ClippedRounds(RoundSteps):
+    """Rounds that read clipping radii off a histogram for each cluster.
+
+    All that follows the three measurements is arithmetic on released values.
+    """
 
     def run(
         self,

@@ -21,6 +21,10 @@ _MOST_MERGED = 800
 #: Up to so many distances of points to centres, over all restarts, are computed at once.
 _MOST_AT_ONCE = 1 << 20
 _MOST_ROUNDS = 100
+#: Random starts on many points, and the work (points times columns times centres) from which one must do.
+_STARTS, _MOST_WORK = 5, 2e7
+#: Of many points so many are merged pair by pair, for one more start.
+_SOME_MERGED = 400
 
 
 def weighted_kmeans(
@@ -43,10 +47,36 @@ def weighted_kmeans(
     solvers = [KMeans(k, n_init=restarts, random_state=seed)]
     if merged is not None:
         solvers.append(KMeans(k, init=merged, n_init=1))
+    return _best(solvers, distinct, mass)
+
+
+def best_kmeans(
+    points: Floats,
+    weights: Floats,
+    k: int,
+    draw: np.random.Generator,
+    start: Floats | None = None,
+    anew: bool = True,
+) -> Floats:
+    """k centres of many weighted points: the best of those that a start and, if asked, new ones lead to."""
+    solvers = [] if start is None else [KMeans(k, init=start, n_init=1)]
+    few = min(len(points), _SOME_MERGED)
+    if anew and 3 * k <= few:
+        some = draw.choice(len(points), few, replace=False)
+        solvers.append(KMeans(k, init=agglomerated(points[some], weights[some], k), n_init=1))
+    cheap = points.size * k <= _MOST_WORK
+    if (anew and cheap) or not solvers:
+        seed = int(draw.integers(1 << 31))
+        solvers.append(KMeans(k, n_init=_STARTS if cheap else 1, random_state=seed))
+    return _best(solvers, points, weights)
+
+
+def _best(solvers: list[KMeans], points: Floats, weights: Floats) -> Floats:
+    """The centres of least loss."""
     with warnings.catch_warnings(), _libraries().limit(limits=1):
         # Points so close that two centres coincide are odd data, not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = [solver.fit(distinct, sample_weight=mass) for solver in solvers]
+        fitted = [solver.fit(points, sample_weight=weights) for solver in solvers]
     found: Floats = min(fitted, key=lambda solver: float(solver.inertia_)).cluster_centers_
     return found
 

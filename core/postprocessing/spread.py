@@ -90,6 +90,12 @@ class DistanceShape:
         shares = np.where(totals > 0, believed / np.maximum(totals, 1e-12), overall)
         return cls(edges, middles, shares, sizes)
 
+    @classmethod
+    def pooled(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise) -> Self:
+        """The same distribution in clusters of these sizes, from one histogram of all of them."""
+        middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
+        return cls(edges, middles, np.tile(trimmed_shares(histogram, noise), (len(sizes), 1)), sizes)
+
     @property
     def spreads(self) -> Floats:
         """Mean squared distance to the centre."""
@@ -101,14 +107,15 @@ class DistanceShape:
         reached = self.shares.cumsum(axis=1) >= level
         return np.where(reached.any(axis=1), reached.argmax(axis=1), len(self.edges) - 1)
 
-    def best_clip(self, noise: float) -> Integers:
+    def best_clip(self, noise: float, bias: float = _BIAS_PER_OVERSHOOT) -> Integers:
         """For each cluster the bin whose edge, as a radius, costs least: variance of the noise plus bias.
 
-        `noise` is the squared noise of a whole move for radius one and size one.
+        `noise` is the squared noise of a whole move for radius one and size one; `bias` is the move of a mean
+        by clipping, as a share of the mean overshoot: more where centres are off.
         """
         variance = noise * (self.edges[None, :] / self.sizes[:, None]) ** 2
         overshoot = self.shares @ np.maximum(self.middles[:, None] - self.edges[None, :], 0.0)
-        cost = variance + (_BIAS_PER_OVERSHOOT * overshoot) ** 2
+        cost = variance + (bias * overshoot) ** 2
         least = self.quantiles(_LEAST_QUANTILE)
         cost[np.arange(len(self.edges))[None, :] < least[:, None]] = np.inf
         best: Integers = cost.argmin(axis=1)

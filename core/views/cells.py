@@ -143,6 +143,14 @@ class PathCodes(DerivedView):
             low[:, axis] += width[axis] * ((prefixes >> (depth - 1 - place)) & 1)
         return low + width / 2
 
+    def corners(self, prefixes: Integers, depth: int) -> tuple[Floats, Floats]:
+        """Lower and upper corners of these cells; at the sides of the box they reach to infinity."""
+        cuts = np.array([self.axes[:depth].count(axis) for axis in range(len(self.widths))])
+        middles, half = self.middles(prefixes, depth), self.widths / 2.0 ** (cuts + 1)
+        low, high = middles - half, middles + half
+        end = self.low + self.widths
+        return np.where(low <= self.low, -np.inf, low), np.where(high >= end, np.inf, high)
+
 
 def _path_type(axes: tuple[int, ...]) -> type[np.int32] | type[np.int64]:
     return np.int32 if len(axes) < 32 else np.int64

@@ -191,6 +191,13 @@ def test_wide_rows_are_the_same_work_whatever_they_are(monkeypatch: pytest.Monke
     assert_same_work(*works_of(plan, monkeypatch))
 
 
+def test_a_picture_of_few_records_is_the_same_work_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Dense.box(0, 1, dimension=4, size=1000)
+    plan = registry.plan(domain, Request(10, Budget.of(1, "0.000001"), algorithm="summit"))
+    assert plan.parameters["picture"]
+    assert_same_work(*works_of(plan, monkeypatch))
+
+
 def works_of(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
     """The work of one run on each source, with the same bits and with what the first one released."""
     algorithm = registry.get(plan.algorithm)

@@ -1,0 +1,52 @@
+"""Shrinkage of the house algorithm: groups of coordinates that vary alike between clusters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from core.algorithms import summit_tuning as tuning
+from core.arrays import Floats
+from core.postprocessing.shrinkage import shrink_by_groups
+from core.postprocessing.subspace import Subspace
+
+
+def axis_groups(width: int) -> list[npt.NDArray[np.intp]]:
+    """Neighbouring principal axes, a few at a time."""
+    return [np.arange(i, min(i + tuning.GROUP_AXES, width)) for i in range(0, width, tuning.GROUP_AXES)]
+
+
+class Shrinkage:
+    """Empirical Bayes in groups of coordinates that vary alike between clusters."""
+
+    def __init__(self, axes: Floats, across: list[npt.NDArray[np.intp]]) -> None:
+        width, wide = axes.shape
+        self._axes = axes
+        self._along = axis_groups(wide)
+        self._across = across
+        self._outside = (width - wide) / width
+
+    @classmethod
+    def by_axes(cls, subspace: Subspace) -> Shrinkage:
+        """Few principal axes at a time, then columns by what the axes leave of their variance."""
+        columns = np.argsort(-subspace.leftover, kind="stable")
+        return cls(subspace.candidates, np.array_split(columns, min(tuning.GROUPS_OF_COLUMNS, len(columns))))
+
+    @classmethod
+    def by_columns(cls, importance: Floats) -> Shrinkage:
+        """Columns in order of importance, in groups that double in size."""
+        columns = np.argsort(-importance, kind="stable")
+        cuts = [tuning.FIRST_COLUMNS * (2**i - 1) for i in range(1, 32)]
+        groups = np.split(columns, [cut for cut in cuts if cut < len(columns)])
+        return cls(np.zeros((len(columns), 0)), groups)
+
+    def of(self, moves: Floats, errors: Floats) -> Floats:
+        """Moves, shrunk according to the standard deviations of the noise in each coordinate."""
+        inner = moves @ self._axes
+        shrunk: Floats = shrink_by_groups(inner, errors, self._along) @ self._axes.T
+        if self._outside > 0:
+            rest = moves - inner @ self._axes.T
+            shrunk += shrink_by_groups(rest, errors * math.sqrt(self._outside), self._across)
+        return shrunk

@@ -1,0 +1,81 @@
+"""Rounds of Lloyd's algorithm for few records: what is known beforehand is weighed in."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from core.arrays import Floats, Integers
+from core.blocks.rounds import RoundSteps
+from core.data import UNITS
+from core.kernels.clipping import WEIGHT_ONE
+from core.postprocessing.precision import Known
+from core.postprocessing.spread import DistanceShape
+from core.probe import Probe
+from core.statistics.base import Counts
+from core.statistics.counts import ClusterCounts, PooledHistogram
+from core.statistics.sums import ResidualSums
+from core.views import Assigned, RowView
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedRound:
+    """For each cluster the move from its centre to its mean, the noise in it, and the likely size."""
+
+    centres: Floats
+    moves: Floats
+    #: Standard deviation of the noise in each coordinate of a move.
+    errors: Floats
+    sizes: Floats
+    radii: Integers
+
+
+@dataclass(frozen=True)
+class PictureRound(RoundSteps):
+    """One histogram of all distances, clipping radii read off it, then sums and sizes of the clusters.
+
+    The histogram of a single cluster of few records would be noise; all clusters together have a shape.
+    """
+
+    SPREAD: ClassVar[float] = 0.03
+    HISTOGRAM: ClassVar[type[Counts]] = PooledHistogram
+
+    purposes: tuple[str, str, str] = (
+        "how far records are from their nearest centre",
+        "where the centre of each cluster lies",
+        "how many records each cluster has",
+    )
+
+    def run(
+        self,
+        probe: Probe,
+        view: RowView,
+        centres: Floats,
+        edges: Integers,
+        free_coordinates: int,
+        known: Known,
+        bias: float,
+    ) -> WeighedRound:
+        """Measure the round about `centres` (rounded here, before anything is derived from them).
+
+        `free_coordinates`: how many the caller's shrinkage keeps; their noise decides the choice of a radius,
+        with `bias`, the move of a mean by clipping as a share of the mean overshoot.
+        """
+        plan = probe.plan
+        assigned = Assigned(view, np.rint(centres).astype(np.int64))
+        counted = self.measure(probe, "sizes", ClusterCounts(assigned)).astype(np.float64)
+        sizes, error = known.updated(counted, self.deviation(plan, "sizes"))
+        divisor = np.maximum(sizes, np.maximum(error, 1.0))
+        histogram = self.measure(probe, "spread", PooledHistogram(assigned, edges)).astype(np.float64)
+        shape = DistanceShape.pooled(histogram, edges, divisor, self.count_noise(plan, "spread"))
+        per_coordinate = self.deviation(plan, "sums", view.width)
+        radii = edges[shape.best_clip(free_coordinates * per_coordinate**2, bias)]
+        radii = np.clip(radii, 1, 2 * UNITS)
+        sums = self.measure(probe, "sums", ResidualSums(assigned, radii)) / WEIGHT_ONE
+        return WeighedRound(
+            centres=assigned.centres.astype(np.float64),
+            moves=sums / divisor[:, None],
+            errors=radii * per_coordinate / divisor,
+            sizes=sizes,
+            radii=radii,
+        )
