@@ -223,17 +223,18 @@ class Summit(Algorithm):
         return tuning.FOUND * max(tuning.KEEP * cell, tuning.SEED_NOISES * seed)
 
     def work(self, plan: Plan) -> Work:
-        made, schedule, k, domain = Blocks.of(plan), Schedule.from_json(plan.parameters), plan.k, plan.domain
+        schedule, k, domain = Schedule.from_json(plan.parameters), plan.k, plan.domain
         size, width = float(domain.size), float(domain.dimension)
         seen = float(schedule.sketch or width)  # columns in which second moments are taken
         axes = min(seen, tuning.MOST_AXES)
-        noise = made.explore.deviation(plan, "sizes")
-        seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
         operations = 3 * PASS * size * numbers(domain) + product(domain, schedule.sketch + axes)
-        explored = PASS * (2 * axes + seeds) + 2 * PRODUCT * axes * seeds
-        operations += size * schedule.explore_rounds * explored
         operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
-        operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
+        if not schedule.picture:
+            noise = Blocks.of(plan).explore.deviation(plan, "sizes")
+            seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
+            explored = PASS * (2 * axes + seeds) + 2 * PRODUCT * axes * seeds
+            operations += size * schedule.explore_rounds * explored
+            operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
         memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
         if schedule.moments:
@@ -242,7 +243,7 @@ class Summit(Algorithm):
             memory += 40.0 * seen * seen
         if schedule.picture:
             points = float(tuning.picture_points(k))
-            operations += 1e8 + 60.0 * points * width * k
+            operations += 6e8 + 150.0 * points * width * k
             memory += 40.0 * points * width
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))

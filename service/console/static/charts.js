@@ -116,14 +116,14 @@ function layout(centres, columns, domain, lengths, width) {
   const shown = plane.axes[0].share + plane.axes[1].share;
   const x = padded(plane.places.map((p) => p[0]), 0.08);
   return {
-    points: plane.places, x, y: atLeast((x[1] - x[0]) / 4, padded(plane.places.map((p) => p[1]), 0.08)),
+    points: plane.places, x, y: widened((x[1] - x[0]) / 4, padded(plane.places.map((p) => p[1]), 0.08)),
     xName: axisName(plane.axes[0], columns), yName: axisName(plane.axes[1], columns), ticked: false, units: [1, 1],
     label: `The plane in which the centres differ most; it holds ${percent(shown)} of what sets them apart. Found from the centres alone.`,
   };
 }
 
 // A range widened to both sides: two centres differ in one direction only, and noise must not fill the other.
-function atLeast(width, [low, high]) {
+function widened(width, [low, high]) {
   const missing = Math.max(0, width - (high - low)) / 2;
   return [low - missing, high + missing];
 }

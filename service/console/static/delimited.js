@@ -144,7 +144,7 @@ function decimalSign(text) {
 }
 
 // The number that a text stands for, as the service reads it; NaN where it is none.
-export function numberIn(text, decimal) {
+export function readNumber(text, decimal) {
   if (decimal === "." && PLAIN.test(text)) return Number(text);
   const other = decimal === "." ? "," : ".";
   const grouped = new RegExp(`^[+-]?\\d{1,3}([${other}${BLANKS}])\\d{3}(\\1\\d{3})*([${decimal}]\\d*)?$`);

@@ -1,7 +1,7 @@
 // What the first lines of a table suggest about its columns. Whatever comes from rows stands under `seen`, apart
 // from what is proposed: it becomes a public fact only when the curator says that it is one.
 
-import { numberIn } from "./delimited.js";
+import { readNumber } from "./delimited.js";
 
 const MOST_LEVELS = 256;
 const MISSING = ["", "nan", "null", "none", "na", "n/a", "<na>", "nat"];
@@ -49,7 +49,7 @@ function kindOf(name, values, decimal) {
   if (ID.test(name) && distinct.length > values.length / 2) return { kind: "text", role: "id" };
   if (every((each) => YES_OR_NO.includes(each.toLowerCase()))) return { kind: "boolean" };
   if (every((each) => MOMENT.test(each))) return ofMoments(distinct) ?? { kind: "text", role: "ignore" };
-  const numbers = distinct.map((each) => numberIn(each, decimal));
+  const numbers = distinct.map((each) => readNumber(each, decimal));
   if (distinct.length > 0 && !numbers.some(Number.isNaN)) return ofNumbers(numbers);
   if (distinct.length > 0 && distinct.length <= MOST_LEVELS && (distinct.length <= 12 || distinct.length < values.length / 4)) return { kind: "category", seen: { levels: distinct.sort() } };
   return { kind: "text", role: "ignore" };
