@@ -23,6 +23,9 @@ from core.views import ColumnBins
 BINS = 256
 #: A bin counts as filled where it stands this many standard deviations above zero.
 FILLED = 4.0
+#: Filled bins make a range if what lies outside, with one standard deviation of its noise, is at most this
+#: share of what lies inside. Else the noise hides too much: one frequent value would pass for the whole column.
+MOST_OUTSIDE = 0.2
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,13 @@ class ColumnRanges(Block):
 
 
 def _range(counts: Floats, noise: float, codes: int) -> tuple[int, int]:
-    """First and last code of the bins from the first filled one to the last; all where none is."""
+    """First and last code of the bins from the first filled one to the last; all where those hold too little."""
     filled = np.flatnonzero(counts > FILLED * noise)
     first, last = (filled[0], filled[-1]) if len(filled) else (0, len(counts) - 1)
+    inside = counts[first : last + 1]
+    hidden = noise * math.sqrt(len(counts) - len(inside))
+    if counts.sum() - inside.sum() + hidden > MOST_OUTSIDE * inside.sum():
+        first, last = 0, len(counts) - 1
     # The codes c with first <= c * bins // codes <= last.
     lowest = -(-int(first) * codes // len(counts))
     highest = -(-(int(last) + 1) * codes // len(counts)) - 1

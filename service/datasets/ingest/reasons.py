@@ -45,5 +45,7 @@ def _no_number(column: Number, text: str) -> str:
 
 def _unknown(column: Category, text: str) -> str:
     close = difflib.get_close_matches(text, column.levels, 1) if len(text) < _LONGEST_GUESS else []
-    guess = f"; did you mean {quoted(close[0])}?" if close else ""
-    return f"is no level of the column{guess or ';'} Correct it, add the level, or name one for other values"
+    advice = "correct it, add the level, or name one for other values"
+    if close:
+        return f"is no level of the column; did you mean {quoted(close[0])}? Else {advice}"
+    return f"is no level of the column; {advice}"

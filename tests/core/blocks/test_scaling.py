@@ -90,3 +90,11 @@ def test_a_range_holds_exactly_the_codes_of_its_bins_and_at_least_two(codes: int
         inside = np.flatnonzero((bins >= first) & (bins <= last))
         if len(inside) > 1:
             assert (low, high) == (inside[0], inside[-1])
+
+
+def test_one_frequent_value_does_not_pass_for_the_whole_column() -> None:
+    counts = np.full(256, 8.0)  # below the noise
+    counts[50] = 300.0
+    assert _range(counts, noise=60.0, codes=1024) == (0, 1023)
+    counts[:50] = counts[51:] = 0.0
+    assert _range(10 * counts, noise=30.0, codes=1024) == (200, 203)
