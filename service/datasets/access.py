@@ -147,12 +147,12 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
     if dataset.id_column is None:
         found.append(
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
-            "is made with an id column"
+            "has an id column, which tells people apart"
         )
     if changed := revised(dataset):
         found.append(
-            f"changed after a look at the rows: {', '.join(changed)}; these facts may tell something "
-            "about the rows that no budget paid for"
+            f"changed after a look at the rows: {', '.join(changed)}; these facts may reveal something "
+            "about the rows that is not charged to any budget"
         )
     return found
 

@@ -96,6 +96,6 @@ def read_table(path: Path | None) -> list[Described] | None:
         return confirmed(data["table"] if isinstance(data, dict) else data)
     except (ValueError, KeyError, TypeError) as error:
         words = str(error) if isinstance(error, ValueError) and "column" in str(error) else (
-            f"{path} is no description of a table; `cairn dataset describe` writes one"
+            f"{path} is not a description of a table; `cairn dataset describe` writes one"
         )  # fmt: skip
         raise typer.BadParameter(words) from None
