@@ -67,7 +67,7 @@ class InvalidRequest(ServiceError, status=422, title="Invalid request"):
 
 
 class NotSealed(ServiceError, status=409, title="Dataset has no data yet"):
-    """The dataset has no data yet. Its curator must upload and seal them before a job can be planned."""
+    """The dataset has no data yet. Its curator must upload and seal its rows before a job can be planned."""
 
 
 class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they are"):

@@ -58,7 +58,8 @@ def _asked(proposal: Proposal, public: list[str]) -> Proposal:
     if not sys.stdin.isatty():
         return proposal
     facts = " and ".join(proposal.from_rows)
-    known = typer.confirm(f"{name}: {_facts(proposal)}. Are {facts} public, whatever the rows say?", err=True)
+    question = f"{name}: {_facts(proposal)}. Is this public: would you know {facts} without the rows?"
+    known = typer.confirm(question, err=True)
     return replace(proposal, from_rows=()) if known else proposal
 
 
