@@ -90,7 +90,7 @@ def _least_epsilon(body: DatasetBody) -> int:
 def _table(body: DatasetBody) -> Table:
     for name in ("columns", "dimension", "bounds", "id_column"):
         if getattr(body, name) is not None:
-            raise InvalidDomain(f"leave out {name}: the columns of the table already say it", parameter=name)
+            raise InvalidDomain(f"leave {name} out: the columns of the table already say it", parameter=name)
     columns = (column.model_dump(exclude_none=True) for column in body.table or ())
     declared = tuple(column_from_json(column) for column in columns)
     return Table(declared=declared, size=body.size, rows_per_person=body.rows_per_person)
