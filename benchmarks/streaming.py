@@ -24,8 +24,8 @@ from core.plan import Work
 from core.privacy import Budget
 from core.views import limit_cache
 from service.datasets import access, drafts, grants, lifecycle
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import ChunkFile
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Ball, Bounds, DatasetBody
 from service.http.wire import BudgetBody
 from service.jobs import submit

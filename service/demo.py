@@ -21,8 +21,8 @@ import migrations
 from core.privacy import Budget
 from service import demo_table
 from service.datasets import access, drafts, grants, lifecycle
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import Spool
 from service.datasets.wire import Bounds, Box, DatasetBody
 from service.http.wire import BudgetBody

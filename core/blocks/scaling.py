@@ -24,7 +24,7 @@ BINS = 256
 #: A bin counts as filled where it stands this many standard deviations above zero.
 FILLED = 4.0
 #: Filled bins make a range if what lies outside, with one standard deviation of its noise, is at most this
-#: share of what lies inside. Else the noise hides too much: one frequent value would pass for the whole column.
+#: share of what lies inside. Else the noise hides too much, and one frequent value would pass for a column.
 MOST_OUTSIDE = 0.2
 
 
@@ -75,7 +75,7 @@ class ColumnRanges(Block):
 
 
 def _range(counts: Floats, noise: float, codes: int) -> tuple[int, int]:
-    """First and last code of the bins from the first filled one to the last; all where those hold too little."""
+    """First and last code of the filled bins and those between; all codes where these hold too little."""
     filled = np.flatnonzero(counts > FILLED * noise)
     first, last = (filled[0], filled[-1]) if len(filled) else (0, len(counts) - 1)
     inside = counts[first : last + 1]

@@ -27,8 +27,8 @@ from service.datasets import access, lifecycle
 from service.datasets.columns import TableColumns
 from service.datasets.doubts import doubts
 from service.datasets.ingest import store
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import StoredChunk
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Bounds, DatasetBody, DraftChanges
 from service.errors import AlreadySealed, CannotSeal, InvalidRequest
 from service.operations import audit, faults

@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from service.datasets import access, drafts, lifecycle
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import FORMATS, Spool
 from service.datasets.wire import (
     DatasetBody,

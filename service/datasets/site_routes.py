@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from service.datasets import access, sites
-from service.datasets.ingest.batch import reading
+from service.datasets.ingest.readers.batch import reading
 from service.datasets.routes import DatasetName
 from service.datasets.wire import SiteKind, SiteSetFacts, SiteSetList
 from service.errors import BadFormat

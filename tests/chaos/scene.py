@@ -15,8 +15,8 @@ from core.data import Dense, Stored
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
 from service.datasets import access, drafts, grants, lifecycle
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import StoredChunk
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Bounds, Box, DatasetBody
 from service.http.wire import BudgetBody
 from service.jobs import submit

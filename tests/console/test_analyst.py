@@ -194,7 +194,7 @@ def test_progress_is_followed_until_the_result_is_there(
     page = plan_a_job(tab, granted)
     with service.resting_worker():
         page.get_by_role("button", name="Submit for").click()
-        expect(page.get_by_text("The cost is reserved, not charged yet")).to_be_visible()
+        expect(page.get_by_text("The cost is reserved, not yet charged")).to_be_visible()
         expect(page.get_by_role("progressbar", name="Progress of the job")).to_be_visible()
         asked = sum(url.endswith(page.url.rsplit("/", 1)[1]) for url in tab.requests)
     expect(page.locator("#centres")).to_be_visible()

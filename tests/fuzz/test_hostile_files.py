@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from core.data import Dense
-from service.datasets.ingest.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.batch import Expected
-from service.datasets.ingest.columns import match_columns
 from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.readers.arrow_sizes import unpacked_sizes
+from service.datasets.ingest.readers.batch import Expected
+from service.datasets.ingest.readers.columns import match_columns
 from service.datasets.ingest.spool import Spool
 from service.operations.settings import Settings
 from tests.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged

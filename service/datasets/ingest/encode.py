@@ -11,17 +11,17 @@ import numpy as np
 
 from core.data import MAX_RECORDS, Dense, Fault, Ids, Stored, Table
 from core.errors import InvalidData
-from service.datasets.ingest import csv_tables
-from service.datasets.ingest.arrays import read_npy, read_npz
-from service.datasets.ingest.batch import Batch, Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
-from service.datasets.ingest.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
-from service.datasets.ingest.excel import to_csv
 from service.datasets.ingest.findings import Findings, printable
+from service.datasets.ingest.readers import csv_tables
+from service.datasets.ingest.readers.arrays import read_npy, read_npz
+from service.datasets.ingest.readers.batch import Batch, Expected
+from service.datasets.ingest.readers.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.datasets.ingest.readers.excel import to_csv
+from service.datasets.ingest.readers.tables import read_arrow, read_parquet
+from service.datasets.ingest.readers.text import Dialect, as_utf8, find_dialect, unpack
 from service.datasets.ingest.rows_per_person import RowsPerPerson
 from service.datasets.ingest.spool import Spool, detect
-from service.datasets.ingest.tables import read_arrow, read_parquet
-from service.datasets.ingest.text import Dialect, as_utf8, find_dialect, unpack
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 

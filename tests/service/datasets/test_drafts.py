@@ -185,7 +185,7 @@ def test_a_draft_is_edited_as_it_could_have_been_created(small_house: House) -> 
 
 def test_an_upload_for_facts_that_were_edited_meanwhile_is_refused(small_house: House) -> None:
     from service.datasets import drafts
-    from service.datasets.ingest.batch import Expected
+    from service.datasets.ingest.readers.batch import Expected
     from service.errors import InvalidRequest
     from service.operations.tables import Dataset
 

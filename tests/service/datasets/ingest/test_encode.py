@@ -12,9 +12,9 @@ from sqlalchemy import func, select
 
 from core.data import Dense
 from service.datasets.drafts import seal, store_rows
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.encode import Upload, encode
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import Spool
 from service.errors import AlreadySealed, BadRows
 from service.operations.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from core.data import Dense
-from service.datasets.ingest.text import Dialect, decimal_sign
+from service.datasets.ingest.readers.text import Dialect, decimal_sign
 from tests.service.datasets.ingest.test_uploads import DOMAIN, VALUES, stored
 from tests.support.service import House
 from tests.support.spreadsheets import spreadsheet

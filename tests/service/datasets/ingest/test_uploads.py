@@ -18,11 +18,11 @@ from pyarrow import ipc, parquet
 from sqlalchemy import func, select
 
 from core.data import Dense
-from service.datasets.ingest import csv_rows
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import decode_payload
-from service.datasets.ingest.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
 from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.readers import csv_rows
+from service.datasets.ingest.readers.batch import Expected
+from service.datasets.ingest.readers.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
 from service.errors import BadFormat, BadRows
 from service.operations.tables import Dataset, DatasetChunk
 from tests.support.service import House, table

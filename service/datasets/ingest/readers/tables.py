@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
 from core.data import Column, Table
-from service.datasets.ingest.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.batch import Batch, Expected, is_missing_id, reading, split_bad
-from service.datasets.ingest.columns import Matched, match_columns
 from service.datasets.ingest.findings import Findings
-from service.datasets.ingest.table_columns import TableReader
+from service.datasets.ingest.readers.arrow_sizes import unpacked_sizes
+from service.datasets.ingest.readers.batch import Batch, Expected, is_missing_id, reading, split_bad
+from service.datasets.ingest.readers.columns import Matched, match_columns
+from service.datasets.ingest.readers.table_columns import TableReader
 from service.errors import BadFormat
 
 _VALUES_PER_BATCH = 1 << 20

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from core.data import Boolean, Category, Date, DateTime, Number, Table, Text
-from service.datasets.ingest import csv_tables
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.chunks import decode_payload
-from service.datasets.ingest.csv_rows import Unclean
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.readers import csv_tables
+from service.datasets.ingest.readers.batch import Expected
+from service.datasets.ingest.readers.csv_rows import Unclean
+from service.datasets.ingest.readers.text import PLAIN
 from service.datasets.ingest.spool import Spool
-from service.datasets.ingest.text import PLAIN
 from service.errors import BadFormat, BadRows
 from service.operations.settings import Settings
 from tests.support.spreadsheets import spreadsheet

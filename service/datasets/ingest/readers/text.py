@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from service.datasets.ingest.batch import Expected
+from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat
 

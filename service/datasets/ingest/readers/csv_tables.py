@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from core.data import Number, Table
-from service.datasets.ingest.batch import Batch, Expected
-from service.datasets.ingest.csv_rows import (
+from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.readers.batch import Batch, Expected
+from service.datasets.ingest.readers.csv_rows import (
     ROWS_PER_BATCH,
     Header,
     Unclean,
@@ -19,11 +20,10 @@ from service.datasets.ingest.csv_rows import (
     read_header,
     records,
 )
-from service.datasets.ingest.dates import find_orders, in_words
-from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.readers.dates import find_orders, in_words
+from service.datasets.ingest.readers.table_columns import TableReader
+from service.datasets.ingest.readers.text import Dialect
 from service.datasets.ingest.spool import Spool
-from service.datasets.ingest.table_columns import TableReader
-from service.datasets.ingest.text import Dialect
 
 _SAMPLED = 1000
 _TEXT = pa.dictionary(pa.int32(), pa.string())

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from service.datasets.ingest.batch import Batch, Expected, is_missing_id
-from service.datasets.ingest.columns import Matched, match_columns
 from service.datasets.ingest.findings import Findings, quoted
-from service.datasets.ingest.text import PLAIN, Dialect, decimal_sign
+from service.datasets.ingest.readers.batch import Batch, Expected, is_missing_id
+from service.datasets.ingest.readers.columns import Matched, match_columns
+from service.datasets.ingest.readers.text import PLAIN, Dialect, decimal_sign
 from service.errors import BadFormat
 
 _BLOCK = 1 << 20

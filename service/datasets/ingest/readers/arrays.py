@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from service.datasets.ingest.batch import Batch, Expected, reading, split_bad
 from service.datasets.ingest.findings import Findings
+from service.datasets.ingest.readers.batch import Batch, Expected, reading, split_bad
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 

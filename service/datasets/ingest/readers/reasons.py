@@ -5,7 +5,7 @@ import difflib
 from core.data import Boolean, Category, Column, Fault, Number
 from core.data.reading import LOCAL_DATE
 from service.datasets.ingest.findings import quoted
-from service.datasets.ingest.text import decimal_sign
+from service.datasets.ingest.readers.text import decimal_sign
 
 _YES_OR_NO = ("true", "false", "yes", "no")
 _LONGEST_GUESS = 100

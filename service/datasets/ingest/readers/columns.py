@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.datasets.ingest.batch import Expected
 from service.datasets.ingest.findings import printable
+from service.datasets.ingest.readers.batch import Expected
 from service.errors import BadFormat
 
 _NAMED = 10

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from core.data import Category, Column, Fault, Number, Reading, Table
-from service.datasets.ingest.batch import Batch, Expected, is_missing, is_missing_id
 from service.datasets.ingest.findings import EXAMPLES, Findings
-from service.datasets.ingest.reasons import reason
-from service.datasets.ingest.text import PLAIN, Dialect
+from service.datasets.ingest.readers.batch import Batch, Expected, is_missing, is_missing_id
+from service.datasets.ingest.readers.reasons import reason
+from service.datasets.ingest.readers.text import PLAIN, Dialect
 
 Mask = npt.NDArray[np.bool_]
 

@@ -1,0 +1,1 @@
+"""Readers of files: each yields batches of rows and names bad ones."""
