@@ -188,7 +188,7 @@ def test_a_table_is_described_with_the_keyboard_alone(tab: Tab, service: Service
         ("textbox", "Name of column 2", "sex"),
         ("combobox", "Kind of column 2", "category"),
         ("textbox", "Levels of column 2", "F\nM\n"),
-        ("combobox", "Missing value of column 2", "Take"),
+        ("combobox", "Missing value of column 2", "Use"),
         ("combobox", "Fill value of column 2", "M"),
         ("textbox", "Size", "100"),
     ):
