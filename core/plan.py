@@ -35,10 +35,10 @@ class KRange:
 
     def __post_init__(self) -> None:
         if any(isinstance(k, bool) or not isinstance(k, int) for k in (self.first, self.last)):
-            raise InvalidRequest("a range of k goes from a whole number to a whole number", parameter="k")
+            raise InvalidRequest("a range of k must begin and end with a whole number", parameter="k")
         if not 1 <= self.first <= self.last <= MAX_OPEN_CLUSTERS:
             raise InvalidRequest(
-                f"a range of k lies between 1 and {MAX_OPEN_CLUSTERS}, and does not end before it begins",
+                f"a range of k must lie between 1 and {MAX_OPEN_CLUSTERS} and not end before it begins",
                 parameter="k",
             )
 

@@ -57,8 +57,8 @@ class Forbidden(ServiceError, status=403, title="Not allowed for this role"):
 
 
 class NotFound(ServiceError, status=404, title="Not found"):
-    """There is no such thing, or it is not yours to see; the two look the same on purpose. Check the name,
-    or ask the curator for a grant."""
+    """It does not exist, or you may not see it; the answer is the same on purpose. Check the name, or
+    ask the curator for a grant."""
 
 
 class InvalidRequest(ServiceError, status=422, title="Invalid request"):
@@ -67,7 +67,7 @@ class InvalidRequest(ServiceError, status=422, title="Invalid request"):
 
 
 class NotSealed(ServiceError, status=409, title="Dataset has no data yet"):
-    """The dataset has no data yet. Its curator must upload and seal them before a job can be planned."""
+    """The dataset has no data yet. Its curator must upload and seal its rows before a job can be planned."""
 
 
 class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they are"):
@@ -119,8 +119,8 @@ class BadFormat(ServiceError, status=422, title="Upload cannot be read"):
 
 class BadRows(ServiceError, status=422, title="Upload has bad rows"):
     """Some rows hold missing, non-numeric or non-finite values. Nothing was stored. Correct the lines
-    named, or upload with `on_bad_row=drop`. Gaps that a column of a table refuses (`gaps`) are filled, or
-    declared otherwise (`missing`)."""
+    named, or upload with `on_bad_row=drop`. Where a column of a table refuses missing
+    values (`gaps`), fill them in the file, or change the column's `missing`."""
 
 
 class DigestMismatch(ServiceError, status=422, title="Upload arrived damaged"):

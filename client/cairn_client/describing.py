@@ -59,7 +59,7 @@ def describe(path: str | Path) -> Description:
     with open(path, "rb") as file:
         sample = file.read(_SAMPLE)
     if b"\0" in sample[:1000] and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{path} is no text: describe a CSV file, or type the columns yourself")
+        raise ValueError(f"{path} is not a text file: describe a CSV file, or type the columns yourself")
     lines = _decoded(sample).splitlines()
     return describe_lines(lines[:-1] if len(sample) == _SAMPLE else lines)
 
@@ -72,7 +72,7 @@ def describe_lines(lines: Sequence[str]) -> Description:
     names, *rows = ([each.strip() for each in row] for row in csv.reader(lines, delimiter=separator) if row)
     if any(_is_data(name) for name in names):
         words = "the first line looks like data, not like names of columns, so nothing was taken from it: "
-        return Description([], f"{words}names are public; put them into a first line", separator)
+        return Description([], f"{words}names are public; add a first line with the names", separator)
     columns = [[row[place] for row in rows if len(row) == len(names)] for place in range(len(names))]
     found = [_propose(name, values) for name, values in zip(names, columns, strict=True)]
     return Description(found, separator=separator)

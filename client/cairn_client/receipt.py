@@ -83,7 +83,7 @@ def report(receipt: Mapping[str, Any]) -> str:
     if not asked:
         raise InvalidReceipt("this receipt has no report: it is of a rehearsal, or of an earlier version")
     rows = [(each["question"], escape(each["answer"])) for each in asked]
-    rows.append(("How is the release cited?", escape(receipt["citation"])))
+    rows.append(("How should the release be cited?", escape(receipt["citation"])))
     rows.append(("Job, digest and key of the receipt", _codes(receipt)))
     answers = "\n".join(f"<dt>{escape(question)}</dt><dd>{answer}</dd>" for question, answer in rows)
     title = f"Report on a differentially private release from {receipt['dataset']}"

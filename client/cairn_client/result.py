@@ -80,7 +80,7 @@ class Result:
         """Read a result from a `.json` file that `save`, `cairn result -o` or the console wrote."""
         path = Path(path)
         if path.suffix.lower() != ".json":
-            raise ValueError(f"{path} is no .json file; .csv and .npy files hold the centres alone")
+            raise ValueError(f"{path} is not a .json file; .csv and .npy files hold the centres alone")
         data = json.loads(path.read_text())
         return cls(read(ResultFacts, data), data.get(RECEIPT))
 

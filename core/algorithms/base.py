@@ -166,7 +166,7 @@ class Algorithm(ABC):
     def require_open_k(self, domain: Domain, request: Request) -> None:
         """Refuse a range of k where one release cannot answer for every k in it."""
         raise InvalidRequest(
-            f"{self.name} finds one number of clusters: ask for a single k, or let summit leave it open",
+            f"{self.name} answers for one k only: ask for a single k, or use summit for a range",
             parameter="k",
         )
 

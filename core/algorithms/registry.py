@@ -47,13 +47,13 @@ def plan(stored: Stored, request: Request) -> Plan:
     algorithm = get(request.algorithm)
     if request.objective not in algorithm.objectives:
         raise UnknownAlgorithm(
-            f"{algorithm.name} serves {' and '.join(algorithm.objectives)}, not {request.objective}: "
+            f"{algorithm.name} finds {' and '.join(algorithm.objectives)}, not {request.objective}: "
             f"set the objective to {algorithm.objectives[0]}",
             parameter="objective",
         )
     if domain.kind not in algorithm.domains:
         raise UnknownAlgorithm(
-            f"{algorithm.name} reads {' and '.join(algorithm.domains)} data, not {domain.kind}",
+            f"{algorithm.name} works on {' and '.join(algorithm.domains)} data, not on {domain.kind}",
             parameter="algorithm",
         )
     if algorithm.guarantee == "approximate" and request.budget.is_pure:

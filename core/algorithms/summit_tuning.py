@@ -254,8 +254,8 @@ def _require_enough(size: int, shares: Shares) -> None:
     least = 4.0 * spread
     if size < least:
         raise EpsilonTooSmall(
-            f"with this budget nothing can be told from fewer than about {math.ceil(least)} records, and the "
-            f"dataset is declared to have {size}: ask for a larger epsilon",
+            f"this budget is too small for fewer than about {math.ceil(least)} records, and the dataset is "
+            f"declared to have {size}: ask for a larger epsilon",
             parameter="epsilon",
         )
 

@@ -42,7 +42,7 @@ class ColumnRanges(Block):
         assert isinstance(plan.domain, Geometry)
         if not plan.domain.lines:
             raise InvalidRequest(
-                "private scaling is of numbers, dates and times; the chosen columns have none",
+                "private scaling is for numbers, dates and times; the chosen columns have none: leave it out",
                 parameter="scaling",
             )
         rows, budget = plan.domain.rows_per_person, plan.budget

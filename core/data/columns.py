@@ -70,13 +70,13 @@ class Column(ABC):
             raise self._wrong(f"missing must be one of {', '.join(MISSING)}")
         object.__setattr__(self, "weight", read_weight(self.weight, self.name))
         if self.missing == "keep" and self.role == "cluster":
-            raise self._wrong("a column that is clustered on cannot stay missing: fill it, or drop the row")
+            raise self._wrong("a column to cluster on cannot keep missing values: fill them, or drop the row")
         if self.role == "id" and self.missing not in ("refuse", "drop"):
-            raise self._wrong("a row without an id is left out, or refuses the file: it is nobody's")
+            raise self._wrong("a row without an id belongs to nobody: drop the row, or refuse the file")
         if self.missing == "level" and not isinstance(self, Category):
             raise self._wrong("only a category has a level for missing values: give a fill value")
         if (self.missing == "fill") != (self.fill is not None):
-            raise self._wrong('give a fill value exactly where missing is "fill"')
+            raise self._wrong('give a fill value if missing is "fill", and only then')
         if self.missing == "fill" and not self._fills():
             raise self._wrong(f"the fill value {self.fill!r} is not a value of the column inside its bounds")
 
@@ -197,7 +197,7 @@ class Number(Ranged):
         if not self.low < self.high:
             raise self._wrong("low must be below high")
         if self.offset and not self.log:
-            raise self._wrong("an offset is for logarithms only")
+            raise self._wrong("an offset is only possible on a log scale")
         if self.log and not self.low + self.offset > 0:
             raise self._wrong("on a log scale low + offset must be above zero: give an offset for zeros")
         if self.whole and not (self.low.is_integer() and self.high.is_integer()):
@@ -365,7 +365,7 @@ class Text(Column):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.stored or self.missing == "fill":
-            raise self._wrong("text is an id or left out: make it a category to use it")
+            raise self._wrong("text can only be an id or ignored: make it a category to cluster on it")
 
     @property
     def codes(self) -> int:

@@ -369,5 +369,6 @@ def _require_known(names: Sequence[str], known: Mapping[str, Any], parameter: st
     unknown = [str(name) for name in names if name not in known]
     if unknown:
         raise InvalidRequest(
-            f"{parameter} names {', '.join(unknown[:5])}; there are: {', '.join(known)}", parameter=parameter
+            f"{parameter} names {', '.join(unknown[:5])}; the columns to choose from are: {', '.join(known)}",
+            parameter=parameter,
         )

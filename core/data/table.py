@@ -36,9 +36,9 @@ class Table(PublicFacts):
         if len(set(names)) != len(names):
             raise InvalidDomain("two columns have the same name", parameter="columns")
         if not any(column.role == "cluster" for column in self.declared):
-            raise InvalidDomain("at least one column must be there to cluster on", parameter="columns")
+            raise InvalidDomain("at least one column must be used for clustering", parameter="columns")
         if sum(column.role == "id" for column in self.declared) > 1:
-            raise InvalidDomain("only one column tells people apart", parameter="columns")
+            raise InvalidDomain("only one column can tell people apart", parameter="columns")
 
     @cached_property
     def stored(self) -> tuple[Column, ...]:

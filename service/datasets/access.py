@@ -151,8 +151,8 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
         )
     if changed := revised(dataset):
         found.append(
-            f"changed after a look at the rows: {', '.join(changed)}; these facts may tell something "
-            "about the rows that no budget paid for"
+            f"changed after a look at the rows: {', '.join(changed)}; these facts may reveal something "
+            "about the rows that is not charged to any budget"
         )
     return found
 

@@ -30,13 +30,11 @@ def doubts(report: Mapping[str, Any], size: int) -> list[Doubt]:
         if column["below"] + column["above"] > _SHARE * rows
     ]
     for count, name in sorted(clipped, reverse=True)[:3]:
-        words = f"{count:,} of {rows:,} values of {name} lie outside its bounds and were moved to their edge"
+        words = f"{count:,} of {rows:,} values of {name} lie outside its bounds and were clipped to them"
         found.append(Doubt("clipped", words))
     by_column = any(column["below"] + column["above"] for column in report["columns"])
     if not by_column and report["clipped_rows"] > _SHARE * rows:  # a ball has no bounds of columns
-        words = (
-            f"{report['clipped_rows']:,} of {rows:,} rows lie outside the bounds and were moved to their edge"
-        )
+        words = f"{report['clipped_rows']:,} of {rows:,} rows lie outside the bounds and were clipped to them"
         found.append(Doubt("clipped", words))
     if rows > _FACTOR * size or size > _FACTOR * rows:
         found.append(Doubt("size", f"there are {rows:,} rows, but the size was declared as {size:,}"))

@@ -192,14 +192,14 @@ def seal(
         )
     if sha256 not in (None, report["sha256"]):
         raise CannotSeal(
-            f"{dataset.name} holds the rows of another file by now; read its new report", doubts=[]
+            f"other rows have been uploaded to {dataset.name}; read the report on them first", doubts=[]
         )
     left = [each for each in doubts(report, access.domain_of(dataset).size) if each.confirm not in confirmed]
     if left:
         words = sorted({each.confirm for each in left})
         raise CannotSeal(
-            f"{'; '.join(each.detail for each in left)}. If that is as it should be, confirm "
-            f"{' and '.join(words)}; else throw the rows away",
+            f"{'; '.join(each.detail for each in left)}. If that is correct, confirm "
+            f"{' and '.join(words)}; otherwise throw the rows away",
             doubts=[{"confirm": each.confirm, "detail": each.detail} for each in left],
         )
     columns = [{**column, "examples": []} for column in report["columns"]]

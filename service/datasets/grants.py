@@ -37,7 +37,7 @@ def grant(
     except ledger.Overdrawn as error:
         used = error.balance.reserved + error.balance.spent
         raise InvalidRequest(
-            "a cap cannot lie below what the analyst has spent and reserved; cancel queued jobs first",
+            "a cap cannot be less than the analyst has spent and reserved; cancel queued jobs first",
             status=409,
             used=accountants.amount(dataset.accountant, used, cap.delta_units),
         ) from error

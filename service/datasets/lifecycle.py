@@ -70,7 +70,7 @@ def domain_of(body: DatasetBody) -> Stored:
         )
     if body.id_column is not None and body.id_column in domain.columns:
         raise InvalidDomain(
-            "the id column must not be one of the columns: it is dropped", parameter="id_column"
+            "the id column must not be one of the other columns: it is not stored", parameter="id_column"
         )
     return domain
 
@@ -90,7 +90,7 @@ def _least_epsilon(body: DatasetBody) -> int:
 def _table(body: DatasetBody) -> Table:
     for name in ("columns", "dimension", "bounds", "id_column"):
         if getattr(body, name) is not None:
-            raise InvalidDomain(f"leave {name} out: the columns of a table say all of it", parameter=name)
+            raise InvalidDomain(f"leave {name} out: the columns of the table already say it", parameter=name)
     columns = (column.model_dump(exclude_none=True) for column in body.table or ())
     declared = tuple(column_from_json(column) for column in columns)
     return Table(declared=declared, size=body.size, rows_per_person=body.rows_per_person)
@@ -130,7 +130,7 @@ def require_sealed(dataset: Dataset) -> None:
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.SEALED:
-        raise NotSealed(f"{dataset.name} has no data yet; its curator must upload and seal them first")
+        raise NotSealed(f"{dataset.name} has no data yet; its curator must upload and seal its rows first")
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:
@@ -147,8 +147,8 @@ def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: s
         ledger.raise_total(session, accounts, total, actor=actor, at=at)
     except ledger.Overdrawn as error:
         raise InvalidRequest(
-            "a total can only be raised; give an epsilon and a delta of at least the present ones",
-            errors=[{"where": "budget", "problem": "below the present total"}],
+            "a total can only be raised; give an epsilon and a delta of at least the current ones",
+            errors=[{"where": "budget", "problem": "below the current total"}],
         ) from error
     dataset.epsilon_units, dataset.delta_units = budget.epsilon_units, budget.delta_units
     amounts = accountants.declared(budget)

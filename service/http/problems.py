@@ -132,7 +132,7 @@ def _from_status(status: int, headers: Mapping[str, str] | None) -> ServiceError
         return errors.NotFound("there is nothing at this address; see /docs")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return errors.InvalidRequest(
-            "this address does not take that method; see /docs", headers=headers, status=405
+            "this address does not support that method; see /docs", headers=headers, status=405
         )
     if status == HTTPStatus.BAD_REQUEST:
         return errors.InvalidRequest("the body is not valid JSON")

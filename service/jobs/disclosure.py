@@ -58,19 +58,19 @@ def explanation(dataset: Dataset, plan: Plan, unit: str, charged: dict[str, str]
     factor = math.exp(float(plan.budget.epsilon_text))
     who = "person" if unit == "person" else "row"
     answers = {
-        "What was released?": f"{_product(plan)}, with noise{_beside(plan)}. No row and no exact count.",
+        "What was released?": f"{_product(plan)}, with noise{_beside(plan)}; no row and no exact count.",
         "From which data?": f"The dataset “{dataset.name}”, {_columns(plan)}.",
         "Who is protected?": f"{protects(plan, unit).capitalize()}.",
         "How strong is the protection?": (
             f"{guarantee(plan).capitalize()}: one {who} more or less changes the probability of any outcome "
             f"by a factor of at most {factor:.3g}"
-            + ("." if plan.budget.is_pure else f", and by {plan.budget.delta_text} beyond that.")
+            + ("." if plan.budget.is_pure else f", plus at most {plan.budget.delta_text}.")
         ),
         "Against whom?": (
             "Against everybody who sees the release, whatever else they know or compute later. Not against "
             "the curator and the operators of the service, who hold the data."
         ),
-        "What did it use of the budget?": (
+        "How much of the budget did it use?": (
             f"{', '.join(f'{name} {value}' for name, value in charged.items())}. In the dataset's ledger "
             f"{_TOGETHER[dataset.accountant]}; a release that would exceed the curator's total is refused."
         ),
@@ -125,7 +125,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
                     f"Neighbouring datasets: {neighbours(unit)}. Protects {protects(plan, unit)}."
                 ),
                 "privacy_parameters": parameters,
-                "privacy_parameters_details": f"Of this release. {_ASK}total of all releases",
+                "privacy_parameters_details": f"For this release. {_ASK}total of all releases",
             },
             "deployment_model": {
                 "model_name": "Central",
@@ -169,7 +169,7 @@ def _product(plan: Plan) -> str:
 
 
 def _beside(plan: Plan) -> str:
-    return "" if plan.k_range is None else ", and rows made up from them, none of which is a record"
+    return "" if plan.k_range is None else ", and made-up rows drawn from them, none of which is a record"
 
 
 def _columns(plan: Plan) -> str:

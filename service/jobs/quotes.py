@@ -44,6 +44,6 @@ def require_quoted(dataset: Dataset, grant: Grant, body: JobBody, plan: Plan) ->
         return
     cost = accountants.amount(dataset.accountant, cost_of(dataset, body, plan), dataset.delta_units)
     raise QuoteMismatch(
-        "the quote is not for what this request would be charged now; plan again and send the new quote",
+        "the quote is for another request, or the price has changed; plan again and send the new quote",
         cost=cost,
     )

@@ -286,7 +286,7 @@ def _answer(result: Result, k: int, context: Context) -> dict[str, Any]:
         asked = f"from {known['from']} to {known['to']}" if known else f"= {len(result.body['centres'])}"
         if not known and k == len(result.body["centres"]):
             return result.body
-        raise InvalidRequest(f"this job answers for k {asked}")
+        raise InvalidRequest(f"this job has results for k {asked} only")
     parts = {name: found.pop(name) for name in ("centres", "sizes")}
     return {**result.body, **parts, "level": found}
 

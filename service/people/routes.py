@@ -131,7 +131,7 @@ def start_session(
     settings = context.settings
     if body.remember and not settings.remembered_session_days:
         raise InvalidRequest(
-            "this service ends a sign-in with the browser; sign in without staying signed in"
+            "this service keeps nobody signed in after the browser is closed; sign in without that option"
         )
     kept = timedelta(days=settings.remembered_session_days) if body.remember else None
     with context.database.write() as session:

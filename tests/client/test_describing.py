@@ -85,5 +85,5 @@ def test_a_file_in_another_encoding_is_read(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.npy").write_bytes(b"\x93NUMPY\0\0" + bytes(100))
-    with pytest.raises(ValueError, match="is no text"):
+    with pytest.raises(ValueError, match="is not a text file"):
         describe(tmp_path / "rows.npy")

@@ -141,13 +141,13 @@ def small(**changes: str) -> str:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"age": "true"}, "line 6: age: “true” is not a number; make the column a boolean"),
+        ({"age": "true"}, "line 6: age: “true” is not a number; declare the column as yes or no (boolean)"),
         ({"age": "forty"}, "line 6: age: “forty” is not a number; correct it"),
-        ({"sex": "femal"}, "line 6: sex: “femal” is no level of the column; did you mean “female”?"),
+        ({"sex": "femal"}, "line 6: sex: “femal” is not one of the column's levels; did you mean “female”?"),
         ({"smoker": "perhaps"}, "line 6: smoker: “perhaps” is neither yes nor no"),
         ({"visited": "soon"}, "line 6: visited: “soon” is not a date; correct it"),
-        ({"patient_id": ""}, "patient_id is missing in 1 rows, which refuses the file as declared"),
-        ({"admissions": ""}, "admissions is missing in 1 rows, which refuses the file as declared"),
+        ({"patient_id": ""}, "patient_id is missing in 1 rows, and the column is declared to refuse"),
+        ({"admissions": ""}, "admissions is missing in 1 rows, and the column is declared to refuse"),
     ],
 )
 def test_a_bad_value_is_answered_with_column_value_and_advice(

@@ -66,7 +66,7 @@ def test_axe_finds_nothing_in_the_report_on_a_draft(tab: Tab, service: Service, 
     rows = b"a;b\n1;x\n;2\n0,5;7\n"
     service.call("PUT", f"/v1/datasets/{name}/data?on_bad_row=drop", content=rows)
     page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
-    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+    expect(page.get_by_role("heading", name="Check before you seal")).to_be_visible()
     assert complaints_in_every_dress(page) == []
     page.get_by_role("button", name="Edit").click()
     assert complaints_in_every_dress(page) == []
@@ -117,7 +117,7 @@ def test_axe_finds_nothing_in_the_report_on_a_table_and_its_correction(
 ) -> None:
     dirty_hospital(service, f"dirty-{fresh}")
     page = tab.sign_in(service.curator_key, f"#/datasets/dirty-{fresh}")
-    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+    expect(page.get_by_role("heading", name="Check before you seal")).to_be_visible()
     found = everything_wrong_with(page)
     page.get_by_role("link", name="Edit", exact=True).click()
     expect(page.get_by_role("button", name="Save the changes")).to_be_visible()

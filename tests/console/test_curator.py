@@ -47,7 +47,7 @@ def test_a_curator_creates_uploads_grants_and_sees_the_ledger(tab: Tab, fresh: s
     (tmp_path / "people.csv").write_bytes(rows())
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
     page.get_by_role("button", name="Upload and check").click()
-    look = page.locator("section", has=page.get_by_role("heading", name="Look before the seal"))
+    look = page.locator("section", has=page.get_by_role("heading", name="Check before you seal"))
     expect(look).to_contain_text("3,000")
     expect(page.get_by_text("waiting for data")).to_be_visible()
     look.get_by_role("button", name="Seal the dataset").click()
@@ -118,7 +118,7 @@ def test_a_draft_is_corrected_its_rows_thrown_away_and_it_is_discarded(
     (tmp_path / "people.csv").write_bytes(rows())
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
     page.get_by_role("button", name="Upload and check").click()
-    expect(page.get_by_role("heading", name="Look before the seal")).to_be_visible()
+    expect(page.get_by_role("heading", name="Check before you seal")).to_be_visible()
 
     page.get_by_role("button", name="Edit").click()
     window = page.get_by_role("dialog")
@@ -126,13 +126,13 @@ def test_a_draft_is_corrected_its_rows_thrown_away_and_it_is_discarded(
     window.get_by_label("High of age").fill("110")
     window.get_by_role("button", name="Save the changes").click()
     expect(page.get_by_text("after a look at the rows: bounds", exact=False).first).to_be_visible()
-    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Check before you seal")).to_have_count(0)
 
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "people.csv")
     page.get_by_role("button", name="Upload and check").click()
     page.get_by_role("button", name="Throw the rows away").click()
     page.get_by_role("dialog").get_by_role("button", name="Throw them away").click()
-    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Check before you seal")).to_have_count(0)
 
     page.get_by_role("button", name="Discard this draft").click()
     page.get_by_role("dialog").get_by_role("button", name="Discard it").click()

@@ -124,7 +124,7 @@ def test_what_only_the_service_can_know_is_put_beside_the_field_too(tab: Tab, fr
     page.get_by_label("Rows per person").fill("3")
     page.get_by_label("Id column").fill("age")
     page.get_by_role("button", name="Create the dataset").click()
-    words = "The id column must not be one of the columns: it is dropped."
+    words = "The id column must not be one of the other columns: it is not stored."
     expect_mistake(page, page.get_by_label("Id column"), words)
     expect(page.locator("form").get_by_role("alert")).to_have_text(
         "Correct the marked fields, then try again."

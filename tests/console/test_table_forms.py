@@ -95,7 +95,7 @@ def test_a_category_has_two_levels_or_more_each_once(page: Page) -> None:
     words = "A category has at least two levels. Type them, one on each line."
     expect_refused(page, "Levels of column 2", words)
     column(page, 2, levels="F\nM\nF")
-    expect_refused(page, "Levels of column 2", "“F” stands there twice.")
+    expect_refused(page, "Levels of column 2", "“F” is listed twice.")
     column(page, 2, levels="\n".join(str(number) for number in range(257)))
     expect_refused(page, "Levels of column 2", "A category has at most 256 levels; these are 257.")
     column(page, 2, levels="F\nmissing")

@@ -51,7 +51,7 @@ def describe_hospital(page: Page, name: str, file: Path) -> None:
 def upload(page: Page) -> Locator:
     """Upload the file that the draft was described from; the report on it."""
     page.get_by_role("button", name="Upload and check").click()
-    look = page.locator("section", has=page.get_by_role("heading", name="Look before the seal"))
+    look = page.locator("section", has=page.get_by_role("heading", name="Check before you seal"))
     expect(look).to_be_visible()
     return look
 
@@ -130,7 +130,7 @@ def test_the_report_on_a_table_says_what_was_found_in_each_column(
         ["sex", "–", "–", "4", "–", "–", "X?"],
         ["visited", "–", "2", "–", "10", "–", "someday"],
     ]
-    look = page.locator("section", has=page.get_by_role("heading", name="Look before the seal"))
+    look = page.locator("section", has=page.get_by_role("heading", name="Check before you seal"))
     expect(look).to_contain_text("10 bad rows")
     look.get_by_role("button", name="Seal the dataset").click()
     expect(page.get_by_role("alert").first).to_contain_text("rows were left out")
@@ -155,7 +155,7 @@ def test_a_declaration_is_corrected_after_a_look_and_marked(tab: Tab, service: S
     row = page.get_by_role("region", name="Columns").get_by_role("row", name="sex")
     expect(row).to_contain_text("one of 4 levels: F, M, X, unknown; anything else counts as unknown")
     expect(page.get_by_text("after a look at the rows", exact=False).first).to_be_visible()
-    expect(page.get_by_role("heading", name="Look before the seal")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Check before you seal")).to_have_count(0)
 
 
 def test_a_table_is_described_by_hand_on_a_phone(phone: Tab, service: Service, fresh: str) -> None:
@@ -188,7 +188,7 @@ def test_a_table_is_described_with_the_keyboard_alone(tab: Tab, service: Service
         ("textbox", "Name of column 2", "sex"),
         ("combobox", "Kind of column 2", "category"),
         ("textbox", "Levels of column 2", "F\nM\n"),
-        ("combobox", "Missing value of column 2", "Take"),
+        ("combobox", "Missing value of column 2", "Use"),
         ("combobox", "Fill value of column 2", "M"),
         ("textbox", "Size", "100"),
     ):

@@ -119,7 +119,7 @@ def create(
     accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
     release_ticks: Annotated[
         bool,
-        typer.Option(help="Publish results at planned times, which tell nothing of how long a job took."),
+        typer.Option(help="Publish results at planned times, which hide how long a job took."),
     ] = True,
     least_epsilon: Annotated[str, amount_option("The least epsilon that a job must ask for.")] = "0.001",
     jobs_per_hour: Annotated[int, typer.Option(help="The most jobs of one analyst in an hour.")] = 1000,

@@ -58,7 +58,8 @@ def _asked(proposal: Proposal, public: list[str]) -> Proposal:
     if not sys.stdin.isatty():
         return proposal
     facts = " and ".join(proposal.from_rows)
-    known = typer.confirm(f"{name}: {_facts(proposal)}. Are {facts} public, whatever the rows say?", err=True)
+    question = f"{name}: {_facts(proposal)}. Is this public: would you know {facts} without the rows?"
+    known = typer.confirm(question, err=True)
     return replace(proposal, from_rows=()) if known else proposal
 
 
@@ -96,6 +97,6 @@ def read_table(path: Path | None) -> list[Described] | None:
         return confirmed(data["table"] if isinstance(data, dict) else data)
     except (ValueError, KeyError, TypeError) as error:
         words = str(error) if isinstance(error, ValueError) and "column" in str(error) else (
-            f"{path} is no description of a table; `cairn dataset describe` writes one"
+            f"{path} is not a description of a table; `cairn dataset describe` writes one"
         )  # fmt: skip
         raise typer.BadParameter(words) from None

@@ -29,7 +29,7 @@ from cairn_client.wire import Doubt, UploadReport
 
 Confirm = Annotated[
     list[Doubt] | None,
-    typer.Option(help="A doubt of the report that you have looked into; repeat it for several."),
+    typer.Option(help="A doubt in the report that you have checked and accept; repeat it for several."),
 ]
 
 
@@ -123,7 +123,7 @@ def edit(
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
-    """Change public facts of a draft. New bounds delete its rows; changes after a look are marked."""
+    """Change public facts of a draft. New bounds delete its rows; changes after an upload are marked."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
         described = read_table(table)

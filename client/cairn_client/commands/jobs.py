@@ -46,7 +46,7 @@ Clusters = Annotated[
         "-k",
         parser=_clusters,
         metavar="K",
-        help="Number of clusters; or a range such as 1-32, of which one job answers every number.",
+        help="Number of clusters, or a range such as 1-32: one job then answers for every number in it.",
     ),
 ]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
@@ -75,7 +75,9 @@ Weights = Annotated[
 ]
 Scaling = Annotated[
     Literal["declared", "private"] | None,
-    typer.Option(help="`private` spends 5% of epsilon on the ranges that columns of a table really fill."),
+    typer.Option(
+        help="`private` scales columns of a table by their real ranges, measured with 5% of epsilon."
+    ),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file (.csv, .json or .npy).")

@@ -51,7 +51,7 @@ const NEXT = {
   "forbidden": "Sign in with a key that has the required role.",
   "not-found": "Check the name, or ask the curator for a grant.",
   "not-sealed": "Come back when the curator has uploaded the data.",
-  "cannot-seal": "Tick what you have looked into, or upload other rows.",
+  "cannot-seal": "Tick what you have checked and accept, or upload other rows.",
   "already-sealed": "Create another dataset for other data.",
   "retired": "Choose another dataset.",
   "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",

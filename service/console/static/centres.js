@@ -105,7 +105,7 @@ export function centreTable(columns, { centres, sizes, hues }) {
     replace(
       place,
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Centres" }, h("table", { id: "centres" }, h("thead", {}, head), h("tbody", {}, body))),
-      hidden > 0 && h("p", { class: "small muted" }, `${plural(hidden, "column")} not shown: choose them above. Files hold all of them.`),
+      hidden > 0 && h("p", { class: "small muted" }, `${plural(hidden, "column")} not shown: choose them above. Downloaded files have all of them.`),
     );
   };
   const sort = (key) => {

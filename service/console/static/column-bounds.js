@@ -10,7 +10,7 @@ const WORDS = {
   date: { low: ["Earliest", "earliest date"], high: ["Latest", "latest date"], attributes: { type: "date" } },
   datetime: { low: ["Earliest", "earliest time"], high: ["Latest", "latest time"], attributes: { type: "datetime-local", step: "1" } },
 };
-const ORDERS = [["", "as its first lines show"], ["ymd", "2026-01-31"], ["dmy", "31.01.2026 or 31/01/2026"], ["mdy", "01/31/2026"]];
+const ORDERS = [["", "as in its first lines"], ["ymd", "2026-01-31"], ["dmy", "31.01.2026 or 31/01/2026"], ["mdy", "01/31/2026"]];
 
 export function boundsFields(of, given, name) {
   const ends = {};

@@ -10,7 +10,7 @@ import { tag } from "./widgets.js";
 const DECLARED = ["number", "boolean", "category", "date", "datetime"];
 const ENDED = ["number", "date", "datetime"];
 const USES = { cluster: "Clustering", keep: "Later questions only", id: "Telling people apart", ignore: "Nothing: leave it out" };
-const GAPS = { refuse: "Refuse the file", drop: "Leave the row out", fill: "Take a fixed value", level: "Make it a level of its own", keep: "Keep it as missing" };
+const GAPS = { refuse: "Refuse the file", drop: "Leave the row out", fill: "Use a fixed value", level: "Make it a level of its own", keep: "Keep it as missing" };
 
 // `given` is a proposal or a declared column; `others` lists the cards of the same table.
 export function columnCard(serial, given, { others, remove }) {

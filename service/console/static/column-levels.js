@@ -21,7 +21,7 @@ export function levelsField(of, given, { missing }) {
   const check = () => {
     const found = levels();
     const twice = found.find((each, i) => found.indexOf(each) !== i);
-    if (twice) return `“${twice}” stands there twice.`;
+    if (twice) return `“${twice}” is listed twice.`;
     if (missing.value === "level" && found.includes(MISSING_LEVEL)) return `“${MISSING_LEVEL}” is the level of missing values. Give yours another name.`;
     if (found.length + (missing.value === "level" ? 1 : 0) < 2) return seen.length ? "A category has at least two levels. Tick those that are public, or type them." : "A category has at least two levels. Type them, one on each line.";
     return found.length > MOST_LEVELS ? `A category has at most ${MOST_LEVELS} levels; these are ${found.length}.` : "";
@@ -44,7 +44,7 @@ export function levelsField(of, given, { missing }) {
   const fromRows = seen.length > 0 && h("fieldset", { class: "from-rows stack tight" }, h("legend", {}, "From the rows: tick each level that is public, known without them"), h("div", { class: "level-list" }, seen.map(({ element }) => element)), tally);
   const own = [
     field(seen.length ? "Other levels" : "Levels", typed, { hint: "One on each line. Everybody with a grant sees them.", check }),
-    field("Any other value is", other, { hint: "Values that are no level." }),
+    field("Any other value is", other, { hint: "For values that are not among the levels." }),
   ];
   draw();
   return {

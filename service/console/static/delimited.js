@@ -22,7 +22,7 @@ const begins = (bytes, mark) => mark.every((each, i) => bytes[i] === each);
 export async function readStart(file) {
   let bytes = new Uint8Array(await file.slice(0, MOST_BYTES).arrayBuffer());
   if (begins(bytes, GZIP)) bytes = await unpacked(file);
-  if (!bytes) return { problem: "This gzip file is damaged. Pack it again." };
+  if (!bytes) return { problem: "This gzip file is damaged. Compress it again." };
   const other = OTHERS.find(([mark]) => begins(bytes, mark));
   if (other) return { problem: `This is ${other[1]}, and only delimited text is read here. Describe the columns by hand, or save the table as CSV; the file itself can be uploaded as it is.` };
   const { text, encoding } = decoded(bytes);

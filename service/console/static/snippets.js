@@ -6,7 +6,7 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const KEY = '-H "Authorization: Bearer $CAIRN_KEY"';
 
 function client() {
-  return ["from cairn_client import Client", "", `client = Client(${python(location.origin)})  # the key is that of CAIRN_KEY, or of \`cairn login\``];
+  return ["from cairn_client import Client", "", `client = Client(${python(location.origin)})  # uses the key in CAIRN_KEY, or that of \`cairn login\``];
 }
 
 // A request without what is said by default.

@@ -8,7 +8,7 @@ import { number } from "./format.js";
 export function tableChoices(found) {
   const usable = (found.table ?? []).filter((each) => each.role === "cluster");
   const lines = usable.map((column) => choice(column, () => lines.some(({ box }) => box.checked)));
-  const scaling = checkbox("private-scaling", "Private scaling", { hint: "5% of epsilon measures the range that each column really fills, and scales it by that. It pays where bounds are known to be loose and records are many, and costs accuracy elsewhere." });
+  const scaling = checkbox("private-scaling", "Private scaling", { hint: "5% of epsilon measures the range that each column really fills, and scales it by that. It pays off where bounds are known to be loose and there are many records; elsewhere it costs accuracy." });
   const chosen = () => lines.filter(({ box }) => box.checked);
   return {
     element: found.table && h("fieldset", { class: "stack tight" }, h("legend", {}, "Columns to cluster on"), h("div", {}, h("div", { class: "weighted titles", "aria-hidden": "true" }, h("span", {}, "Column"), h("span", {}, "Weight")), lines.map(({ element }) => element)), scaling),
@@ -28,7 +28,7 @@ export function chosenFacts({ columns, weights, scaling }) {
   return [
     columns && ["Columns", columns.join(", ")],
     weights && ["Weights", Object.entries(weights).map(([name, weight]) => `${name} ${number(weight)}`).join(", ")],
-    scaling === "private" && ["Scaling", "private: by ranges that a part of epsilon measures"],
+    scaling === "private" && ["Scaling", "private: by ranges measured with part of epsilon"],
   ];
 }
 

@@ -20,7 +20,7 @@ export function tableParts(result, domain) {
       "section",
       { class: "card stack" },
       h("h2", {}, "What each centre is like"),
-      h("p", { class: "small muted" }, "Numbers and dates lie between their bounds. After ± and ×: the noise in 95 of 100 runs."),
+      h("p", { class: "small muted" }, "Numbers and dates lie between their bounds. ± and × give the noise in 95 of 100 runs."),
       result.details?.ranges && released(result.details.ranges),
       h("div", { class: "profiles" }, result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result.sizes, declared))),
       result.profiles.length > FEW_CENTRES && h("p", { class: "small muted" }, `The first ${FEW_CENTRES}; the table below has all ${result.profiles.length}.`),
@@ -106,5 +106,5 @@ function centreTable({ profiles, sizes }) {
   ]);
   const made = table(headings, rows, { label: "Centres", fold: false });
   made.querySelector("table").id = "centres";
-  return h("div", { class: "stack" }, made, profiles[0].some((entry) => entry.shares) && h("p", { class: "small muted" }, "Of each category the three largest shares. Files hold all of them."));
+  return h("div", { class: "stack" }, made, profiles[0].some((entry) => entry.shares) && h("p", { class: "small muted" }, "For each category, the three largest shares are shown. Downloaded files have all of them."));
 }

@@ -92,7 +92,7 @@ def encode(upload: Upload) -> EncodedUpload:
         with unpack(upload.spool.open(), settings.spool_directory, settings.max_upload_bytes) as unpacked:
             inner = detect("", unpacked.open())
             if inner == "gzip":
-                raise BadFormat("this gzip file holds another one; pack the table once")
+                raise BadFormat("this gzip file contains another gzip file; compress the table only once")
             return _encode(replace(upload, rows=unpacked), inner, "gzip")
     return _encode(upload, format_name)
 
@@ -155,7 +155,7 @@ def _encode_table(upload: Upload, dialect: Dialect, format_name: str) -> Encoded
 def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple[str, ...], Iterator[Batch]]:
     file, expected = upload.content.open(), upload.expected
     if expected.domain.kind == "table" and format_name in ("npy", "npz"):
-        raise BadFormat("an array has no names of columns; send a table as CSV, Excel, Parquet or Arrow")
+        raise BadFormat("an array has no column names; upload the table as CSV, Excel, Parquet or Arrow")
     if format_name == "npy":
         return (), read_npy(file, expected, findings)
     if format_name == "npz":

@@ -120,10 +120,11 @@ class Findings:
 
     def _gaps(self) -> str:
         (name, gaps), *others = self.refused.items()
-        more = f", and those of {len(others)} more columns" if others else ""
+        more = f", as are {len(others)} more columns with gaps" if others else ""
         return (
-            f"{printable(name)} is missing in {gaps} rows, which refuses the file as declared{more}; nothing "
-            "was stored. Fill the gaps, or declare what a missing value means (`missing`: drop, fill, level)"
+            f"{printable(name)} is missing in {gaps} rows, and the column is declared to refuse missing "
+            f"values{more}; nothing was stored. Fill the gaps, or declare what a missing value means "
+            "instead: leave its row out (drop), use a fixed value (fill), or make it a level (level)"
         )
 
     def columns(self) -> list[dict[str, Any]]:

@@ -102,7 +102,9 @@ class Spool:
     def check(self, announced: str | None) -> None:
         """Raise DigestMismatch when the bytes are not those that were announced."""
         if announced is not None and announced != self.sha256:
-            raise DigestMismatch("the bytes that arrived have another SHA-256 than announced; upload again")
+            raise DigestMismatch(
+                "the file arrived damaged: its SHA-256 is not the one announced; upload again"
+            )
 
     def adopt(self) -> None:
         """Take the size of the file as another process left it."""
@@ -175,7 +177,7 @@ def detect(content_type: str, file: IO[bytes]) -> str:
         raise BadFormat("the upload is empty; send a file with at least a header line")
     if announced not in _UNSPECIFIED and announced not in FORMATS:
         raise BadFormat(
-            f"uploads of type {announced[:80]!r} are not taken; send one of {', '.join(sorted(FORMATS))}",
+            f"uploads of type {announced[:80]!r} are not accepted; send one of {', '.join(sorted(FORMATS))}",
             status=415,
         )
     other = next((name for magic, name in _OTHERS.items() if head.lstrip().startswith(magic)), None)
@@ -196,7 +198,9 @@ def _in_zip(file: IO[bytes]) -> str:
         with zipfile.ZipFile(file) as archive:
             names = set(archive.namelist())
     except Exception as error:  # whatever the library raises on damaged or hostile bytes
-        raise BadFormat("the file begins like a ZIP archive and is damaged; is it whole?") from error
+        raise BadFormat(
+            "the file looks like a ZIP archive, but is damaged or incomplete; save it again"
+        ) from error
     if "content.xml" in names or any(name.startswith("xl/workbook.") for name in names):
         return "excel"
     if any(name.endswith(".npy") for name in names) or not names:

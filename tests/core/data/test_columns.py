@@ -165,11 +165,11 @@ def test_json_says_all_that_was_declared(column: Column) -> None:
         ({"kind": "number", "name": "a"}, "needs a name, low and high"),
         ({"kind": "number", "name": "a", "low": 1, "high": 1}, "low must be below high"),
         ({"kind": "number", "name": "a", "low": 0, "high": 1, "log": True}, "give an offset"),
-        ({"kind": "number", "name": "a", "low": 0, "high": 1, "offset": 1}, "for logarithms only"),
+        ({"kind": "number", "name": "a", "low": 0, "high": 1, "offset": 1}, "only possible on a log scale"),
         ({"kind": "number", "name": "a", "low": 0.5, "high": 2, "whole": True}, "must be whole"),
         ({"kind": "number", "name": "a", "low": 0, "high": 1, "weight": 0}, "weight must be"),
         ({"kind": "number", "name": "a", "low": 0, "high": 1, "levels": ["x"]}, "has no levels"),
-        ({"kind": "number", "name": "a", "low": 0, "high": 1, "missing": "keep"}, "cannot stay missing"),
+        ({"kind": "number", "name": "a", "low": 0, "high": 1, "missing": "keep"}, "cannot keep missing"),
         ({"kind": "number", "name": "a", "low": 0, "high": 1, "missing": "level"}, "only a category"),
         ({"kind": "number", "name": "a", "low": 0, "high": 1, "missing": "fill"}, "give a fill value"),
         (

@@ -137,7 +137,10 @@ def test_a_rehearsal_on_a_table_is_free(patients: House) -> None:
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({"columns": ["bmi"]}, "columns names bmi; there are: age, cost, region, smoker, visited"),
+        (
+            {"columns": ["bmi"]},
+            "columns names bmi; the columns to choose from are: age, cost, region, smoker, visited",
+        ),
         ({"columns": ["age", "age"]}, "each once"),
         ({"weights": {"size": 1}}, "weights names size"),
         ({"weights": {"age": 0}}, "column age: weight must be between"),

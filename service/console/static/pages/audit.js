@@ -22,7 +22,7 @@ const SENTENCES = {
   "issue-key": (d) => `issued the key ${d.key} to ${d.principal}`,
   "revoke-key": (d) => `revoked the key ${d.key} of ${d.principal}`,
   "end-session": (d) => `ended the session ${d.session_id} of ${d.principal}`,
-  "disable-principal": (d) => `ended ${d.principal}'s access`,
+  "disable-principal": (d) => `disabled the account of ${d.principal}`,
   "put-sites": (d) => `stored the public sites ${d.sites}`,
 };
 

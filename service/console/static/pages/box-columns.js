@@ -39,7 +39,7 @@ export function boxEditor() {
     const file = header.files[0];
     if (!file) return;
     const { names, problem } = await readStart(file);
-    const words = problem ?? (names ? "" : "The first line of this file looks like data, not like names of columns, so nothing was taken from it. Names are public: put them into a first line, or type them here.");
+    const words = problem ?? (names ? "" : "The first line of this file looks like data, not like names of columns, so nothing was taken from it. Names are public: add a first line with the names, or type them here.");
     replace(verdict, words && notice("bad", h("p", {}, words)));
     if (words) return;
     body.replaceChildren();

@@ -18,14 +18,14 @@ export async function createDataset() {
   const described = h("div", { class: "stack" });
   const kind = select("kind", [
     ["table", "A table: numbers, categories, dates, yes or no"],
-    ["box", "Numbers only, with centres among public sites or in one unit"],
-    ["ball", "A ball: within a radius of the origin"],
+    ["box", "Numbers only: for public sites, or columns in the same unit"],
+    ["ball", "Numbers within a radius of the origin (a ball)"],
     ["sparse", "Sparse rows, within a radius of the origin"],
     ["ids", "Ids of public sites"],
   ]);
   const perPerson = input("rows_per_person", { ...WHOLE, value: "1" });
   const idColumn = field("Id column", input("id_column", { maxlength: "128" }), {
-    hint: "Tells people apart; needed above one row per person. It is not stored.",
+    hint: "Tells people apart. Required if a person can have more than one row. It is not stored.",
     check: (text) => (!text && Number(perPerson.value) > 1 ? "Enter the name of the column that tells people apart." : ""),
   });
   const draw = () => {
@@ -47,7 +47,7 @@ export async function createDataset() {
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
     ]),
     section("Columns", [
-      notice("", h("p", {}, "All of this is public. Derive bounds and levels from what the values mean (an age, a share, a region), never from the rows: what is taken from the data reveals something about them. Values outside the bounds are moved to their edge.")),
+      notice("", h("p", {}, "All of this is public. Derive bounds and levels from what the values mean (an age, a share, a region), never from the rows: what is taken from the rows reveals something about them. Values outside the bounds are clipped to them.")),
       field("Rows are", kind),
       described,
     ]),
@@ -70,7 +70,7 @@ export async function createDataset() {
   ], async (data) => {
     const found = await post("/v1/datasets", compose(data, columns));
     if (data.get("kind") === "table") keepFile(found.name, file);
-    toast(`${found.name} is there. Upload its rows next.`);
+    toast(`${found.name} is created. Upload its rows next.`);
     location.hash = `#/datasets/${found.name}`;
   });
   const content = h(

@@ -48,7 +48,7 @@ function describe(found) {
   return facts([
     ["Records", `about ${COUNT.format(found.size)} (public order of magnitude; the exact number is private)`],
     ["Protects", found.privacy_unit === "person" ? `each person, with at most ${plural(found.rows_per_person, "row")}` : "each single row"],
-    ["Kind", { dense: "rows of numbers", sparse: "sparse rows", ids: "ids of public sites", table: "a table, each column of a kind of its own" }[found.kind]],
+    ["Kind", { dense: "rows of numbers", sparse: "sparse rows", ids: "ids of public sites", table: "a table with columns of different kinds" }[found.kind]],
     box && ["Columns", columnList(found, box)],
     bounds.ball && ["Bounds", `within ${number(bounds.ball.radius)} of ${bounds.ball.centre?.some(Boolean) ? "a public centre" : "the origin"}, ${plural(found.dimension, "column")}`],
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
@@ -56,10 +56,10 @@ function describe(found) {
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
     found.size_warning && ["Declared size", found.size_warning],
-    found.overruns !== null && ["Overruns", found.overruns === 0 ? "no job took longer than planned" : `${number(found.overruns)}: jobs that took longer than planned, so that their run time showed`],
-    ["Results show", found.release_ticks ? "at planned times, so that run times tell nothing" : "as soon as they are there"],
+    found.overruns !== null && ["Overruns", found.overruns === 0 ? "no job took longer than planned" : `${number(found.overruns)}: jobs that took longer than planned, which revealed their run time`],
+    ["Results appear", found.release_ticks ? "at planned times, so that run times reveal nothing" : "as soon as they are ready"],
     ["Owner", found.owner],
-    ["Since", moment(found.created_at)],
+    ["Created", moment(found.created_at)],
   ]);
 }
 
@@ -76,7 +76,7 @@ function warnings(found) {
 }
 
 function tableCard(found) {
-  return h("section", { class: "card stack" }, h("h2", {}, "Columns"), columnTable(found.table), h("p", { class: "small muted" }, "Two records at both ends of a column, or of different levels of it, are its weight apart. A job may choose columns and weights of its own."));
+  return h("section", { class: "card stack" }, h("h2", {}, "Columns"), columnTable(found.table), h("p", { class: "small muted" }, "A column's weight is how far apart two records are that lie at its opposite ends, or that have different levels. A job may choose its own columns and weights."));
 }
 
 async function publicFacts(context, found) {
@@ -100,7 +100,7 @@ function publicHalves(found) {
 async function overview({ reload }, found) {
   const place = h("div", { class: "stack" });
   const draft = found.state === "draft";
-  const look = draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "Look before the seal"), lookBeforeSeal(found, reload));
+  const look = draft && found.upload && h("section", { class: "card stack" }, h("h2", {}, "Check before you seal"), lookBeforeSeal(found, reload));
   const editor = found.table ? h("a", { class: "button small", href: `#/datasets/${found.name}/edit` }, "Edit") : button("Edit", () => edit(found, reload), "small");
   const halves = h(
     "div",
@@ -159,7 +159,7 @@ function edit(found, reload) {
   const rows = box && found.dimension <= MOST_EDITED ? found.columns.map((name, i) => h("tr", {}, h("td", { "data-label": "Column" }, h("code", {}, name)), bound("low", "Low", i), bound("high", "High", i))) : [];
   dialog(`Edit ${found.name}`, (close) =>
     form({}, [
-      found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst. New bounds also throw the uploaded rows away.")),
+      found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst. New bounds also delete the uploaded rows.")),
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }, found.description)),
       field("Size", input("size", { inputmode: "numeric", value: String(found.size) }), { check: isWhole("Enter about how many records there are.") }),
       rows.length > 0 && h("table", { class: "fold" }, h("thead", {}, h("tr", {}, ["Column", "Low", "High"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)),
@@ -169,7 +169,7 @@ function edit(found, reload) {
       if (rows.length) changes.bounds = { box: { low: data.getAll("low").map(numberOf), high: data.getAll("high").map(numberOf) } };
       await patch(`/v1/datasets/${found.name}`, changes);
       close();
-      toast("The draft is changed.");
+      toast("The changes are saved.");
       await reload();
     }));
 }
@@ -249,7 +249,7 @@ function setCap(found, analysts, grant, reload) {
     const present = grant ? grant.cap.declared : found.budget.declared;
     return form({}, [
       who,
-      budgetFields({ epsilon: present.epsilon, delta: present.delta, hintEpsilon: "The most they may spend.", hintDelta: "0 leaves them pure differential privacy." }),
+      budgetFields({ epsilon: present.epsilon, delta: present.delta, hintEpsilon: "The most they may spend.", hintDelta: "0 allows pure differential privacy only." }),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit(grant ? "Change cap" : "Grant")),
     ], async (data) => {
       const name = grant ? grant.analyst : data.get("analyst");
@@ -257,7 +257,7 @@ function setCap(found, analysts, grant, reload) {
       close();
       const total = found.budget.declared;
       const above = numberOf(data.get("epsilon")) > Number(total.epsilon) || numberOf(data.get("delta")) > Number(total.delta);
-      toast(`${name} may now use ${found.name}.${above ? ` The cap is above the dataset's total of ε ${number(total.epsilon)} and ${delta(total.delta)}, which still limits it.` : ""}`);
+      toast(`${name} may now use ${found.name}.${above ? ` The cap is above the dataset's total of ε ${number(total.epsilon)} and ${delta(total.delta)}, which still applies.` : ""}`);
       await reload();
     });
   });
@@ -297,7 +297,7 @@ async function ledger({ me }, found) {
     h(
       "div",
       { class: "row apart" },
-      h("h2", {}, curator ? "Every reservation, charge and void" : "Your entries"),
+      h("h2", {}, curator ? "Every reservation, charge and cancellation" : "Your entries"),
       h(
         "div",
         { class: "row" },
@@ -344,5 +344,5 @@ async function datasetJobs({ me }, found) {
 async function datasetAudit(_context, found) {
   const list = growing(pages(`/v1/audit?dataset=${found.name}`, 50), (items) => auditTable(items, { dataset: false }));
   await list.more();
-  return h("section", { class: "card stack" }, h("h2", {}, "Acts on this dataset"), list.place);
+  return h("section", { class: "card stack" }, h("h2", {}, "What was done to this dataset"), list.place);
 }

@@ -12,7 +12,7 @@ export async function editDraft(_context, name) {
   const isPerPerson = (text) => isWhole("Enter the largest number of rows of one person (1 or more).")(text) || (Number(text) === 1 || columns.hasId() ? "" : "Choose the column that is used for telling people apart.");
   const back = `#/datasets/${name}`;
   const made = form({ class: "stack loose" }, [
-    found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst, because it may tell something about them. Anything but the size also throws the uploaded rows away.")),
+    found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst, because it may reveal something about them. Changing anything but the size also deletes the uploaded rows.")),
     h(
       "section",
       { class: "card stack" },
@@ -34,7 +34,7 @@ export async function editDraft(_context, name) {
       rows_per_person: Number(data.get("rows_per_person")),
       table: columns.read(),
     });
-    toast("The draft is changed.");
+    toast("The changes are saved.");
     location.hash = back;
   });
   const content = h(

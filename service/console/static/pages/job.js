@@ -32,7 +32,7 @@ export async function job({ me, signal }, id) {
       await show(after);
     }, { dismiss: "Keep the job" });
   const end = (now) =>
-    confirm("End this job?", now.state === "queued" ? "No worker has taken it yet, so nothing is charged." : "It never gets a result, and its charge stays: it may have read rows.", "End the job", async () => {
+    confirm("End this job?", now.state === "queued" ? "No worker has taken it yet, so nothing is charged." : "There will be no result, and its charge stands, because it may have read rows.", "End the job", async () => {
       const after = await post(`/v1/jobs/${now.id}/end`);
       toast("Ended.");
       await show(after);

@@ -81,7 +81,7 @@ export function openResultView(job, first, receipt) {
       h(
         "div",
         { class: "plots" },
-        h("figure", { class: "stack tight flat", id: "elbow" }, h("figcaption", {}, h("h3", {}, "Loss for each k")), pictures[0].element, h("p", { class: "small muted" }, "What clusters leave unexplained of the variance. Lines: 95% intervals. The ring is the suggested k. Click a point to show it.")),
+        h("figure", { class: "stack tight flat", id: "elbow" }, h("figcaption", {}, h("h3", {}, "Loss for each k")), pictures[0].element, h("p", { class: "small muted" }, "The share of the variance that the clusters leave unexplained. Lines: 95% intervals. The ring is the suggested k. Click a point to show it.")),
         h("figure", { class: "stack tight flat", id: "tree" }, h("figcaption", {}, h("h3", {}, "Tree of merges")), pictures[1].element, h("p", { class: "small muted" }, "Fine clusters, joined pair by pair. The higher a join, the more variance it leaves unexplained. Click at a height to cut the tree there; k-means then moves the borders a little.")),
       ),
     ),

@@ -30,7 +30,7 @@ function card(person, me, reload) {
     "article",
     { class: "card stack" },
     h("div", { class: "row apart" }, h("h2", {}, person.name), ended ? tag("ended", "bad") : tag(person.role, person.role === "curator" ? "good" : "")),
-    h("p", { class: "small muted" }, `Since ${moment(person.created_at)}${person.created_by ? `, by ${person.created_by}` : ""}`),
+    h("p", { class: "small muted" }, `Created ${moment(person.created_at)}${person.created_by ? ` by ${person.created_by}` : ""}`),
     keys.length > 0 &&
       h(
         "ul",
@@ -74,7 +74,7 @@ function another(person, reload) {
   dialog(`Another key for ${person.name}`, (close) => [
     form({}, [
       field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "Helps you tell keys apart." }),
-      field("Valid for days", input("days", { inputmode: "numeric", placeholder: "no end" }), { hint: "Empty: until it is revoked.", check: optional(isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 })) }),
+      field("Days until it expires", input("days", { inputmode: "numeric", placeholder: "never" }), { hint: "Leave it empty for a key that is valid until it is revoked.", check: optional(isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 })) }),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Issue key")),
     ], async (data) => {
       const days = data.get("days").trim();

@@ -23,7 +23,7 @@ export async function report(_context, id) {
           { class: "card stack", id: "report" },
           facts([
             ...asked.map(({ question, answer }) => [question, answer]),
-            ["How is the release cited?", receipt.citation],
+            ["How should the release be cited?", receipt.citation],
             ["Job", h("code", {}, receipt.job)],
             ["Digest of the receipt", h("code", {}, receipt.digest)],
             ["Signed", signed(receipt)],

@@ -96,7 +96,7 @@ function sizeCard({ sizes, hues, level, size: deviation }) {
   const around = sizes.map((n) => [n - 2 * deviation, n + 2 * deviation]);
   const ends = level ? sizes.map((_, i) => [level.size_low[i], level.size_high[i]]) : deviation ? around : null;
   const noisy = deviation ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise in 95 of 100 runs. Sizes can even come out below zero.` : "This result does not state how large the noise is.";
-  const words = level ? "Lines: 95% intervals of the number of records nearest to each centre; they hold the noise, and what the border between two clusters leaves open." : noisy;
+  const words = level ? "Lines: 95% intervals of the number of records nearest to each centre; they allow for the noise, and for records near the border between two clusters." : noisy;
   return h("section", { class: "card stack" }, h("h2", {}, "How many records each has, with noise"), sizeBars({ sizes, hues }, ends), h("p", { class: "small muted" }, words));
 }
 
@@ -132,7 +132,7 @@ function profileCard({ centres, columns, low, high, lengths, places, level, hues
       "section",
       { class: "card stack" },
       h("h2", {}, "What each centre is like"),
-      h("p", { class: "small muted" }, `${columns.length > FEW_COLUMNS ? "At first the columns are shown in which the centres differ most. " : ""}In the picture of a centre each column goes from its lowest to its highest bound; the tick is the middle of all centres.${lines}`),
+      h("p", { class: "small muted" }, `${columns.length > FEW_COLUMNS ? "At first, the columns in which the centres differ most are shown. " : ""}In the picture of a centre each column goes from its lowest to its highest bound; the tick is the middle of all centres.${lines}`),
       map,
       small,
       more,

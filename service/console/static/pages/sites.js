@@ -15,13 +15,13 @@ export const KINDS = {
 const HINTS = {
   coordinates: (found) => `One line per site with ${plural(found.dimension, "value")}, separated by commas, inside the bounds. No header.`,
   "great-circle": () => "One line per site: latitude, then longitude, in degrees. No header. Distances follow the earth's surface.",
-  distances: (found) => `${COUNT.format(found.dimension)} lines of ${COUNT.format(found.dimension)} distances: from each site to each. No header.`,
+  distances: (found) => `${COUNT.format(found.dimension)} lines of ${COUNT.format(found.dimension)} distances: from each site to every site. No header.`,
 };
 
 export async function sites({ me, reload }, found) {
   const { items } = await get(`/v1/datasets/${found.name}/sites`);
   const owns = me.role === "curator" && found.state !== "retired";
-  const headings = [{ name: "Name" }, { name: "Sites", right: true }, { name: "Given by" }, { name: "Since" }];
+  const headings = [{ name: "Name" }, { name: "Sites", right: true }, { name: "Given as" }, { name: "Stored" }];
   const rows = items.map((each) => [h("strong", {}, each.name), COUNT.format(each.count), KINDS[each.kind] ?? each.kind, h("span", { class: "nowrap" }, moment(each.created_at))]);
   const empty = owns ? "None yet. With public sites, analysts can ask which few of them are closest to the records." : "None yet. Algorithms that choose among public sites need some: ask the curator.";
   const list = h(

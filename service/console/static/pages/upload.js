@@ -12,7 +12,7 @@ const FEW_LINES = 8;
 export function uploader(found, reload, place) {
   const file = h("input", { type: "file", name: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
   offerFile(found.name, file);
-  const hint = found.table ? "Values that cannot be read and unknown levels. Otherwise one of them refuses the whole file. What a missing value means is declared for each column." : "Otherwise one bad row refuses the whole file, and nothing is stored.";
+  const hint = found.table ? "Those with unreadable values or unknown levels. Otherwise a single one makes the whole upload fail. What a missing value means is declared for each column." : "Otherwise a single bad row makes the whole upload fail, and nothing is stored.";
   const drop = checkbox("drop", "Leave bad rows out", { hint });
   const start = button("Upload and check", async () => {
     if (!file.files.length) {
@@ -39,7 +39,7 @@ export function uploader(found, reload, place) {
     zone.classList.remove("over");
     if (event.dataTransfer.files.length) file.files = event.dataTransfer.files;
   });
-  return [h("p", { class: "muted" }, found.upload ? "These rows replace the ones above." : "They are checked first and count only once you seal them."), zone];
+  return [h("p", { class: "muted" }, found.upload ? "These rows replace the ones above." : "They are checked first, and used only once you seal the dataset."), zone];
 }
 
 async function run(found, file, dropBad, place, reload) {
@@ -80,7 +80,7 @@ export function uploadReport(report) {
   return [
     facts([
       ["Rows", COUNT.format(report.rows)],
-      ["Outside the bounds", `${plural(report.clipped_rows, "row")}, pulled to their edge`],
+      ["Outside the bounds", `${plural(report.clipped_rows, "row")}, clipped to them`],
       ["Left out", `${plural(report.bad_rows, "bad row")}${report.rows_over_limit ? `, ${plural(report.rows_over_limit, "row")} beyond the limit per person` : ""}`],
       report.ignored_columns.length > 0 && ["Ignored columns", report.ignored_columns.slice(0, 12).join(", ")],
       ["File", [report.format.toUpperCase(), report.read_as, bytes(report.bytes)].filter(Boolean).join(", ")],

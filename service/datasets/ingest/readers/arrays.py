@@ -44,7 +44,7 @@ def read_npz(file: IO[bytes], expected: Expected, findings: Findings, settings: 
     if expected.domain.kind != "sparse":
         raise BadFormat("an NPZ file holds a sparse matrix, but the dataset is not sparse; upload NPY or CSV")
     if expected.id_column:
-        raise BadFormat("an NPZ file has no id column; this dataset cannot take one")
+        raise BadFormat("an NPZ file has no id column; create the dataset without one")
     with tempfile.TemporaryDirectory(dir=settings.spool_directory, prefix="cairn-npz-") as folder:
         paths = _unpack(file, Path(folder), settings.max_upload_bytes)
         parts = {name: _map_path(path) for name, path in paths.items()}
@@ -134,7 +134,7 @@ def _map(file: IO[bytes]) -> Any:
         size = file.seek(0, 2)
         count = math.prod(shape)
         if count * kind.itemsize != size - offset:
-            raise BadFormat("the array's header announces another number of values than the file holds")
+            raise BadFormat("the array's header and the file differ in the number of values; write it again")
         if count == 0:
             return np.zeros(shape, dtype=kind)
         order = "F" if fortran else "C"

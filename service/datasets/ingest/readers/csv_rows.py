@@ -204,7 +204,7 @@ def hint(text: str) -> str:
     if text.casefold() in ("true", "false", "yes", "no"):
         return "; write 1 and 0 for yes and no"
     if decimal_sign(text) == ",":
-        return "; its decimal sign is a comma, unlike that of the first lines"
+        return "; it has a decimal comma, unlike the first lines"
     return ""
 
 

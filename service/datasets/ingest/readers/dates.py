@@ -39,6 +39,6 @@ def _order(name: str, texts: Iterable[str]) -> str | None:
     if all("." in text for text in local):
         return "dmy"
     raise BadFormat(
-        f"column {name}: the first lines do not show whether {quoted(local[0])} has the day first or the "
-        "month; declare the order of the column: dmy or mdy"
+        f"column {name}: the first lines do not show whether {quoted(local[0])} begins with the day or the "
+        "month; declare the column's order of day, month and year: dmy or mdy"
     )

@@ -27,25 +27,28 @@ def _problem(column: Column, text: str) -> str:
     if isinstance(column, Number):
         return _no_number(column, text)
     if column.kind in ("date", "datetime") and LOCAL_DATE.match(text):
-        return f"is no {column.kind} in this order; declare the order of the column: ymd, dmy or mdy"
+        return (
+            f"is not a {column.kind} in the order in which this column is read; declare the column's order "
+            "of day, month and year: ymd, dmy or mdy"
+        )
     return f"is not a {column.kind}; correct it, or write it like 2030-12-31"
 
 
 def _no_number(column: Number, text: str) -> str:
     if text.casefold() in _YES_OR_NO:
-        return "is not a number; make the column a boolean"
+        return "is not a number; declare the column as yes or no (boolean)"
     if decimal_sign(text) == ",":
-        return "is not a number here; its decimal sign is a comma, unlike that of the first lines"
+        return "is not a number here; it has a decimal comma, unlike the first lines"
     if LOCAL_DATE.match(text):
         return "is not a number; make the column a date"
     if column.whole and decimal_sign(text):
-        return "is not a whole number; correct it, or declare the column without `whole`"
+        return "is not a whole number; correct it, or do not restrict the column to whole numbers"
     return "is not a number; correct it, or make the column a category"
 
 
 def _unknown(column: Category, text: str) -> str:
     close = difflib.get_close_matches(text, column.levels, 1) if len(text) < _LONGEST_GUESS else []
-    advice = "correct it, add the level, or name one for other values"
+    advice = "correct it, add it as a level, or choose a level for all other values"
     if close:
-        return f"is no level of the column; did you mean {quoted(close[0])}? Else {advice}"
-    return f"is no level of the column; {advice}"
+        return f"is not one of the column's levels; did you mean {quoted(close[0])}? If not, {advice}"
+    return f"is not one of the column's levels; {advice}"

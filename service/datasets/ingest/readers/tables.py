@@ -33,7 +33,7 @@ Convert = Callable[[Any, int], Batch]
 
 def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
     """Return the matched columns of a Parquet file and its batches, some rows of a row group at a time."""
-    with reading("the file cannot be read as Parquet; is it whole?"):
+    with reading("the file cannot be read as Parquet; it may be incomplete: write it again"):
         opened = parquet.ParquetFile(file, pre_buffer=False)
         schema = opened.schema_arrow
         names, types = schema.names, schema.types
@@ -59,7 +59,7 @@ def _parquet_batches(opened: Any, names: list[str], size: int, convert: Convert)
 
 def read_arrow(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
     """Return the matched columns of an Arrow file or stream and its batches; a file is read as a stream."""
-    with reading("the file cannot be read as Arrow; is it whole?"):
+    with reading("the file cannot be read as Arrow; it may be incomplete: write it again"):
         # Mapped, not read: an uncompressed batch takes no memory, whatever its size.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         start = 8 if data[:6] == _ARROW_FILE else 0
@@ -80,7 +80,7 @@ def _arrow_batches(buffer: Any, names: list[str], matched: Matched, convert: Con
     options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
     first = 1
     for block in _undamaged(lambda: ipc.open_stream(buffer, options=options)):
-        with reading("the file contradicts itself: lengths or offsets do not fit; write it again"):
+        with reading("the file is damaged: its lengths or offsets are inconsistent; write it again"):
             block.validate(full=True)  # else pyarrow would follow them beyond the end of the file
         chosen = block.select(names)
         for start in range(0, block.num_rows, size):
@@ -90,7 +90,7 @@ def _arrow_batches(buffer: Any, names: list[str], matched: Matched, convert: Con
 
 def _undamaged(open_blocks: Callable[[], Iterable[Any]]) -> Iterator[Any]:
     """Return the blocks of a file; BadFormat where it is truncated or damaged."""
-    with reading("the file breaks off or is damaged; write it again"):
+    with reading("the file is incomplete or damaged; write it again"):
         yield from open_blocks()
 
 

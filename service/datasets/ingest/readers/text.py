@@ -71,10 +71,10 @@ def unpack(file: IO[bytes], directory: Path | None, most_bytes: int) -> Spool:
                 if whole:  # several members may follow each other
                     piece, unpacker = unpacker.unused_data, zlib.decompressobj(wbits=31)
         if not whole or spool.size == 0:
-            raise BadFormat("the gzip file is empty or breaks off; pack it again")
+            raise BadFormat("the gzip file is empty or incomplete; compress it again")
     except zlib.error as error:
         spool.close()
-        raise BadFormat("the gzip file is damaged; pack it again") from error
+        raise BadFormat("the gzip file is damaged; compress it again") from error
     except BaseException:
         spool.close()
         raise

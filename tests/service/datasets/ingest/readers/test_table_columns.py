@@ -131,7 +131,7 @@ def test_the_order_of_dates_is_recognised_and_said() -> None:
 
 def test_dates_that_could_be_either_must_be_declared() -> None:
     dates = Table(declared=(Date(name="day", low="2024-01-01", high="2024-12-31"),), size=10)
-    with pytest.raises(BadFormat, match=r"column day: .*03/04/2024.* declare the order of the column"):
+    with pytest.raises(BadFormat, match=r"column day: .*03/04/2024.* declare the column's order"):
         found(b"day\n03/04/2024\n05/06/2024\n", dates)
     column = Date(name="day", low="2024-01-01", high="2024-12-31", order="mdy")
     codes, _ = found(b"day\n03/04/2024\n05/06/2024\n", Table(declared=(column,), size=10))
@@ -163,14 +163,22 @@ def test_what_was_found_is_counted_by_column() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        (COLUMNS[0], "true", "“true” is not a number; make the column a boolean"),
+        (COLUMNS[0], "true", "“true” is not a number; declare the column as yes or no (boolean)"),
         (COLUMNS[0], "2.5", "“2.5” is not a whole number"),
         (COLUMNS[0], "31.12.2024", "“31.12.2024” is not a number; make the column a date"),
         (COLUMNS[0], "forty", "“forty” is not a number; correct it, or make the column a category"),
         (COLUMNS[3], "2", "“2” is neither yes nor no"),
-        (Category(name="region", levels=("north", "south")), "nroth", "no level of the column; did you mean"),
-        (Category(name="region", levels=("north", "south")), "?", "add the level, or name one for other"),
-        (COLUMNS[4], "31.31.2024", "is no date in this order; declare the order"),
+        (
+            Category(name="region", levels=("north", "south")),
+            "nroth",
+            "one of the column's levels; did you mean",
+        ),
+        (
+            Category(name="region", levels=("north", "south")),
+            "?",
+            "add it as a level, or choose a level for all",
+        ),
+        (COLUMNS[4], "31.31.2024", "is not a date in the order in which"),
         (COLUMNS[4], "someday", "“someday” is not a date; correct it, or write it like 2030-12-31"),
     ],
 )
@@ -203,7 +211,7 @@ def test_a_gap_does_what_was_declared(column: Number, codes: list[float], gap: s
 
 def test_a_gap_that_refuses_the_file_does_so_whatever_is_chosen_for_bad_rows() -> None:
     table = Table(declared=(Number(**NUMBER), COLUMNS[3]), size=10)
-    with pytest.raises(BadRows, match="bmi is missing in 1 rows, which refuses the file as declared"):
+    with pytest.raises(BadRows, match="bmi is missing in 1 rows, and the column is declared to refuse"):
         found(csv_of([["20", "no"], ["", "no"]], ["bmi", "smoker"]), table, drop_bad_rows=True)
 
 
@@ -239,7 +247,7 @@ def test_rows_beyond_the_limit_of_a_person_are_left_out_and_not_counted_as_clipp
 def test_an_array_without_names_is_no_table() -> None:
     file = io.BytesIO()
     np.save(file, np.zeros((3, 6)))
-    with pytest.raises(BadFormat, match="an array has no names of columns"):
+    with pytest.raises(BadFormat, match="an array has no column names"):
         found(file.getvalue())
 
 
