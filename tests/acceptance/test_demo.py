@@ -8,12 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import httpx
+import pytest
 
-from benchmarks.harness.processes import ROOT, server
+from benchmarks.harness.processes import ROOT, RunningService, server
 
 
 def demo(folder: Path, *options: str, **settings: str) -> subprocess.Popen[str]:
@@ -28,29 +30,37 @@ def demo(folder: Path, *options: str, **settings: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_second_demo_in_the_same_folder_points_to_the_first(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    with server("", tmp_path, command=("demo", "--directory", str(folder))) as first:
-        keys = (folder / "demo-keys.txt").read_text().split()
-        second = demo(folder)
-        output, _ = second.communicate(timeout=60)
-        assert second.returncode == 0, output
-        assert "already running" in output
-        assert first.address in output
-        assert all(key in output for key in keys)
-        assert httpx.get(f"{first.address}/readyz").status_code == 200
-        first.person(keys[1]).call("GET", "/v1/datasets/visits", expect=200)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "var"
 
 
-def test_a_running_demo_is_not_replaced_by_a_fresh_one(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    with server("", tmp_path, command=("demo", "--directory", str(folder))) as first:
-        second = demo(folder, "--fresh")
-        output, _ = second.communicate(timeout=60)
-        assert second.returncode != 0
-        assert "stop it first" in " ".join(output.replace("│", "").split())  # the frame breaks lines
-        key = (folder / "demo-keys.txt").read_text().split()[1]
-        first.person(key).call("GET", "/v1/datasets/visits", expect=200)
+@pytest.fixture(scope="module")
+def first(folder: Path) -> Iterator[RunningService]:
+    """A demo that is running already."""
+    with server("", folder.parent, command=("demo", "--directory", str(folder))) as running:
+        yield running
+
+
+def test_a_second_demo_in_the_same_folder_points_to_the_first(first: RunningService, folder: Path) -> None:
+    keys = (folder / "demo-keys.txt").read_text().split()
+    second = demo(folder)
+    output, _ = second.communicate(timeout=60)
+    assert second.returncode == 0, output
+    assert "already running" in output
+    assert first.address in output
+    assert all(key in output for key in keys)
+    assert httpx.get(f"{first.address}/readyz").status_code == 200
+    first.person(keys[1]).call("GET", "/v1/datasets/visits", expect=200)
+
+
+def test_a_running_demo_is_not_replaced_by_a_fresh_one(first: RunningService, folder: Path) -> None:
+    second = demo(folder, "--fresh")
+    output, _ = second.communicate(timeout=60)
+    assert second.returncode != 0
+    assert "stop it first" in " ".join(output.replace("│", "").split())  # the frame breaks lines
+    key = (folder / "demo-keys.txt").read_text().split()[1]
+    first.person(key).call("GET", "/v1/datasets/visits", expect=200)
 
 
 def test_a_taken_port_is_named_and_the_next_free_one_used(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ class PlainBuild:
             getattr(self, f"_{step.word.lower()}")(step.rest)
 
     def _env(self, rest: str) -> None:
+        # An image keeps no cache of downloads; the tests use theirs, or every run would fetch 200 MB again.
         self.environment |= dict(pair.split("=", 1) for pair in shlex.split(rest))
+        self.environment.pop("PIP_NO_CACHE_DIR", None)
 
     def _workdir(self, rest: str) -> None:
         self.directory = self.path(rest)

@@ -13,6 +13,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 #: Everything in one of these directories or files runs in one process, where its service is started once.
 TOGETHER = (
+    "tests/acceptance/test_demo.py",
+    "tests/acceptance/test_image.py",
     "tests/acceptance/test_wheels.py",
     "tests/client/",
     "tests/cluster/",
