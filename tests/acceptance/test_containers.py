@@ -84,6 +84,7 @@ def test_memory_and_processors_can_be_limited(name: str) -> None:
     service = services()[name]
     assert re.fullmatch(r"\$\{CAIRN_\w+_MEMORY:-0\}", service["mem_limit"])
     assert re.fullmatch(r"\$\{CAIRN_\w+_CPUS:-0\}", service["cpus"])
+    assert re.fullmatch(r"\$\{CAIRN_\w+_CORES:-\}", service["cpuset"])
 
 
 def test_the_image_is_built_here_and_never_taken_from_a_registry() -> None:

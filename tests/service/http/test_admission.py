@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from service.errors import RateLimited
+from service.errors import InvalidRequest, RateLimited
+from service.http import json_limits
 from service.http.admission import Allowances, Pacing, counted_bytes
 from service.http.json_limits import strict_json
 from service.operations.settings import Settings
@@ -150,9 +151,42 @@ def test_downloads_use_the_allowance_and_uploads_do_not(sqlite_url: str, tmp_pat
 
 @pytest.mark.parametrize("text", ["[" + "0," * 100_000 + "0]", "[" * 100_001, "[[]" + ",[]" * 50_000 + "]"])
 def test_json_of_too_many_values_is_refused_unparsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("parsed"))
+    monkeypatch.setattr(json_limits, "from_json", lambda *_, **__: pytest.fail("parsed"))
     with pytest.raises(Exception, match="at most 32 levels and 100000 values"):
         strict_json(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}',
+        '{"a": 1, "b": {"c": ":", "c": 2}}',
+        '[{"\\u0061": 1, "a": 2}]',
+        "[NaN]",
+        "[-Infinity]",
+        "[1e999]",
+        '"\\ud800"',
+        '{"\\u0000": 1}',
+        "[" * 34 + "]" * 34,
+        "[" * 5000 + "]" * 5000,
+    ],
+)
+def test_json_that_the_parser_would_accept_or_choke_on_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="no key twice"):
+        strict_json(text.encode())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": {"a": 1}, "b": [{"a": ":"}, {"a": '":"'}]},
+        {"a:b": 'c\\"d: e', "f": "\\"},
+        [1, 2.5, None, True, "\U0001f600", -(10**30)],
+        json.loads("[" * 32 + "]" * 32),
+    ],
+)
+def test_json_within_the_limits_is_read_as_it_is(value: Any) -> None:
+    assert strict_json(json.dumps(value).encode()) == value
 
 
 def test_slow_reader_is_dropped(shared_house: House) -> None:
