@@ -45,10 +45,11 @@ def application() -> FastAPI:
 @app.command()
 def serve(
     workers: Annotated[
-        int | None, typer.Option(help="Worker processes to start too; default CAIRN_WORKER_PROCESSES.")
+        int | None,
+        typer.Option(help="Number of worker processes to start too; default CAIRN_WORKER_PROCESSES."),
     ] = None,
     migrate_first: Annotated[
-        bool, typer.Option("--migrate/--no-migrate", help="Bring the database up to date first.")
+        bool, typer.Option("--migrate/--no-migrate", help="Upgrade the database first.")
     ] = True,
 ) -> None:
     """Start the API and, unless --workers is 0, worker processes: one command for one machine."""
@@ -123,7 +124,7 @@ def _pass_signals_on(process: subprocess.Popen[bytes]) -> None:
 @app.command()
 def worker(
     processes: Annotated[
-        int | None, typer.Option(help="How many worker processes; default CAIRN_WORKER_PROCESSES.")
+        int | None, typer.Option(help="Number of worker processes; default CAIRN_WORKER_PROCESSES.")
     ] = None,
     stop_with_parent: Annotated[
         bool, typer.Option("--stop-with-parent", help="Stop when the process that started this one is gone.")
@@ -142,10 +143,10 @@ def worker(
 @app.command()
 def calibrate(
     processes: Annotated[
-        int | None, typer.Option(help="Worker processes of this machine; default CAIRN_WORKER_PROCESSES.")
+        int | None, typer.Option(help="Worker processes on this machine; default CAIRN_WORKER_PROCESSES.")
     ] = None,
 ) -> None:
-    """Measure how long jobs take here, on synthetic rows, so that results are planned well: a few minutes."""
+    """Measure how fast this machine runs jobs, so that planned times fit it. Takes a few minutes."""
     from service.operations.supervisor import worker_environment
 
     settings = Settings()
@@ -156,11 +157,9 @@ def calibrate(
 
 @app.command()
 def migrate(
-    wait: Annotated[
-        float, typer.Option(help="Seconds to wait for a database that does not answer yet.")
-    ] = 0.0,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for a database that is still starting.")] = 0.0,
 ) -> None:
-    """Create the database's tables, or bring them up to date."""
+    """Create the database's tables, or upgrade them to this version."""
     import migrations
     from service.operations.database import Database
 
@@ -188,7 +187,7 @@ def _await(database: Database, seconds: float) -> None:
 
 @app.command()
 def new_signing_key() -> None:
-    """Make a key that signs receipts and checkpoints from the next start on; earlier ones still verify."""
+    """Create a signing key, used from the next start on. What was signed earlier can still be verified."""
     from service.operations import signing
 
     path = Settings().signing_key_path()
@@ -202,10 +201,10 @@ def new_signing_key() -> None:
 @app.command()
 def prune(
     days: Annotated[
-        int | None, typer.Option(min=1, help="Keep plans for so many days; default CAIRN_RETENTION_DAYS.")
+        int | None, typer.Option(min=1, help="Keep plans for this many days; default CAIRN_RETENTION_DAYS.")
     ] = None,
 ) -> None:
-    """Delete old plans of cancelled jobs and of rehearsals; ledger and results stay. Run it daily."""
+    """Delete old plans of cancelled jobs and rehearsals; the ledger and results are kept. Run it daily."""
     from datetime import timedelta
 
     from service.jobs import retention
@@ -236,7 +235,7 @@ def _require_signing_key(settings: Settings) -> None:
 
 @app.command()
 def health(
-    api: Annotated[bool, typer.Option("--api/--no-api", help="Whether an API should answer here.")] = True,
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Check the API too, not only workers.")] = True,
 ) -> None:
     """Exit with 0 if the API on this machine answers and no worker process is stuck, else with 1."""
     from service.operations.supervisor import late_workers
@@ -264,15 +263,15 @@ def _answers(address: str) -> bool:
 def bootstrap(
     name: Annotated[str, typer.Option(help="Name of the first curator.")] = "curator",
     key_file: Annotated[
-        Path | None, typer.Option(help="Take the key from this file instead of making one.")
+        Path | None, typer.Option(help="Read the key from this file instead of creating one.")
     ] = None,
 ) -> None:
-    """Create the first curator and print their key, once; does nothing where there is one already."""
+    """Create the first curator and print their key. Does nothing if any account exists."""
     settings = Settings()
     given = key_file.read_text().strip() if key_file else None
     made = _first_key(settings, name=name, given=given)
     if made is None:
-        typer.echo("There are principals already; nothing was done.", err=True)
+        typer.echo("There are accounts already; nothing was done.", err=True)
     elif given is None:
         typer.echo(made)
 
@@ -280,9 +279,9 @@ def bootstrap(
 @app.command()
 def replay(
     receipt: Annotated[Path, typer.Argument(help="A job's receipt, as JSON.")],
-    transcript: Annotated[Path, typer.Argument(help="The transcript that the receipt names.")],
+    transcript: Annotated[Path, typer.Argument(help="The job's transcript.")],
 ) -> None:
-    """Compute a job's result again from what was released, and print it as JSON; needs no rows."""
+    """Recompute a job's result from its transcript, without rows, and print it as JSON."""
     import json
 
     from core.errors import InvalidTranscript
@@ -302,9 +301,9 @@ def replay(
 @app.command()
 def demo(
     directory: Annotated[Path, typer.Option(help="Where the demo keeps its database.")] = Path("var"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again with an empty database.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over with an empty database.")] = False,
 ) -> None:
-    """Start a service on this machine with a small public dataset, and print how to use it."""
+    """Start a service on this machine with two small synthetic datasets, and print how to use it."""
     from service.demo import run_demo
 
     run_demo(directory, fresh=fresh, serve=serve_with_workers)

@@ -66,8 +66,8 @@ class InvalidRequest(ServiceError, status=422, title="Invalid request"):
     again."""
 
 
-class NotSealed(ServiceError, status=409, title="Dataset has no data yet"):
-    """The dataset has no data yet. Its curator must upload and seal its rows before a job can be planned."""
+class NotSealed(ServiceError, status=409, title="Dataset is not sealed yet"):
+    """The dataset is still a draft. Its curator must upload and seal its rows before a job can be planned."""
 
 
 class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they are"):
@@ -75,8 +75,8 @@ class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they 
     the words under `doubts` as `confirm` if everything is as it should be, else upload again."""
 
 
-class AlreadySealed(ServiceError, status=409, title="Dataset already has its data"):
-    """The dataset has its data already and never changes again. Create another dataset for other data."""
+class AlreadySealed(ServiceError, status=409, title="Dataset is already sealed"):
+    """A sealed dataset never changes. Create another dataset for other data."""
 
 
 class Retired(ServiceError, status=409, title="Dataset is retired"):
@@ -84,12 +84,12 @@ class Retired(ServiceError, status=409, title="Dataset is retired"):
 
 
 class BudgetExhausted(ServiceError, status=409, title="Dataset budget exhausted"):
-    """The dataset's remaining budget does not cover what was asked. Ask for at most what remains, wait for
-    a queued job to be cancelled, or ask the curator to raise the budget."""
+    """The job costs more than is left of the dataset's budget. Ask for at most `largest`, wait for a queued
+    job to be cancelled, or ask the curator to raise the budget."""
 
 
 class CapExhausted(ServiceError, status=409, title="Your cap is exhausted"):
-    """Your own cap on this dataset does not cover what was asked. Ask for at most what remains, or ask the
+    """The job costs more than is left of your cap on this dataset. Ask for at most `largest`, or ask the
     curator to raise your cap."""
 
 

@@ -12,7 +12,7 @@
     +-- Problem                the service refused; one class per problem `type`
         +-- Unauthorized  Forbidden  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
-        +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining
+        +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining, largest
         +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch  QuoteMismatch
         +-- BadFormat  BadRows  DigestMismatch  TooLarge
         +-- UnknownAlgorithm  WorkLimit
@@ -158,22 +158,22 @@ class _StatedAmount:
         return read(Amount, problem.fields[self._name])
 
 
-class BudgetExhausted(Problem, advice="ask for at most what is left, or ask the curator to raise the budget"):
+class BudgetExhausted(Problem, advice="submit a smaller one, or ask the curator to raise the budget"):
     """The job costs more than is left of the dataset's budget or (CapExhausted) of your cap."""
 
     #: The amount that was asked for.
     requested = _StatedAmount()
-    #: The amount that is left.
+    #: The amount that is left of the tighter of the two limits.
     remaining = _StatedAmount()
+    #: The most that a job may cost now, within the dataset's budget and your cap.
+    largest = _StatedAmount()
     #: The amount charged so far.
     spent = _StatedAmount()
     #: The amount reserved by queued jobs.
     reserved = _StatedAmount()
 
 
-class CapExhausted(
-    BudgetExhausted, advice="ask for at most what is left, or ask the curator to raise your cap"
-):
+class CapExhausted(BudgetExhausted, advice="submit a smaller one, or ask the curator to raise your cap"):
     """The job costs more than is left of your cap on the dataset."""
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cairn_client.wire import Amount, DatasetFacts
 
 _MOST_RUNS = "in 95 of 100 runs"
+_LEAST_DELTA = " An automatic delta is never less than a tenth of the default: set a smaller one, or 0."
 #: Noise that clusters can bear: as a share of the records of one, and of its radius.
 _GOOD, _FAIR = (0.2, 0.03), (0.8, 0.15)
 
@@ -65,17 +66,17 @@ def _strain(forecast: Mapping[str, Any], average_size: float) -> tuple[float, fl
     return (smallest if smallest is not None else 3 * (size or 0)) / average_size, blur or 0.0
 
 
-def shortfall(facts: DatasetFacts, cost: Amount) -> str:
-    """Say which amount is too large for which account."""
-    for name, account in (("your cap", facts.cap), ("the dataset's budget", facts.budget)):
-        if account is None:
-            continue
-        left = account.remaining
-        for unit in ("epsilon", "delta") if cost.rho is None else ("rho", "delta"):
-            asked, available = getattr(cost, unit), getattr(left, unit)
-            if asked > available:
-                most = f"the {unit} {number(available, 6)} that {name} has left"
-                return f"This does not fit: {unit} {number(asked, 6)} is more than {most}."
+def shortfall(facts: DatasetFacts, cost: Amount, *, automatic_delta: bool) -> str:
+    """Say which amount is too large, for the account that has the least of it."""
+    accounts = [("your cap", facts.cap), ("the dataset's budget", facts.budget)]
+    for unit in ("epsilon", "delta") if cost.rho is None else ("rho", "delta"):
+        left = {name: getattr(account.remaining, unit) for name, account in accounts if account is not None}
+        tightest = min(left, key=left.__getitem__)
+        asked, available = getattr(cost, unit), left[tightest]
+        if asked > available:
+            most = f"the {unit} {number(available, 6)} that {tightest} has left"
+            said = f"This does not fit: {unit} {number(asked, 6)} is more than {most}."
+            return said + (_LEAST_DELTA if unit == "delta" and automatic_delta else "")
     return "This does not fit: what remains has just changed."
 
 

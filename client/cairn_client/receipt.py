@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -82,12 +83,17 @@ def report(receipt: Mapping[str, Any]) -> str:
     asked = receipt.get("explanation")
     if not asked:
         raise InvalidReceipt("this receipt has no report: it is of a rehearsal, or of an earlier version")
-    rows = [(each["question"], escape(each["answer"])) for each in asked]
+    rows = [(each["question"], _with_code(each["answer"])) for each in asked]
     rows.append(("How should the release be cited?", escape(receipt["citation"])))
     rows.append(("Job, digest and key of the receipt", _codes(receipt)))
     answers = "\n".join(f"<dt>{escape(question)}</dt><dd>{answer}</dd>" for question, answer in rows)
     title = f"Report on a differentially private release from {receipt['dataset']}"
     return _PAGE.format(title=escape(title), answers=answers)
+
+
+def _with_code(text: str) -> str:
+    """Commands stand between backticks."""
+    return re.sub("`(.+?)`", r"<code>\1</code>", escape(text))
 
 
 def _codes(receipt: Mapping[str, Any]) -> str:

@@ -130,7 +130,7 @@ def require_sealed(dataset: Dataset) -> None:
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.SEALED:
-        raise NotSealed(f"{dataset.name} has no data yet; its curator must upload and seal its rows first")
+        raise NotSealed(f"{dataset.name} is still a draft; its curator must upload and seal its rows first")
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:

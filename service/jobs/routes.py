@@ -333,7 +333,7 @@ def _released(job_id: str, caller: Caller, context: Context) -> Result:
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:
-            raise NotFound("the job was cancelled, so there is no result")
+            raise NotFound("the job was cancelled, so there is no result", state=visible.state)
         if visible.state != JobState.SUCCEEDED:
             raise NotFound(
                 "there is no result yet; ask again later",

@@ -216,7 +216,7 @@ def reserve_and_enqueue(
         try:
             ledger.reserve(session, accounts, job.id, cost, actor=caller.name, at=now)
         except ledger.Overdrawn as refusal:
-            raise _exhausted(dataset, grant, refusal) from refusal
+            raise _exhausted(dataset, grant, body, refusal) from refusal
     session.flush()
     faults.reach("submit.reserved")
     return Submission(job, dataset, replayed=False)
@@ -267,7 +267,7 @@ def _require_quota(
         )
 
 
-def _exhausted(dataset: Dataset, grant: Grant, refusal: ledger.Overdrawn) -> ServiceError:
+def _exhausted(dataset: Dataset, grant: Grant, body: JobBody, refusal: ledger.Overdrawn) -> ServiceError:
     of_dataset = refusal.whose == "dataset"
     delta_units = dataset.delta_units if of_dataset else grant.delta_units
     requested, largest = (
@@ -276,9 +276,11 @@ def _exhausted(dataset: Dataset, grant: Grant, refusal: ledger.Overdrawn) -> Ser
     )
     present: dict[str, Any] = accountants.amounts(dataset.accountant, refusal.balance, delta_units)
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
+    automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
+    why = ", chosen automatically and never less than a tenth of the default" if automatic else ""
     return kind(
         f"{whose}{dataset.name} has {_in_words(present['remaining'])} left, and this asks for "
-        f"{_in_words(requested)}. The largest job that you can submit now costs {_in_words(largest)}",
+        f"{_in_words(requested)}{why}. The largest job that you can submit now costs {_in_words(largest)}",
         requested=requested,
         largest=largest,
         **present,

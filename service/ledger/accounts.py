@@ -163,12 +163,14 @@ def reserve(
 
 
 def _require_room(balances: dict[str, Balance], cost: Cost) -> None:
-    """Raise Overdrawn, for the first account that has no room, unless the cost fits into all of them."""
-    rooms = [found.remaining for found in balances.values()]
-    largest = Cost(min(room.loss for room in rooms), min(room.delta for room in rooms))
-    for whose, found in balances.items():
-        if not cost.fits(found.remaining):
-            raise Overdrawn(whose, cost, found, largest)
+    """Raise Overdrawn, for the account that has the least left, unless the cost fits into all of them."""
+    rooms = {whose: found.remaining for whose, found in balances.items()}
+    least_loss = min(rooms, key=lambda whose: rooms[whose].loss)
+    least_delta = min(rooms, key=lambda whose: rooms[whose].delta)
+    largest = Cost(rooms[least_loss].loss, rooms[least_delta].delta)
+    if not cost.fits(largest):
+        whose = least_loss if cost.loss > largest.loss else least_delta
+        raise Overdrawn(whose, cost, balances[whose], largest)
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:

@@ -113,6 +113,25 @@ def test_a_plan_that_does_not_fit_names_the_limit_and_has_its_own_exit_code(live
     assert "delta 6e-5 is more than the delta 5e-5 that your cap has left" in shown
 
 
+def test_a_plan_that_fits_neither_limit_names_the_tighter_one(live: Live) -> None:
+    owned = live.dataset(epsilon="2", cap="5")
+    shown = " ".join(
+        cairn("plan", owned.name, "-k", "2", "--epsilon", "6", code=ExitCode.BUDGET).stdout.split()
+    )
+    assert "epsilon 6 is more than the epsilon 2 that the dataset's budget has left" in shown
+
+
+def test_an_automatic_delta_that_does_not_fit_is_explained(live: Live) -> None:
+    owned = live.dataset(cap="1")
+    mine = live.analyst().dataset(owned.name)
+    mine.submit(k=2, epsilon="0.25", delta="0.00005", algorithm="sulq")
+    shown = " ".join(
+        cairn("plan", owned.name, "-k", "2", "--epsilon", "0.25", code=ExitCode.BUDGET).stdout.split()
+    )
+    assert "delta 1e-7 is more than the delta 0 that your cap has left" in shown
+    assert "never less than a tenth of the default: set a smaller one, or 0" in shown
+
+
 def test_datasets_are_listed_by_either_command() -> None:
     assert as_json("dataset", "list") == as_json("datasets")
 

@@ -21,6 +21,7 @@ from cairn_client.cli import app
 from cairn_client.commands.common import ExitCode
 from cairn_client.commands.jobs import watched
 from cairn_client.login import login_file
+from cairn_client.receipt import digest_of
 from tests.markdown import ROOT
 from tests.support.command import as_json, cairn, sentence
 from tests.support.flaky import flaky
@@ -48,7 +49,8 @@ def test_a_full_budget_says_what_is_left_and_what_to_do(live: Live) -> None:
     said = sentence(done)
     assert "epsilon 0.5" in said
     assert "epsilon 0.75" in said
-    assert "ask for at most what is left" in said
+    assert "The largest job that you can submit now costs epsilon 0.5" in said
+    assert "ask the curator to raise your cap" in said
 
 
 @pytest.mark.usefixtures("as_curator")
@@ -171,6 +173,29 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     assert as_json("job", job["id"])["cost"]["epsilon"] == "0.5"
     assert re.search(rf"charge .* {job['id'][:8]}\s+0\.5\s+1e-6", cairn("ledger", owned.name).stdout)
     assert cairn("ledger", owned.name, "--csv").stdout.splitlines()[-1].split(",")[1] == "charge"
+
+
+def test_a_receipt_is_verified_without_a_connection(
+    live: Live, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = live.analyst().dataset("visits").submit(k=2, epsilon=1, algorithm="sulq", rehearsal=True).wait()
+    receipt = job.receipt()
+    earlier = {name: value for name, value in receipt.items() if name != "signature"} | {"format": 1}
+    stored = {
+        "receipt": receipt,
+        "changed": {**receipt, "analyst": "somebody"},
+        "earlier": earlier | {"digest": digest_of(earlier)},
+        "keys": live.analyst().public_keys(),
+    }
+    for name, content in stored.items():
+        (place / f"{name}.json").write_text(json.dumps(content))
+    monkeypatch.setenv("CAIRN_URL", f"127.0.0.1:{free_port()}")
+    monkeypatch.delenv("CAIRN_KEY")
+    words = ["--keys", "keys.json"]
+    assert "The service signed this receipt" in cairn("verify", "receipt.json", *words).stdout
+    changed = cairn("verify", "changed.json", *words, code=ExitCode.REFUSED)
+    assert "the receipt was changed" in sentence(changed)
+    assert "not signed (format 1)" in sentence(cairn("verify", "earlier.json", *words, code=ExitCode.REFUSED))
 
 
 def test_submitting_prints_the_id_alone_for_scripts() -> None:

@@ -131,6 +131,16 @@ def test_axe_finds_nothing_where_a_job_does_not_fit(tab: Tab, granted: tuple[str
     assert complaints_in_every_dress(page) == []
 
 
+def test_axe_finds_nothing_on_the_pages_about_calls_and_problems(tab: Tab) -> None:
+    found = []
+    for path in ("docs", "problems/cap-exhausted"):
+        page = tab.go(path)
+        found += [f"{path}: {each}" for each in complaints_in_every_dress(page)]
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # a dict of two sizes
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
+    assert found == []
+
+
 def trips_until_the_heading(page: Page, address: str) -> tuple[int, int]:
     """Round trips and bytes until a heading is seen, where a browser asks for six files at a time."""
     waiting: list[Route] = []

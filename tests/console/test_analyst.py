@@ -99,6 +99,7 @@ def test_a_report_for_a_data_protection_officer_is_one_page_to_print(
     report = page.locator("#report")
     expect(report).to_contain_text("Who is protected?")
     expect(report).to_contain_text("by the service, with the key")
+    expect(report).not_to_contain_text("`")
     page.emulate_media(media="print")
     expect(page.get_by_role("button", name="Print")).to_be_hidden()
     pages = len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))
@@ -181,6 +182,12 @@ def test_a_queued_job_can_be_cancelled_and_costs_nothing(
     with service.resting_worker():
         page.get_by_role("button", name="Submit for").click()
         expect(page.get_by_role("heading", name="In the queue")).to_be_visible()
+        job = page.url.rsplit("/", 1)[1]
+        tab.foreseen = ("404 (Not Found)",)
+        tab.go(f"#/jobs/{job}/report")
+        expect(page.get_by_role("heading", name="No result")).to_be_visible()
+        expect(page.get_by_role("alert").first).to_contain_text("Wait until the job has ended.")
+        tab.go(f"#/jobs/{job}")
         page.get_by_role("button", name="Cancel").click()
         page.get_by_role("button", name="Cancel the job").click()
         expect(page.get_by_text("cancelled by the analyst; nothing was charged")).to_be_visible()

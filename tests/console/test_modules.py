@@ -111,7 +111,7 @@ def test_a_forecast_shows_the_figures_of_the_service(tab: Tab) -> None:
     given = {"smallest_cluster": 300.4, "noise_per_radius": 0.0123, "cluster_share": 0.25, "swaps_tried": 7}
     found = call(tab.go(""), "forecast.js", "expectations", quoted(plan, given))
     assert [each[:3] for each in found["figures"]] == [
-        ["smallest_cluster", "Smallest cluster that is found", "300"],
+        ["smallest_cluster", "Smallest cluster that is found", "≈ 300"],
         ["noise_per_radius", "Position of a centre", "± 2.5%"],
     ]
     assert "an average one has 5,000" in found["figures"][0][3]

@@ -90,7 +90,9 @@ def create(
     delta: Annotated[str, amount_option("The most delta that all jobs together may spend.")] = "0",
     column: Annotated[
         list[str] | None,
-        typer.Option(help="A column with its bounds, NAME:LOW:HIGH (NAME alone with --ball); repeat it."),
+        typer.Option(
+            help="A column with its bounds, NAME:LOW:HIGH (NAME alone with --ball); can be repeated."
+        ),
     ] = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, if they have no names.")] = None,
     low: Annotated[float | None, _bound_option("Lower")] = None,
@@ -104,7 +106,7 @@ def create(
     table: TableFile = None,
     site_count: Annotated[
         int | None,
-        typer.Option("--ids", help="Rows are numbers of public sites; this is how many sites there are."),
+        typer.Option("--ids", help="Rows are the numbers of public sites; this is how many sites there are."),
     ] = None,
     description: Annotated[str, typer.Option(help="Description for analysts.")] = "",
     scaling: Annotated[

@@ -26,14 +26,14 @@ def describe(
     ] = Path("table.json"),
     public: Annotated[
         list[str] | None,
-        typer.Option(help="A column whose levels, bounds and gaps in the rows are public; repeat it."),
+        typer.Option(help="A column whose levels, bounds and gaps may be made public; can be repeated."),
     ] = None,
 ) -> None:
     """Propose kinds of columns from the first lines of a file, which stays on this computer.
 
-    What was read off rows would become public. At a terminal you are asked for each such column; elsewhere
-    it stays marked in the file, and `cairn dataset create` refuses it until you have confirmed or replaced
-    it.
+    Levels and bounds taken from rows become public with the dataset. At a terminal you are asked about each
+    such column. Otherwise it is marked in the output, and `cairn dataset create` refuses it until you have
+    confirmed or replaced it.
     """
     found = describe_file(file)
     if found.problem:

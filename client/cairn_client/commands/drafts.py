@@ -29,7 +29,7 @@ from cairn_client.wire import Doubt, UploadReport
 
 Confirm = Annotated[
     list[Doubt] | None,
-    typer.Option(help="A doubt in the report that you have checked and accept; repeat it for several."),
+    typer.Option(help="A doubt in the report that you have checked and accept; can be repeated."),
 ]
 
 
@@ -50,7 +50,7 @@ def upload(
     confirm: Confirm = None,
     as_json: Json = False,
 ) -> None:
-    """Upload the rows of a draft and print a report on them. They count once the dataset is sealed."""
+    """Upload the rows of a draft and print a report on them. Jobs use them once it is sealed."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
         with _opened(file) as body, _speedometer(name) as progress:
@@ -118,7 +118,7 @@ def edit(
     description: Annotated[str | None, typer.Option(help="Description for analysts.")] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option("--bounds", help="New bounds of a column, NAME:LOW:HIGH; repeat it for several."),
+        typer.Option("--bounds", help="New bounds of a column, NAME:LOW:HIGH; can be repeated."),
     ] = None,
     table: TableFile = None,
     as_json: Json = False,
@@ -157,9 +157,7 @@ def _new_bounds(columns: list[str], present: dict[str, object], changes: list[st
 
 def discard(
     name: DatasetName,
-    rows: Annotated[
-        bool, typer.Option("--rows", help="Only throw its rows away and keep the draft.")
-    ] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Delete its rows only, and keep the draft.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a draft with its rows. Its name can be used again."""

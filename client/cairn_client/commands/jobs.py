@@ -128,7 +128,7 @@ def plan(
         request = _request(objective, algorithm, option, sites)
         request |= _of_table(columns, weight, scaling)
         quote = dataset.plan(clusters, epsilon, delta, **request)
-        too_much = None if quote.fits else shortfall(dataset.facts, quote.cost)
+        too_much = None if quote.fits else shortfall(dataset.facts, quote.cost, automatic_delta=delta is None)
     if not print_json(quote, as_json):
         _print_plan(quote, too_much)
     if too_much is not None:
@@ -208,7 +208,7 @@ def submit(
     job_name: Annotated[str | None, typer.Option("--name", help="A name for the job, to find it by.")] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(help="A key of your choice: a repeated submission with the same key does nothing."),
+        typer.Option(help="A key of your choice: submitting again with the same key returns the same job."),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the result and print it.")] = False,
     output: Output = None,

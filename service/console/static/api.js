@@ -50,7 +50,7 @@ const NEXT = {
   "unauthorized": "Sign in again. If your key no longer works, ask a curator for a new one.",
   "forbidden": "Sign in with a key that has the required role.",
   "not-found": "Check the name, or ask the curator for a grant.",
-  "not-sealed": "Come back when the curator has uploaded the data.",
+  "not-sealed": "Come back when the curator has sealed it.",
   "cannot-seal": "Tick what you have checked and accept, or upload other rows.",
   "already-sealed": "Create another dataset for other data.",
   "retired": "Choose another dataset.",
@@ -73,7 +73,13 @@ const NEXT = {
 };
 
 export function nextStep(problem) {
+  if (lacksResult(problem)) return problem.body.state === "cancelled" ? "Submit another job." : "Wait until the job has ended.";
   return NEXT[problem.slug] ?? "";
+}
+
+// The job is there, but not its result: it has not ended, or was cancelled.
+export function lacksResult(problem) {
+  return problem.slug === "not-found" && problem.body.state !== undefined;
 }
 
 export function inWords(error) {

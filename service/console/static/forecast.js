@@ -6,7 +6,7 @@ const TWICE = "in 95 of 100 runs";
 
 // Figures that have a place of their own, in the order in which they are shown: name, figure, explanation.
 const KNOWN = {
-  smallest_cluster: (x, { average }) => ["Smallest cluster that is found", count(x), `records, about; ${average}`],
+  smallest_cluster: (x, { average }) => ["Smallest cluster that is found", `≈ ${count(x)}`, `records; ${average}`],
   size_noise: (x, { average }) => ["Size of a cluster", `± ${count(2 * x)}`, `records ${TWICE}; ${average}`],
   noise_per_radius: (x, { whose }) => ["Position of a centre", `± ${percent(2 * x)}`, `of its cluster's radius ${TWICE}, for ${whose}`],
   noise_at_bounds: (x, { widest }) => ["Position at worst", `± ${number(2 * x, 2)}`, `in ${widest}, for a cluster that fills the bounds`],

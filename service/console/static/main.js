@@ -1,6 +1,6 @@
 // Starts the console: who is signed in, which page the address names, and the bar above it.
 
-import { get, offline, Problem, session, whenUnauthorized } from "./api.js";
+import { get, lacksResult, offline, Problem, session, whenUnauthorized } from "./api.js";
 import { announce, h, replace, s } from "./dom.js";
 import { signIn } from "./pages/sign-in.js";
 import { button, explain } from "./widgets.js";
@@ -185,10 +185,15 @@ async function show() {
     fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    present("Problem", h("div", { class: "stack" }, h("h1", {}, error.status === 404 ? "Not found" : "Something went wrong"), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
+    present("Problem", h("div", { class: "stack" }, h("h1", {}, heading(error)), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
   } finally {
     if (!signal.aborted) main.removeAttribute("aria-busy");
   }
+}
+
+function heading(error) {
+  if (error.status !== 404) return "Something went wrong";
+  return lacksResult(error) ? "No result" : "Not found";
 }
 
 async function signedIn(key, remember) {

@@ -139,7 +139,7 @@ export function tag(words, kind = "") {
 }
 
 const STATES = {
-  draft: ["waiting for data", "warn"],
+  draft: ["draft", "warn"],
   sealed: ["sealed", "good"],
   retired: ["retired", ""],
   queued: ["queued", "warn live"],

@@ -169,11 +169,11 @@ def test_cap_is_refused_with_its_own_numbers(house: House) -> None:
     assert house.ada.get("/v1/datasets/flowers").json()["budget"]["reserved"]["epsilon"] == "0.2"
 
 
-def test_refusal_names_the_largest_job_that_fits_both_limits(house: House) -> None:
+def test_refusal_names_the_tighter_limit_and_the_largest_job_that_fits_both(house: House) -> None:
     house.ready(budget={"epsilon": "3", "delta": "0.000001"})
     house.grant("ada", epsilon="2", delta="0.000001")
     problem = house.submit("3.5", delta="0").json()  # more than either has
-    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/budget-exhausted", "3")
+    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/cap-exhausted", "2")
     assert problem["largest"] == {"epsilon": "2", "delta": "0.000001"}
     assert "The largest job that you can submit now costs epsilon 2" in problem["detail"]
     house.grant("ben", epsilon="3", delta="0.000001")
@@ -187,7 +187,7 @@ def test_refusal_for_delta_names_the_most_that_both_accounts_have(small_house: H
     small_house.ready(budget={"epsilon": "3", "delta": "0.00001"})
     small_house.grant("ada", epsilon="3", delta="0.000001")
     problem = small_house.submit("0.1", delta="0.0001").json()
-    assert (problem["type"], problem["largest"]["delta"]) == ("/problems/budget-exhausted", "0.000001")
+    assert (problem["type"], problem["largest"]["delta"]) == ("/problems/cap-exhausted", "0.000001")
 
 
 def test_automatic_delta_asks_for_what_is_left_down_to_a_tenth_of_the_default(house: House) -> None:
@@ -202,6 +202,8 @@ def test_automatic_delta_asks_for_what_is_left_down_to_a_tenth_of_the_default(ho
     assert deltas == [("0.000001", True), ("0.0000002", True), ("0.0000001", False)]
     refused = house.submit().json()
     assert (refused["type"], refused["remaining"]["delta"]) == ("/problems/cap-exhausted", "0")
+    assert "chosen automatically and never less than a tenth of the default" in refused["detail"]
+    assert "automatically" not in house.submit(delta="0.0000001").json()["detail"]
     assert house.submit(delta="0").status_code == 202
 
 

@@ -164,6 +164,8 @@ def test_a_report_is_a_page_of_html_with_every_answer(made: dict[str, Any]) -> N
     assert page.count("<dt>") == len(made["explanation"]) + 2
     assert "factor of at most 1.28" in page
     assert made["signature"]["key"] in page
+    assert "<code>cairn verify</code>" in page
+    assert "`" not in page
     assert "<script>" in made["job"] or "&lt;" in receipt.report(made | {"citation": "<b>"})
 
 

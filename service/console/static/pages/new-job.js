@@ -107,7 +107,7 @@ export async function newJob(context, name) {
       const body = request();
       const plan = await post("/v1/plans", body, { signal });
       if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
-      drawQuote(quote, plan, found, body.rehearsal, useWhatRemains);
+      drawQuote(quote, plan, found, body, useWhatRemains);
       showOffer({ body, plan, key: freshKey() });
       replace(elsewhere, copyButton(() => requestAsPython(body), "Copy as Python"), copyButton(() => requestAsCurl(body), "Copy as curl"));
       announce(body.rehearsal ? "A rehearsal is free." : `Cost ${amount(plan.cost)}. ${plan.fits ? `${amount(plan.remaining_after.cap ?? plan.remaining_after.budget)} would remain.` : "This does not fit."}`);
@@ -249,7 +249,7 @@ function read(element, dataset, k, usable) {
   return body;
 }
 
-function drawQuote(place, quote, found, rehearsal, useWhatRemains) {
+function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRemains) {
   const plan = quote.plan;
   const expected = expectations(quote);
   const after = quote.remaining_after;
@@ -258,7 +258,7 @@ function drawQuote(place, quote, found, rehearsal, useWhatRemains) {
     h("div", { class: "row apart" }, h("h2", {}, "Cost"), rehearsal && h("span", { class: "tag good" }, "rehearsal, free")),
     h("div", { class: "row" }, h("span", { class: "big", id: "cost" }, rehearsal ? "free" : amount(quote.cost)), !rehearsal && h("span", { class: "muted" }, `${delta(quote.cost.delta)}${quote.cost.rho === undefined ? "" : ` · worth ε ${number(plan.privacy.epsilon)}`}`)),
     !rehearsal && h("p", { class: "small muted" }, epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit)),
-    !quote.fits && tooMuch(found, quote.cost, useWhatRemains),
+    !quote.fits && tooMuch(found, quote.cost, chosen === undefined, useWhatRemains),
     !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
     !rehearsal && account("The dataset's budget", found.budget, quote.cost),
     !rehearsal && after && h("p", { id: "after" }, "Would remain after this job: ", h("strong", {}, amount(after.cap ?? after.budget)), after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : "."),
@@ -299,8 +299,9 @@ function wanting(found, cost) {
   return "what remains has just changed";
 }
 
-function tooMuch(found, cost, useWhatRemains) {
+function tooMuch(found, cost, automatic, useWhatRemains) {
   const left = least(found);
+  const leastDelta = automatic && Number(cost.delta) > Number(left.delta);
   const less = { epsilon: smaller(left.epsilon, cost.epsilon), delta: smaller(left.delta, cost.delta) };
   // Under zCDP the epsilon that is worth what remains depends on the plan.
   const offered = currency(cost) === "epsilon" && Number(less.epsilon) > 0;
@@ -308,7 +309,7 @@ function tooMuch(found, cost, useWhatRemains) {
     "div",
     { class: "notice bad stack", id: "too-much" },
     h("p", {}, `This does not fit: ${wanting(found, cost)}. A job would be refused.`),
-    h("p", { class: "next" }, "Ask for less, or ask the curator for more."),
+    h("p", { class: "next" }, leastDelta && "An automatic delta is never less than a tenth of the default: enter a smaller one, or 0. ", "Ask for less, or ask the curator for more."),
     offered && h("div", {}, h("button", { type: "button", class: "small", on: { click: () => useWhatRemains(less) } }, `Ask for what remains (${amount(less)}, ${delta(less.delta)})`)),
   );
 }

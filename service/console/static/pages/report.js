@@ -5,6 +5,9 @@ import { h } from "../dom.js";
 import { button, facts, notice } from "../widgets.js";
 import { signed } from "./receipt.js";
 
+// Commands stand between backticks.
+const withCode = (text) => text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
+
 export async function report(_context, id) {
   const receipt = await get(`/v1/jobs/${id}/receipt`);
   const asked = receipt.explanation ?? [];
@@ -22,7 +25,7 @@ export async function report(_context, id) {
           "section",
           { class: "card stack", id: "report" },
           facts([
-            ...asked.map(({ question, answer }) => [question, answer]),
+            ...asked.map(({ question, answer }) => [question, withCode(answer)]),
             ["How should the release be cited?", receipt.citation],
             ["Job", h("code", {}, receipt.job)],
             ["Digest of the receipt", h("code", {}, receipt.digest)],
