@@ -39,7 +39,20 @@ def application() -> FastAPI:
 
     settings = Settings()
     configure(settings.log_format, settings.log_level)
-    return create_app(settings, extra_routers=[console.router])
+    made = create_app(settings, extra_routers=[console.router])
+    _share_the_interpreter()
+    return made
+
+
+def _share_the_interpreter() -> None:
+    """Keep requests that compute from holding up those that mostly wait.
+
+    A thread that comes back from the database waits for a computing one, by default up to 5 ms each time. And
+    whoever allocates much has the collector look through everything that is loaded.
+    """
+    sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
 
 
 @app.command()

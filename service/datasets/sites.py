@@ -5,13 +5,13 @@ and `distances`, a matrix for datasets whose rows name sites. Plans need only th
 workers load it.
 """
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic_core import to_json
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -111,7 +111,7 @@ def load(session: Session, dataset_id: int, facts: Mapping[str, Any]) -> Sites:
 
 def require_short(sites: Any) -> None:
     """Refuse sites in a request that are too many to be sent with it."""
-    if len(json.dumps(sites)) > MOST_INLINE_BYTES:
+    if len(to_json(sites)) > MOST_INLINE_BYTES:
         raise InvalidRequest(
             f"sites in a request may take at most {MOST_INLINE_BYTES >> 10} KiB; ask the curator to store "
             "them as a site set of the dataset, and name that"

@@ -21,8 +21,8 @@ from service.operations.settings import KIB, Settings
 
 #: What a request uses of an allowance: itself, planning, and each 64 KiB that come in or go out.
 _REQUEST, _PLANNING, _PER_BYTE = 1.0, 20.0, 1 / (64 * KIB)
-#: Entries of a list, and bytes of a ledger's table, that take as long to put together as a request.
-_ENTRIES, _TABLE_BYTES = 10, 16 * KIB
+#: Entries of a list, bytes of a ledger's table and bytes to be planned that take as long as a request.
+_ENTRIES, _TABLE_BYTES, _PLANNED_BYTES = 10, 16 * KIB, 8 * KIB
 _PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
 #: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
 _PLAN_BYTES = 320 * KIB
@@ -69,6 +69,8 @@ def counted_bytes(scope: Scope, received: int, sent: int) -> float:
     """Return the bytes of a request that its allowance pays for; those of an upload are free."""
     if _LEDGER.fullmatch(scope["path"]):
         sent *= 64 * KIB // _TABLE_BYTES
+    if (scope["method"], scope["path"]) in _PLANS:
+        received *= 64 * KIB // _PLANNED_BYTES
     return sent + (0 if is_upload(scope) else received)
 
 

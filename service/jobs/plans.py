@@ -4,6 +4,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from pydantic_core import to_json
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
@@ -59,16 +60,21 @@ def make_plan(
         "weights": body.weights or {},
         "scaling": body.scaling,
     }
-    text = json.dumps(request, sort_keys=True)
-    plan = (_plan if len(text) <= _LONGEST_CACHED else _plan.__wrapped__)(domain, text, named, budget)
+    if len(to_json(request)) <= _LONGEST_CACHED:  # ten times as fast as `json`, on many numbers
+        plan = _cached_plan(domain, json.dumps(request, sort_keys=True), named, budget)
+    else:
+        plan = _plan(domain, request, named, budget)
     plan.work.require_within(work)
     return plan
 
 
 @lru_cache(maxsize=128)  # of at most 64 KiB of JSON each
-def _plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
+def _cached_plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
-    asked = json.loads(request)
+    return _plan(domain, json.loads(request), sites, budget)
+
+
+def _plan(domain: Stored, asked: dict[str, Any], sites: SiteFacts | None, budget: Budget) -> Plan:
     if isinstance(asked["k"], dict):
         asked["k"] = KRange.from_json(asked["k"])
     if asked["columns"] is not None:

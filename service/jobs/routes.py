@@ -1,6 +1,7 @@
 """Routes of algorithms, plans, jobs, results, receipts and transcripts."""
 
 import io
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -9,6 +10,9 @@ import structlog
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic_core import from_json, to_json
+from sqlalchemy import Text, cast, select
+from sqlalchemy.orm import defer
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
@@ -55,6 +59,8 @@ _PLANNING = (
     "rate-limited",
 )
 _NPY = "application/x-npy"
+#: Bytes of a response that are sent at once.
+_PIECE = 256 << 10
 #: Values of made-up rows that are sent as text.
 _MOST_TEXT_VALUES = 200_000
 
@@ -213,7 +219,7 @@ def end_job(job_id: JobId, caller: Curator, context: Services) -> JobFacts:
     },
     response_model=ResultFacts,
 )
-def get_result(
+async def get_result(
     job_id: JobId,
     caller: Anyone,
     context: Services,
@@ -228,13 +234,36 @@ def get_result(
 
     A job that left k open answers for the suggested k, or for the `k` of the query.
     """
+    work = partial(_result_file, job_id, caller, context, k, accept)
+    content, media_type = await to_thread.run_sync(work, limiter=context.downloads)
+    length = {"Content-Length": str(len(content))}
+    return StreamingResponse(_in_pieces(content), media_type=media_type, headers=length)
+
+
+def _result_file(
+    job_id: str, caller: Caller, context: Context, k: int | None, accept: str
+) -> tuple[bytes, str]:
+    """Return a result in the format that was asked for, and its media type."""
     result = _released(job_id, caller, context)
-    body = result.body if k is None else _answer(result, k, context)  # as it was stored, to the letter
+    with context.database.read() as session:
+        text = session.scalars(select(cast(Result.body, Text)).where(Result.job_id == result.job_id)).one()
+    wants_json = _NPY not in accept and "text/csv" not in accept
+    if k is None and wants_json:
+        return text.encode(), "application/json"  # as it was stored, to the letter
+    body = from_json(text)
+    if k is not None:
+        body = _at(body, k, result.job_id, context)
     if _NPY in accept:
-        return _npy(np.array(body["centres"], dtype=np.float64))
+        return _npy(np.array(body["centres"], dtype=np.float64)), _NPY
     if "text/csv" in accept:
-        return Response(csv_files.result_csv(body), media_type="text/csv")
-    return JSONResponse(body)
+        return csv_files.result_csv(body).encode(), "text/csv"
+    return to_json(body), "application/json"
+
+
+async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
+    """Yield a response part by part, so that a caller who stops reading is noticed."""
+    for start in range(0, len(content), _PIECE):
+        yield content[start : start + _PIECE]
 
 
 @router.get(
@@ -269,32 +298,33 @@ def get_sample(
     domain = domain_from_json(result.receipt["domain"])
     assert isinstance(domain, Dense)  # only they leave k open
     rows = domain.decode(encoded[:n])
-    columns = result.body["columns"]
+    with context.database.read() as session:
+        columns = session.get_one(Result, result.job_id).body["columns"]
     if _NPY in accept:
-        return _npy(rows)
+        return Response(_npy(rows), media_type=_NPY)
     if "text/csv" in accept:
         return Response(csv_files.rows_csv(columns, rows.tolist()), media_type="text/csv")
     return JSONResponse({"columns": columns, "rows": rows.tolist(), "made_up": True})
 
 
-def _answer(result: Result, k: int, context: Context) -> dict[str, Any]:
+def _at(body: dict[str, Any], k: int, job_id: str, context: Context) -> dict[str, Any]:
     """Return a result with the centres, sizes and intervals of another k."""
     with context.database.read() as session:
-        found = stored_answers.at(session, result.job_id, k)
+        found = stored_answers.at(session, job_id, k)
     if found is None:
-        known = result.body.get("range")
-        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(result.body['centres'])}"
-        if not known and k == len(result.body["centres"]):
-            return result.body
+        known = body.get("range")
+        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(body['centres'])}"
+        if not known and k == len(body["centres"]):
+            return body
         raise InvalidRequest(f"this job has results for k {asked} only")
     parts = {name: found.pop(name) for name in ("centres", "sizes")}
-    return {**result.body, **parts, "level": found}
+    return {**body, **parts, "level": found}
 
 
-def _npy(array: Any) -> Response:
+def _npy(array: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
-    return Response(file.getvalue(), media_type=_NPY)
+    return file.getvalue()
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
@@ -326,7 +356,7 @@ def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
 
 
 def _released(job_id: str, caller: Caller, context: Context) -> Result:
-    """Return the result of a job that the caller may see now."""
+    """Return the result of a job that the caller may see now, without its body, which may be long."""
     with context.database.read() as session:
         job, _, _ = release.find(session, job_id, caller)
         visible = release.visible_state(job, caller, context.clock.now())
@@ -340,4 +370,4 @@ def _released(job_id: str, caller: Caller, context: Context) -> Result:
                 headers={"Retry-After": str(visible.retry_after or 1)},
                 state=visible.state,
             )
-        return session.get_one(Result, job.id)
+        return session.get_one(Result, job.id, options=[defer(Result.body, raiseload=True)])

@@ -20,16 +20,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine, select
+from sqlalchemy.orm import Session
 
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from benchmarks.pages import fill, small_dataset
+from service.operations.tables import Job, Result
 from tests.chaos.stage import Stage, Tally
 
 #: Bars: the analyst's median beside an attack over that without one, 99th percentile, memory of the API.
 _MOST_RATIO, _MOST_SECONDS, _MOST_BYTES = 3.0, 1.0, 500 << 20
 _JOBS = 10_000
-_SITES = [[0.123456789012345, 0.987654321098765]] * 20_000
+_SITES = [[place / 20_001, 0.987654321098765] for place in range(20_000)]
 _JOB = {"dataset": "theirs", "k": 2, "algorithm": "sulq", "epsilon": "0.001", "delta": "0"}
 
 
@@ -62,10 +64,9 @@ def _nested(attacker: Attacker) -> None:
 
 
 def _sites(attacker: Attacker, count: int = 20_000) -> None:
-    options = {"sites": _SITES[:count]}
-    attacker.send(
-        "POST", "/v1/plans", json.dumps({**_JOB, "algorithm": "gupta", "options": options}).encode()
-    )
+    sites = {"kind": "coordinates", "points": _SITES[:count]}
+    plan = {**_JOB, "algorithm": "gupta", "objective": "medians", "options": {"sites": sites}}
+    attacker.send("POST", "/v1/plans", json.dumps(plan).encode())
 
 
 def _fewer_sites(attacker: Attacker) -> None:
@@ -78,6 +79,10 @@ def _lists(attacker: Attacker) -> None:
 
 def _ledger(attacker: Attacker) -> None:
     attacker.send("GET", "/v1/datasets/theirs/ledger", Accept="text/csv")
+
+
+def _results(attacker: Attacker) -> None:
+    attacker.send("GET", "/v1/jobs/latest/result")
 
 
 def _submit_and_cancel(attacker: Attacker) -> None:
@@ -97,6 +102,7 @@ ATTACKS: dict[str, tuple[Callable[[Attacker], None], int, bool]] = {
     "6,000 sites in a plan": (_fewer_sites, 4, True),
     "lists of 500 jobs": (_lists, 4, True),
     "ledger as CSV": (_ledger, 12, True),
+    "results of 4 MB": (_results, 8, True),
     "submit and cancel": (_submit_and_cancel, 4, True),
     "rehearsals": (_rehearse, 4, True),
 }
@@ -126,7 +132,7 @@ def _under_attack(name: str, address: str, key: str, tally: Tally) -> Iterator[N
     ready, stop, answers = spawn.Event(), spawn.Event(), spawn.Queue()
     process = spawn.Process(target=_attack, args=(name, address, key, ready, stop, answers))
     process.start()
-    assert ready.wait(60)
+    assert ready.wait(300)  # a busy machine takes its time to start a process
     try:
         yield
     finally:
@@ -194,8 +200,19 @@ def _prepare(running: RunningService, url: str) -> tuple[RemotePerson, str]:
     job = people["mal"].call("POST", "/v1/jobs", json={**_JOB, "epsilon": "0.1"}, expect=202).json()["id"]
     people["mal"].wait(job)
     fill(engine, {job: 100}, range(_JOBS))
+    _enlarge_result(engine, job)
     engine.dispose()
     return people["ada"], people["mal"].key
+
+
+def _enlarge_result(engine: Engine, job: str) -> None:
+    """Give the attacker's newest job the result of one: centres of 4 MB."""
+    with Session(engine) as session, session.begin():
+        newest = session.scalars(select(Job.id).order_by(Job.number.desc()).limit(1)).one()
+        small = session.get_one(Result, job)
+        centres = _SITES * 5
+        large = {**small.body, "centres": centres, "sizes": [1.5] * len(centres)}
+        session.add(Result(job_id=newest, body=large, receipt=small.receipt, created_at=small.created_at))
 
 
 def attack(

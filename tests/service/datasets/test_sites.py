@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from service.jobs import plans
 from service.operations.tables import Job, SiteSet
 from tests.support.service import House
 
@@ -58,6 +59,19 @@ def test_too_many_sites_in_a_request_are_refused_with_advice(small_house: House)
     answer = ask(small_house, options={"sites": {**SHOPS, "points": many}})
     assert answer.json()["type"] == "/problems/invalid-request"
     assert "store them as a site set" in answer.json()["detail"]
+
+
+def test_plans_are_kept_within_a_bound_of_bytes(small_house: House) -> None:
+    """Eight MiB in all: so many plans, none of which may be longer, of requests that name few sites."""
+    kept = plans._cached_plan.cache_info
+    assert (kept().maxsize or 0) * plans._LONGEST_PLAN <= 8 << 20
+    small_house.ready()
+    before = kept()
+    many = np.random.default_rng(1).uniform([0, 0], [10, 4], (1000, 2)).tolist()
+    assert ask(small_house, options={"sites": {**SHOPS, "points": many}}).status_code == 202
+    assert kept() == before
+    assert ask(small_house, options={"sites": SHOPS}).status_code == 202
+    assert kept().misses == before.misses + 1
 
 
 def test_a_job_on_a_large_matrix_has_a_short_row_and_plans_without_its_payload(small_house: House) -> None:

@@ -98,6 +98,7 @@ def test_list_is_paid_for_by_its_entries() -> None:
     [
         ("GET", "/v1/jobs", 30),
         ("GET", "/v1/datasets/flowers/ledger", 10 + 4 * 20),
+        ("POST", "/v1/plans", 8 * 10 + 20),
         ("PUT", "/v1/datasets/flowers/data", 20),
     ],
 )
