@@ -12,7 +12,6 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
-from core.data import Dense, domain_from_json
 from service import ledger
 from service.datasets import access
 from service.errors import InvalidRequest, JobFailed, NotCancellable, NotFound
@@ -256,44 +255,46 @@ def get_sample(
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
 ) -> Any:
-    """Get made-up rows that agree with the release of a job that left k open; the same ones each time."""
+    """Get made-up rows that agree with the release of a job that left k open; the same ones each time.
+
+    Of a table they have values of the chosen columns' kinds; as NPY, a field for each column.
+    """
     result = _released(job_id, caller, context)
     with context.database.read() as session:
-        encoded = stored_answers.made_up_rows(session, result.job_id)
-    if encoded is None:
+        rows = stored_answers.made_up_rows(session, result.job_id, result.receipt)
+    if rows is None:
         raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
-    if _NPY not in accept and encoded[:n].size > _MOST_TEXT_VALUES:
+    rows = rows[:n]
+    if _NPY in accept:
+        return _npy(rows)
+    columns = list(rows.dtype.names or result.body["columns"])
+    if len(rows) * len(columns) > _MOST_TEXT_VALUES:
         raise InvalidRequest(
             f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
         )
-    domain = domain_from_json(result.receipt["domain"])
-    assert isinstance(domain, Dense)  # only they leave k open
-    rows = domain.decode(encoded[:n])
-    columns = result.body["columns"]
-    if _NPY in accept:
-        return _npy(rows)
+    listed = csv_files.plain_rows(rows)
     if "text/csv" in accept:
-        return Response(csv_files.rows_csv(columns, rows.tolist()), media_type="text/csv")
-    return JSONResponse({"columns": columns, "rows": rows.tolist(), "made_up": True})
+        return Response(csv_files.rows_csv(columns, listed), media_type="text/csv")
+    return JSONResponse({"columns": columns, "rows": listed, "made_up": True})
 
 
 def _answer(result: Result, k: int, context: Context) -> dict[str, Any]:
     """Return a result with the centres, sizes and intervals of another k."""
     with context.database.read() as session:
-        found = stored_answers.at(session, result.job_id, k)
+        found = stored_answers.at(session, result.job_id, k, result.receipt)
     if found is None:
         known = result.body.get("range")
         asked = f"from {known['from']} to {known['to']}" if known else f"= {len(result.body['centres'])}"
         if not known and k == len(result.body["centres"]):
             return result.body
         raise InvalidRequest(f"this job has results for k {asked} only")
-    parts = {name: found.pop(name) for name in ("centres", "sizes")}
-    return {**result.body, **parts, "level": found}
+    return {**result.body, **found}
 
 
 def _npy(array: Any) -> Response:
     file = io.BytesIO()
-    np.save(file, array, allow_pickle=False)
+    version = (3, 0) if array.dtype.names else None  # only that one has names in any alphabet
+    np.lib.format.write_array(file, array, version=version, allow_pickle=False)
     return Response(file.getvalue(), media_type=_NPY)
 
 

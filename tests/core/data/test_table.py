@@ -51,7 +51,7 @@ def test_a_table_is_known_by_all_that_was_declared() -> None:
     [
         ((), "between 1 and 1000"),
         ((AGE, AGE), "same name"),
-        ((BMI, PATIENT), "cluster on"),
+        ((BMI, PATIENT), "used for clustering"),
         ((AGE, PATIENT, Text(name="other", role="id")), "only one column"),
     ],
 )
