@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def test_the_command_takes_the_table_from_file_to_result(
     budget = ["--size", "20000", "--epsilon", "5", "--delta", "1e-5"]
     made = as_json("dataset", "create", "wards", "--table", "table.json", *budget)
     assert (made["kind"], made["id_column"]) == ("table", "patient_id")
+    sex = next(column for column in made["table"] if column["name"] == "sex")
+    assert sex["confirmed_from_rows"] == ["levels"]
     report = as_json("upload", "wards", "hospital.csv")
     assert (report["rows"], report["bad_rows"], report["ignored_columns"]) == (20_000, 0, [])
     assert [(each["name"], each["missing"] > 900) for each in report["columns"] if each["missing"]] == [
@@ -118,6 +121,10 @@ def test_python_takes_the_table_from_a_data_frame_to_a_result(live: Live) -> Non
         .cluster(2, 1, columns=["age", "region", "cost"], weights={"region": 0.2})
     )
     assert_found(result.profiles)
+    labels = result.predict(frame)
+    old = max(range(2), key=lambda place: of(result.profiles, "age")[place])
+    assert frame["age"][labels == old].median() > 60 > frame["age"][labels != old].median()
+    result.plot().savefig(io.BytesIO())
     table = result.frame()
     assert table.loc[1, "age"] == result.profiles[0][0]["value"]
     assert "region=south" in table.columns
