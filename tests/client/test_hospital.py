@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from cairn_client import BadRows, Client, Column
 from cairn_client.commands.common import ExitCode
-from cairn_client.errors import BadFormat
+from cairn_client.errors import BadFormat, CannotSeal
 from tests.support.command import as_json, cairn, sentence
 from tests.support.hospital import NAMES, REGIONS, as_text, hospital
 from tests.support.live import Live
@@ -169,6 +170,25 @@ def test_a_bad_value_is_answered_with_column_value_and_advice(
         made.discard()
 
 
+@pytest.mark.usefixtures("as_curator")
+def test_an_export_in_several_files_is_uploaded_as_one(live: Live, place: Path) -> None:
+    made = draft(live.curator(), "several-files")
+    rows = hospital(30)
+    Path("one.csv").write_text("\ufeff" + as_text(rows[:10]), encoding="utf-8")
+    Path("two.csv").write_text(as_text(rows[10:20]).rstrip())
+    Path("three.csv.gz").write_bytes(gzip.compress(as_text(rows[20:]).encode()))
+    paths = ["one.csv", "two.csv", "three.csv.gz"]
+    assert made.upload(paths).rows == 30
+    assert as_json("upload", "several-files", *paths)["rows"] == 30
+    Path("two.csv").write_text(as_text(rows[10:20]).replace("age", "Age", 1))
+    with pytest.raises(ValueError, match=r"the first line of two.csv is not that of one.csv"):
+        made.upload(paths)
+    Path("sheet.xlsx").write_bytes(spreadsheet([list(NAMES), *rows]))
+    with pytest.raises(ValueError, match=r"sheet.xlsx is no delimited text"):
+        made.upload(["one.csv", "sheet.xlsx"])
+    made.discard()
+
+
 def test_what_used_to_be_refused_is_read(live: Live) -> None:
     made = draft(live.curator(), "taken-now")
     semicolons = small(cost="1234.50").replace(",", ";").encode()
@@ -201,6 +221,8 @@ def test_bounds_that_clip_nearly_everything_are_asked_about(live: Live) -> None:
     made = live.curator().create_dataset("narrow", table=narrow, size=30, epsilon=1)
     report = made.upload(small().encode(), kind="text/csv")
     assert "values of age lie outside its bounds" in report.doubts[0].detail
+    with pytest.raises(CannotSeal, match="confirm clipped"):
+        made.seal()
     made.discard()
 
 

@@ -62,13 +62,15 @@ def test_a_hospitals_table_goes_from_file_to_result(
     name, analyst = f"hospital-{fresh}", f"hal-{fresh}"
     key = service.analyst(analyst)
     commas = [[cell.replace(".", ",") for cell in row] for row in hospital()]
-    (tmp_path / "hospital.csv").write_text(as_text(commas, ";"))
+    (tmp_path / "hospital.csv").write_text(as_text(commas[:15_000], ";").rstrip())
+    (tmp_path / "later.csv").write_text(as_text(commas[15_000:], ";"))
     page = tab.sign_in(service.curator_key, "#/datasets/new")
     describe_hospital(page, name, tmp_path / "hospital.csv")
     page.get_by_role("button", name="Create the dataset").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     assert page.get_by_label("File", exact=True).evaluate("e => e.files[0].name") == "hospital.csv"
 
+    page.get_by_label("File", exact=True).set_input_files([tmp_path / "hospital.csv", tmp_path / "later.csv"])
     look = upload(page)
     expect(look).to_contain_text("separated by semicolons, with decimal commas")
     expect(look.locator(".facts")).to_contain_text("20,000")
