@@ -1,5 +1,6 @@
 """Axes: the coordinates that one column of a table has in the geometry of a job, and the way back."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,11 @@ class Axis(ABC):
     @abstractmethod
     def longest(self) -> int:
         """The largest squared norm of the coordinates of any code."""
+
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """Distance between both ends of the column, or between two of its levels."""
 
     @abstractmethod
     def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
@@ -84,6 +90,10 @@ class Line(Axis):
     @property
     def longest(self) -> int:
         return self.half**2
+
+    @property
+    def width(self) -> float:
+        return 2.0 * self.half
 
     def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
         # |2c - first - last| <= last - first, so truncation towards zero stays within `half`. Products are
@@ -151,6 +161,10 @@ class Levels(Axis):
     def longest(self) -> int:
         return (self.height - self.drop) ** 2 + (self.column.codes - 1) * self.drop**2
 
+    @property
+    def width(self) -> float:
+        return math.sqrt(2) * self.height
+
     def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
         inside = np.clip(codes, 0, self.column.codes - 1)
         found = np.full((len(codes), self.column.codes), -self.drop, dtype=np.int16)
@@ -188,7 +202,8 @@ class Levels(Axis):
         """Levels drawn with the shares of each point."""
         reached = np.cumsum(self.decode(points), axis=1)
         reached /= reached[:, -1:]
-        return (draw.random((len(points), 1)) >= reached[:, :-1]).sum(axis=1).astype(np.uint16)
+        levels: Codes = (draw.random((len(points), 1)) >= reached[:, :-1]).sum(axis=1).astype(np.uint16)
+        return levels
 
     @property
     def unit(self) -> float:

@@ -206,7 +206,7 @@ class Geometry:
     def unit_length(self) -> float:
         """Length of one unit where ends of a column, or two of its levels, are `weight` apart."""
         axis, weight = max(zip(self.axes, self.weights, strict=True), key=lambda pair: pair[1])
-        return weight / (axis.height * math.sqrt(2) if isinstance(axis, Levels) else 2 * axis.half)
+        return weight / axis.width
 
     def unit_lengths(self) -> Floats:
         """Size of one unit after `decode`, per coordinate: for error bars."""

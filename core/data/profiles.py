@@ -71,7 +71,7 @@ def _values(column: Column, codes: Codes) -> npt.NDArray[Any]:
     if isinstance(column, Category):
         return np.array(column.names)[codes]
     if isinstance(column, Boolean):
-        return codes == 1
+        return np.equal(codes, 1)
     assert isinstance(column, Ranged)
     places = column.on_line(codes.astype(np.float64))
     if not isinstance(column, Number):

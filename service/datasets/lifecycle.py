@@ -67,8 +67,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
 
 def confirmed_from_rows(table: Sequence[TableColumn] | None) -> dict[str, list[str]]:
     """Return, by column, the facts that came from rows and that their owner confirms to be public."""
-    found = {each.name: sorted(set(each.confirmed_from_rows or ())) for each in table or ()}
-    return {name: facts for name, facts in found.items() if facts}
+    found = {each.name: [str(fact) for fact in each.confirmed_from_rows or ()] for each in table or ()}
+    return {name: sorted(set(facts)) for name, facts in found.items() if facts}
 
 
 def domain_of(body: DatasetBody) -> Stored:

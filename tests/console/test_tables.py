@@ -238,6 +238,6 @@ def test_a_job_needs_a_column_and_weights_within_limits(tab: Tab, service: Servi
     page.get_by_label("b", exact=True).check()
     page.get_by_label("Private scaling").check()
     with page.expect_request("**/v1/plans") as asked:
-        page.get_by_label("exactly").check()
+        page.get_by_role("radio", name="exactly").check()
     body = json.loads(asked.value.post_data or "{}")
     assert (body["columns"], body["scaling"]) == (["b"], "private")

@@ -115,7 +115,7 @@ def test_the_size_of_a_table_is_edited_alone(house: House) -> None:
 def test_facts_from_rows_that_were_confirmed_are_public_and_in_the_audit_log_until_they_change(
     house: House,
 ) -> None:
-    declared = [
+    declared: list[dict[str, Any]] = [
         {"name": "age", "kind": "number", "low": 0, "high": 97, "confirmed_from_rows": ["high", "low"]},
         {"name": "ward", "kind": "category", "levels": ["a", "b"], "confirmed_from_rows": ["levels"]},
     ]
