@@ -59,31 +59,24 @@ class Files:
 class Curator:
     """A curator with one connection, who sends files as they lie on the disk."""
 
-    def __init__(self, running: RunningService, files: Files):
+    def __init__(self, running: RunningService):
         self._address = urlsplit(running.address)
         self._key = running.bootstrap_key()
-        self._files = files
         self._made = 0
 
-    def create(self) -> str:
+    def create(self, size: int, **declared: Any) -> str:
         """An empty dataset of a new name."""
         self._made += 1
         name = f"rows-{self._made}"
-        facts = {
-            "name": name,
-            "columns": [f"c{place}" for place in range(self._files.columns)],
-            "bounds": {"box": {"low": -1, "high": 1}},
-            "size": self._files.rows,
-            "budget": {"epsilon": "1"},
-        }
+        facts = {"name": name, "size": size, "budget": {"epsilon": "1"}, **declared}
         self._call("POST", "/v1/datasets", json.dumps(facts).encode(), "application/json", 201)
         return name
 
-    def upload(self, name: str, kind: str) -> None:
+    def upload(self, name: str, path: Path, rows: int) -> None:
         """Send a file; when this returns, the dataset is sealed."""
-        with self._files.path(kind).open("rb") as body:
-            report = self._call("PUT", f"/v1/datasets/{name}/data", body, _TYPES[kind], 200)
-        assert report["rows"] == self._files.rows, report
+        with path.open("rb") as body:
+            report = self._call("PUT", f"/v1/datasets/{name}/data", body, _TYPES[path.suffix[1:]], 200)
+        assert report["rows"] == rows, report
         self._call("POST", f"/v1/datasets/{name}/seal", b"{}", "application/json", 200)
 
     def _call(self, verb: str, path: str, body: Any, kind: str, expected: int) -> dict[str, Any]:
@@ -141,8 +134,9 @@ def measure(curator: Curator, dsn: str, files: Files, kind: str, repeats: int) -
     ours, theirs = [], []
     for _ in range(repeats):
         theirs.append(clock(bare))
-        name = curator.create()
-        ours.append(clock(lambda: curator.upload(name, kind)))  # noqa: B023 called at once
+        names = [f"c{place}" for place in range(files.columns)]
+        name = curator.create(files.rows, columns=names, bounds={"box": {"low": -1, "high": 1}})
+        ours.append(clock(lambda: curator.upload(name, path, files.rows)))  # noqa: B023 called at once
     megabytes = path.stat().st_size / 1e6
     return {
         "format": kind,
@@ -179,7 +173,7 @@ def main(
             with server(
                 postgres.url(database), Path(folder), command=command, log_level="warning"
             ) as running:
-                curator = Curator(running, files)
+                curator = Curator(running)
                 table = [
                     measure(curator, postgres.dsn(database), files, kind, repeats)
                     for kind in formats.split(",")

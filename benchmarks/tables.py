@@ -16,13 +16,16 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.measuring import RESULTS, print_table, write_csv
-from core import Budget, Clustering, Request, make_plan, run_plan
+from core import Budget, Request, make_plan, run_plan
 from core.data import Boolean, Category, Geometry, Number, Table, TableSource
+from core.plan import KRange
 
 __all__ = ["main"]
 
 _ROWS = 20_000
 _BUDGET = Budget.of(1, "0.000001")
+#: Numbers and categories of a made-up table; each has a boolean, too.
+_KINDS = {"numbers": (5, 0), "categories": (0, 6), "both": (3, 3)}
 _COLOURS = tuple(f"level{i}" for i in range(6))
 
 Columns = dict[str, Any]
@@ -37,11 +40,11 @@ def _codes(source: TableSource) -> Any:
     return np.concatenate([loader().rows for loader in source.loaders()])
 
 
-def _units(geometry: Geometry, found: Clustering) -> Any:
+def _units(geometry: Geometry, centres: Any) -> Any:
     """Centres in the geometry's units again."""
-    moved = np.empty_like(found.centres)
+    moved = np.empty_like(centres)
     for axis, part in geometry.parts:
-        numbers = found.centres[:, part]
+        numbers = centres[:, part]
         if isinstance(axis.column, Category):
             low, high = axis.bounds
             moved[:, part] = low + numbers * (high - low)
@@ -74,20 +77,39 @@ def _mixed(draw: np.random.Generator, numbers: int, categories: int, k: int) -> 
 
 def mixed(draw: np.random.Generator, kind: str, k: int) -> dict[str, Any]:
     """Adjusted Rand index of the partition by released centres, and by k-means that is not private."""
-    numbers, categories = {"numbers": (5, 0), "categories": (0, 6), "both": (3, 3)}[kind]
-    table, values, truth = _mixed(draw, numbers, categories, k)
+    table, values, truth = _mixed(draw, *_KINDS[kind], k)
     source = TableSource(table, values)
     found = run_plan(make_plan(table, Request(k, _BUDGET)), source)
     geometry, codes = Geometry.of(table), _codes(source)
     rows = geometry.rows(codes).astype(np.float64)
     free = KMeans(k, n_init=5, random_state=int(draw.integers(1 << 30))).fit(rows).cluster_centers_
-    private = adjusted_rand_score(truth, _labels(geometry, codes, _units(geometry, found)))
+    private = adjusted_rand_score(truth, _labels(geometry, codes, _units(geometry, found.centres)))
     return {
         "columns": kind,
         "k": k,
         "private": private,
         "non-private": adjusted_rand_score(truth, _labels(geometry, codes, free)),
     }
+
+
+def open_k(draw: np.random.Generator, kind: str) -> dict[str, Any]:
+    """Mean loss over that of k-means, at several k: of one release for every k, and of a release for each."""
+    table, values, _ = _mixed(draw, *_KINDS[kind], 5)
+    source, geometry = TableSource(table, values), Geometry.of(table)
+    rows = geometry.rows(_codes(source)).astype(np.float64)
+    synopsis = run_plan(make_plan(table, Request(KRange(1, 12), _BUDGET)), source).synopsis
+    assert synopsis is not None
+
+    def loss(centres: Any) -> float:
+        return float(((rows[:, None, :] - centres[None]) ** 2).sum(axis=2).min(axis=1).sum())
+
+    ratios = []
+    for k in (2, 5, 12):
+        free = KMeans(k, n_init=5, random_state=int(draw.integers(1 << 30))).fit(rows).inertia_
+        single = run_plan(make_plan(table, Request(k, _BUDGET)), source).centres
+        ratios.append([loss(_units(geometry, each)) / free for each in (synopsis.at(k).centres, single)])
+    every, one = np.mean(ratios, axis=0)
+    return {"every k": float(every), "single k": float(one)}
 
 
 def heavy_tail(draw: np.random.Generator) -> dict[str, Any]:
@@ -150,10 +172,13 @@ def main(
     """Measure how well clusters of tables are found; prints a table and keeps it as CSV."""
     draw = np.random.default_rng(seed)
     lines = []
-    for kind in ("numbers", "categories", "both"):
+    for kind in _KINDS:
         for k in (4, 6):
             found = [mixed(draw, kind, k) for _ in range(runs)]
             lines.append(_line(f"adjusted Rand index, {kind}, k {k}", found, "private", "non-private"))
+    for kind in _KINDS:
+        opened = [open_k(draw, kind) for _ in range(runs)]
+        lines.append(_line(f"loss over k-means, k left open, {kind}", opened, "every k", "single k"))
     tails = [heavy_tail(draw) for _ in range(runs)]
     lines.append(_line("error factor of a rare cluster's geometric mean", tails, "log", "linear"))
     loose = [loose_bounds(draw, 20.0) for _ in range(runs)]

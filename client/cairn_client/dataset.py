@@ -179,6 +179,8 @@ class Dataset:
     ) -> UploadReport:
         """Upload the rows of a draft: a path, an open binary file, bytes, an array or a pandas DataFrame.
 
+        Delimited text may come in several files with the same first line: give a list of their paths.
+
         The report says what was found in them. They replace rows that were uploaded before, and count once
         `seal` has been called; `seal=True` does that at once, and raises CannotSeal if the rows look wrong.
 

@@ -22,6 +22,8 @@ _DATE = re.compile(r"(\d{1,4})[-./](\d{1,2})[-./](\d{1,4})(?P<time>[T ]\d{1,2}:\
 _YES_OR_NO = {"true", "false", "yes", "no", "t", "f", "y", "n", "0", "1"}
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "nat", "<na>", "#n/a"}
 _MOST_LEVELS = 30
+#: Of a column: the facts that came from rows and were confirmed to be public.
+CONFIRMED = "confirmed_from_rows"
 #: Bounds that follow from what a column means, by words in its name.
 _TEMPLATES: tuple[tuple[str, float, float], ...] = (
     (r"\bage\b|\balter\b", 0, 120),
@@ -39,6 +41,10 @@ class Proposal:
 
     column: Described
     from_rows: tuple[str, ...] = ()
+
+    def confirmed(self) -> Proposal:
+        """The proposal with what came from rows confirmed as public; the service records which facts."""
+        return Proposal({**self.column, **({CONFIRMED: list(self.from_rows)} if self.from_rows else {})})
 
     def to_json(self) -> Described:
         """The column for a file of descriptions; what came from rows is marked until it is confirmed."""
@@ -161,6 +167,7 @@ def confirmed(columns: Sequence[dict[str, Any]]) -> list[Described]:
             facts = " and ".join(unconfirmed)
             raise ValueError(
                 f"column {column.get('name')}: {facts} came from the rows and would become public. Write "
-                "what you know without them and delete its from_rows, or describe the file with --public"
+                "what you know without them and delete its from_rows; or, if they are public, rename it to "
+                f"{CONFIRMED}, or describe the file with --public"
             )
     return [{name: value for name, value in column.items() if name != "from_rows"} for column in columns]

@@ -13,8 +13,6 @@ def bounds_of(domain: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The shape of the bounds, `box` or `ball`, and its numbers."""
     if domain["kind"] == "sparse":
         return "ball", {"radius": domain["radius"], "centre": 0.0}
-    if domain["kind"] == "table":
-        raise ValueError("columns of a table have kinds of their own: read result.frame() or result.profiles")
     if domain["kind"] != "dense":
         raise ValueError("rows of this dataset name sites, so they have no coordinates to measure")
     ((shape, numbers),) = domain["bounds"].items()

@@ -8,13 +8,16 @@ import time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cairn_client.errors import DamagedTranscript, JobCancelled, JobFailed, WaitTimeout
 from cairn_client.progress import Show, automatic
-from cairn_client.result import Floats, Result
+from cairn_client.result import Result
 from cairn_client.transport import Transport, retry_after
 from cairn_client.wire import JobFacts, ResultFacts
 
+#: Most characters in the header of an array with a field for each column.
+_HEADER = 1 << 20
 #: The states that a job does not leave.
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -28,10 +31,12 @@ class _Answers:
     def result(self, k: int) -> ResultFacts:
         return self._transport.request(ResultFacts, "GET", f"{self._path}/result", query={"k": k})
 
-    def sample(self, count: int) -> Floats:
+    def sample(self, count: int) -> npt.NDArray[Any]:
         headers = {"Accept": "application/x-npy"}
         answer = self._transport.call("GET", f"{self._path}/sample", query={"n": count}, headers=headers)
-        rows: Floats = np.load(io.BytesIO(answer.content), allow_pickle=False)
+        rows: npt.NDArray[Any] = np.load(
+            io.BytesIO(answer.content), allow_pickle=False, max_header_size=_HEADER
+        )
         return rows
 
 

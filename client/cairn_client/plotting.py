@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cairn_client.geometry import bounds_of, placement
 from cairn_client.result import optional
+from cairn_client.table_geometry import TableGeometry
 
 if TYPE_CHECKING:
     from cairn_client.result import Result
@@ -32,7 +33,8 @@ def map_of(result: Result) -> tuple[Floats, tuple[str, str]]:
         return np.column_stack([centres[:, 0], np.zeros(len(centres))]), (columns[0], "")
     if centres.shape[1] == 2:
         return centres, (columns[0], columns[1])
-    placed = placement(result.receipt)(centres)
+    table = _table(result)
+    placed = placement(result.receipt)(centres) if table is None else table.place(centres)
     from_middle = placed - placed.mean(axis=0)
     _, _, directions = np.linalg.svd(from_middle, full_matrices=False)
     axes = np.zeros((2, centres.shape[1]))
@@ -41,6 +43,12 @@ def map_of(result: Result) -> tuple[Floats, tuple[str, str]]:
     heaviest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
     axes = np.where(heaviest < 0, -axes, axes)
     return from_middle @ axes.T, (_axis_name(axes[0], columns), _axis_name(axes[1], columns))
+
+
+def _table(result: Result) -> TableGeometry | None:
+    """The geometry of a result of a table."""
+    is_table = result.receipt["domain"]["kind"] == "table"
+    return TableGeometry.of(result.receipt, result.facts.details) if is_table else None
 
 
 def _axis_name(direction: Floats, columns: list[str]) -> str:
@@ -95,6 +103,9 @@ def _draw_map(axes: Any, result: Result) -> None:
             axes.annotate(str(number), point, ha="center", va="center", fontsize=8)
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
+    if result.centres.shape[1] <= 2 and (table := _table(result)) is not None:
+        for side, words in zip((axes.xaxis, axes.yaxis), table.words, strict=False):
+            side.set_major_formatter(lambda number, _, words=words: words(number))
     axes.margins(0.2)
     axes.set_title("centres" if result.sizes is None else "centres, area by size")
 
@@ -123,6 +134,8 @@ def _draw_profiles(axes: Any, result: Result) -> None:
 def _edges(result: Result) -> tuple[Floats, Floats]:
     """The lowest and the highest value of each column by the bounds; of sparse rows, among the centres."""
     domain = result.receipt["domain"]
+    if (table := _table(result)) is not None:
+        return table.edges()
     if domain["kind"] != "dense":
         return result.centres.min(axis=0), result.centres.max(axis=0)
     shape, numbers = bounds_of(domain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from cairn_client.conversion import read, to_json
 from cairn_client.errors import MissingLibrary
 from cairn_client.geometry import clipped, placement
+from cairn_client.table_geometry import TableGeometry
 from cairn_client.tables import array_of
 from cairn_client.wire import Amount, ResultFacts
 
@@ -36,7 +38,7 @@ class Answers(Protocol):
 
     def result(self, k: int) -> ResultFacts: ...
 
-    def sample(self, count: int) -> Floats: ...
+    def sample(self, count: int) -> npt.NDArray[Any]: ...
 
 
 class Result:
@@ -61,10 +63,11 @@ class Result:
             return self
         return Result(self._service().result(k), self._receipt, self._answers)
 
-    def sample(self, count: int = 1000) -> Floats:
+    def sample(self, count: int = 1000) -> npt.NDArray[Any]:
         """Made-up rows that agree with the release, of a job that left k open; none of them is a record.
 
-        They are the same ones each time, in the data's own units; there are at most 10,000.
+        They are the same ones each time, in the data's own units; there are at most 10,000. Of a table they
+        have a field for each column, of its kind: `pandas.DataFrame(result.sample())` has them as columns.
         """
         return self._service().sample(count)
 
@@ -162,24 +165,29 @@ class Result:
         prefix = "cluster_" if derived.keys() & table.keys() else ""
         return table | {prefix + name: values for name, values in derived.items()}
 
-    def _derived(self) -> dict[str, list[float]]:
+    def _derived(self) -> dict[str, list[Any]]:
         """Columns about the clusters: sizes with their noise, or intervals where k was left open."""
-        found: dict[str, list[float]] = {}
+        found: dict[str, list[Any]] = {}
         if self.sizes is not None:
             found["size"] = self.sizes.tolist()
             if self.size_error is not None:
                 found["size_noise"] = [self.size_error] * len(self.sizes)
         if (level := self.facts.level) is not None:
             found |= {end: level[end] for end in ("size_low", "size_high")}
+            tabled = self.facts.profiles is not None
+            ends = {e: self._values(f"_{e}") if tabled else level[f"centre_{e}"] for e in ("low", "high")}
             for place, name in enumerate(self.columns):
-                for end in ("low", "high"):
-                    found[f"{name}_{end}"] = [bounds[place] for bounds in level[f"centre_{end}"]]
+                found |= {f"{name}_{end}": [row[place] for row in rows] for end, rows in ends.items()}
         return found
 
-    def _values(self) -> list[list[Any]]:
-        """A value for each of `columns` of a table: a number, a share or a date."""
+    def _values(self, end: str = "") -> list[list[Any]]:
+        """A value for each of `columns` of a table, or an end of its interval: a number, a share, a date."""
         return [
-            [value for entry in profile for value in entry.get("shares", {"": entry.get("value")}).values()]
+            [
+                value
+                for entry in profile
+                for value in entry.get(f"shares{end}", {"": entry.get(f"value{end}")}).values()
+            ]
             for profile in self.profiles
         ]
 
@@ -193,16 +201,23 @@ class Result:
 
         Rows are treated as the service treats the dataset's: clipped to its bounds and, with `scaling`
         `unit`, measured in widths of the columns, or along great circles where the sites were given so. A
-        DataFrame may have further columns. Nothing is sent to the service.
+        DataFrame may have further columns. Rows of a table have values of the columns' own kinds, and are
+        measured with the job's weights. Nothing is sent to the service.
         """
-        table = array_of(rows, self.columns)
-        place = placement(self.receipt)
+        domain = self.receipt["domain"]
+        if domain["kind"] == "table":
+            geometry = TableGeometry.of(self.receipt, self.facts.details)
+            return self._nearest(geometry.coordinates(rows), geometry.place)
+        table = clipped(array_of(rows, self.columns), domain)
+        return self._nearest(table, placement(self.receipt))
+
+    def _nearest(self, table: Floats, place: Callable[[Floats], Floats]) -> npt.NDArray[np.int64]:
         centres = place(self.centres)
         labels = np.empty(len(table), dtype=np.int64)
         step = max(1, _BLOCK // max(1, *self.centres.shape))
         lengths = np.einsum("ij,ij->i", centres, centres)
         for start in range(0, len(table), step):
-            block = place(clipped(table[start : start + step], self.receipt["domain"]))
+            block = place(table[start : start + step])
             labels[start : start + step] = np.argmin(lengths - 2.0 * (block @ centres.T), axis=1)
         return labels
 

@@ -1,9 +1,10 @@
 """The body of an upload: hashed first, then sent in pieces, again if need be."""
 
+import gzip
 import hashlib
 import io
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -61,8 +62,12 @@ class Body:
 
 @contextmanager
 def body_of(data: Any, kind: str | None, progress: Sent | None) -> Iterator[Body]:
-    """Open what is to be uploaded: a path, an open binary file, bytes, a table of numbers or a DataFrame."""
-    if isinstance(data, str | Path):
+    """Open what is to be uploaded: paths, an open binary file, bytes, a table of numbers or a DataFrame."""
+    if isinstance(data, list | tuple) and data and all(isinstance(each, str | Path) for each in data):
+        with tempfile.TemporaryFile() as joined:
+            join_text(data, joined)
+            yield Body(joined, kind or "text/csv", progress)
+    elif isinstance(data, str | Path):
         with open(data, "rb") as file:
             yield Body(file, kind or media_type(str(data)), progress)
     elif isinstance(data, bytes | bytearray):
@@ -76,6 +81,34 @@ def body_of(data: Any, kind: str | None, progress: Sent | None) -> Iterator[Body
             else:
                 np.save(file, _numbers(data), allow_pickle=False)
             yield Body(file, "text/csv" if is_frame(data) else "application/x-npy", progress)
+
+
+def join_text(paths: Sequence[str | Path], into: BinaryIO) -> None:
+    """Write delimited text files, which have the same first line, as one file; some may be packed by gzip."""
+    names = None
+    for path in paths:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else open(path, "rb") as file:
+            first = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
+            if b"\0" in first:
+                raise ValueError(
+                    f"{path} is no delimited text in UTF-8: only such files are uploaded together; upload a "
+                    "single file of any other format"
+                )
+            if names not in (None, first):
+                raise ValueError(
+                    f"the first line of {path} is not that of {paths[0]}: files that are uploaded together "
+                    "have the same columns in the same order"
+                )
+            if names is None:
+                into.write(first + b"\n")
+            names, last = first, b"\n"
+            while piece := file.read(_PIECE):
+                into.write(piece)
+                last = piece[-1:]
+            if last != b"\n":
+                into.write(b"\n")
 
 
 def _numbers(data: Any) -> npt.NDArray[Any]:

@@ -278,7 +278,7 @@ class AlgorithmFacts:
     guarantee: str
     domains: list[str]
     options: dict[str, Any]
-    #: Whether k may be a range, for means of dense rows.
+    #: Whether k may be a range, for means of dense rows and tables.
     leaves_k_open: bool = False
 
 

@@ -13,7 +13,7 @@ from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
 from core.blocks.scaling import ColumnRanges
 from core.data import Domain, Geometry, SiteFacts, Sites, choose_sites
-from core.data.profiles import describe, ranges_of
+from core.data.profiles import describe, describe_intervals, ranges_of
 from core.errors import InvalidRequest, PlanViolation
 from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
 from core.postprocessing.synopsis import Synopsis, summarise
@@ -214,17 +214,21 @@ class Algorithm(ABC):
             assert found.cells is not None  # what leaves k open releases them
             synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
         draws, releases = dict(probe.draws), tuple(probe.transcript)
+        details, profiles = found.details, None
+        if isinstance(scaled.domain, Geometry) and scaled.domain.ranges is not None:
+            details = {**details, "ranges": ranges_of(scaled.domain)}
         if synopsis is not None:
             level = synopsis.at(synopsis.suggested)
-            parts = (level.centres, level.sizes, plan, draws, found.details)
-            return Clustering(*parts, releases=releases, synopsis=synopsis)
+            if isinstance(scaled.domain, Geometry):
+                profiles = describe_intervals(
+                    scaled.domain, level.centres, level.centre_low, level.centre_high
+                )
+            parts = (level.centres, level.sizes, plan, draws, details)
+            return Clustering(*parts, releases=releases, synopsis=synopsis, profiles=profiles)
         noise = noise_of(scaled, found, self.blocks(scaled)[-1].clip)
         centres = self.decode(scaled, found.centres)
-        details, profiles = found.details, None
         if isinstance(scaled.domain, Geometry):
             profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
-            if scaled.domain.ranges is not None:
-                details = {**details, "ranges": ranges_of(scaled.domain)}
         return Clustering(centres, found.sizes, plan, draws, details, noise, releases, profiles=profiles)
 
 

@@ -182,10 +182,10 @@ class Summit(Algorithm):
     def require_open_k(self, domain: Domain, request: Request) -> None:
         if request.objective != "means":
             raise InvalidRequest("a range of k is for means: ask for a single k of medians", parameter="k")
-        if domain.kind != "dense" or domain.dimension > tuning.MOST_OPEN_COLUMNS:
+        if domain.kind not in ("dense", "table") or domain.dimension > tuning.MOST_OPEN_COLUMNS:
             raise InvalidRequest(
-                f"a range of k is for dense rows of at most {tuning.MOST_OPEN_COLUMNS} columns: "
-                "ask for a single k",
+                f"a range of k is for dense rows of at most {tuning.MOST_OPEN_COLUMNS} columns, levels of "
+                "categories counted one by one: ask for a single k",
                 parameter="k",
             )
         if isinstance(request.k, KRange) and domain.dimension * sum(request.k) > tuning.MOST_OPEN_VALUES:

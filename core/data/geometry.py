@@ -5,7 +5,6 @@ The radius follows from that and is less than half the box's diagonal: a record 
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
+from core.data.axes import Axis, Levels, Line
 from core.data.columns import Boolean, Category, Column, Ranged, read_weight
 from core.data.dense import COARSE_STEPS
+from core.data.reading import Codes
 from core.data.table import Table
 from core.errors import InvalidRequest
 from core.kernels.rows import UNITS
@@ -26,161 +27,6 @@ from core.kernels.rows import UNITS
 SCALINGS = ("declared", "private")
 #: The widest geometry: beyond it the rows of a job would fill memory.
 MOST_COORDINATES = 1 << 13
-
-
-@dataclass(frozen=True)
-class Axis(ABC):
-    """The coordinates of one column; `place` is that of its code in a stored row."""
-
-    column: Column
-    place: int
-
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """A name for each coordinate."""
-
-    @property
-    @abstractmethod
-    def longest(self) -> int:
-        """The largest squared norm of the coordinates of any code."""
-
-    @abstractmethod
-    def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
-        """Coordinates of stored codes, clipped to those that the column has."""
-
-    @property
-    @abstractmethod
-    def bounds(self) -> tuple[Floats, Floats]:
-        """Least and largest coordinates."""
-
-    @property
-    @abstractmethod
-    def inner(self) -> float:
-        """Radius of the largest ball about the origin among the means of records."""
-
-    @abstractmethod
-    def clip(self, points: Floats) -> Floats:
-        """Released coordinates moved to the nearest mean that records can have."""
-
-    @abstractmethod
-    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
-        """Random coordinates of records."""
-
-    @abstractmethod
-    def decode(self, points: Floats) -> Floats:
-        """Released coordinates as a number on the column's line, a rate, or shares that add up to one."""
-
-    @property
-    @abstractmethod
-    def unit(self) -> float:
-        """Length of a step of the coordinates, in what `decode` returns."""
-
-
-@dataclass(frozen=True)
-class Line(Axis):
-    """Even steps between `-half` and `half`, for the codes from `first` to `last`."""
-
-    half: int
-    first: int
-    last: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.column.name,)
-
-    @property
-    def longest(self) -> int:
-        return self.half**2
-
-    def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
-        # |2c - first - last| <= last - first, so truncation towards zero stays within `half`. Products are
-        # below 2^33, and a quotient that is no integer is 2^-16 away from one: doubles are exact.
-        inside = np.clip(codes.astype(np.float64), self.first, self.last)
-        steps = np.trunc((2 * inside - (self.first + self.last)) * self.half / (self.last - self.first))
-        return steps.astype(np.int16)[:, None]
-
-    @property
-    def bounds(self) -> tuple[Floats, Floats]:
-        return np.array([-float(self.half)]), np.array([float(self.half)])
-
-    @property
-    def inner(self) -> float:
-        return float(self.half)
-
-    def clip(self, points: Floats) -> Floats:
-        return np.clip(points, -self.half, self.half)
-
-    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
-        return draw.uniform(-self.half, self.half, size=(count, 1))
-
-    def decode(self, points: Floats) -> Floats:
-        share = (np.clip(points / self.half, -1.0, 1.0) + 1) / 2
-        if isinstance(self.column, Ranged):
-            return self.column.on_line(self.first + share * (self.last - self.first))
-        return share
-
-    @property
-    def unit(self) -> float:
-        if not isinstance(self.column, Ranged):
-            return 1 / (2 * self.half)
-        low, high = self.column.line
-        return (high - low) * (self.last - self.first) / (self.column.codes - 1) / (2 * self.half)
-
-
-@dataclass(frozen=True)
-class Levels(Axis):
-    """One coordinate for each level: `height - drop` for a record's own level, `-drop` for the others."""
-
-    height: int
-
-    @property
-    def drop(self) -> int:
-        """Brings the mean of all levels to about zero, which makes records shorter."""
-        return self.height // self.column.codes
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        assert isinstance(self.column, Category)
-        return tuple(f"{self.column.name}={level}" for level in self.column.names)
-
-    @property
-    def longest(self) -> int:
-        return (self.height - self.drop) ** 2 + (self.column.codes - 1) * self.drop**2
-
-    def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
-        inside = np.clip(codes, 0, self.column.codes - 1)
-        found = np.full((len(codes), self.column.codes), -self.drop, dtype=np.int16)
-        found[np.arange(len(codes)), inside] = self.height - self.drop
-        return found
-
-    @property
-    def bounds(self) -> tuple[Floats, Floats]:
-        ones = np.ones(self.column.codes)
-        return -self.drop * ones, (self.height - self.drop) * ones
-
-    @property
-    def inner(self) -> float:
-        return float(self.drop)
-
-    def clip(self, points: Floats) -> Floats:
-        return self.decode(points) * self.height - self.drop
-
-    def scatter(self, count: int, draw: np.random.Generator) -> Floats:
-        return self.coordinates(draw.integers(0, self.column.codes, count)).astype(np.float64)
-
-    def decode(self, points: Floats) -> Floats:
-        """The nearest shares that are at least zero and add up to one."""
-        shares = (points + self.drop) / self.height
-        ordered = -np.sort(-shares, axis=1)
-        surplus = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, shares.shape[1] + 1)
-        kept = (ordered > surplus).sum(axis=1)
-        nearest: Floats = np.maximum(shares - surplus[np.arange(len(shares)), kept - 1][:, None], 0.0)
-        return nearest
-
-    @property
-    def unit(self) -> float:
-        return 1 / self.height
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,6 +188,25 @@ class Geometry:
         """Released points in the columns' own numbers: see `Axis.decode`."""
         points = np.asarray(units, dtype=np.float64)
         return np.concatenate([axis.decode(points[:, part]) for axis, part in self.parts], axis=1)
+
+    def decode_alone(self, units: Floats) -> Floats:
+        """Ends of intervals in the columns' own numbers: see `Axis.decode_alone`."""
+        return np.concatenate([axis.decode_alone(units[:, part]) for axis, part in self.parts], axis=1)
+
+    def codes(self, points: Floats, draw: np.random.Generator) -> Codes:
+        """Made-up records around released points: a code for each chosen column."""
+        return np.stack([axis.codes(points[:, part], draw) for axis, part in self.parts], axis=1)
+
+    def coordinates(self, codes: Codes) -> Floats:
+        """Coordinates of records that have a code for each chosen column."""
+        parts = [axis.coordinates(codes[:, number]) for number, axis in enumerate(self.axes)]
+        return np.concatenate(parts, axis=1).astype(np.float64)
+
+    @property
+    def unit_length(self) -> float:
+        """Length of one unit where ends of a column, or two of its levels, are `weight` apart."""
+        axis, weight = max(zip(self.axes, self.weights, strict=True), key=lambda pair: pair[1])
+        return weight / axis.width
 
     def unit_lengths(self) -> Floats:
         """Size of one unit after `decode`, per coordinate: for error bars."""

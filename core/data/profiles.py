@@ -1,13 +1,15 @@
-"""Centres of a table in the curator's words: a mean, a geometric mean, a date, a rate or shares of levels."""
+"""Releases of tables in the curator's words: means, dates, rates, shares of levels; made-up records."""
 
 import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.columns import Boolean, Category, Column, Number, Ranged
+from core.data.columns import Boolean, Category, Column, Date, Number, Ranged
 from core.data.geometry import Geometry
+from core.data.reading import Codes
 
 #: What a centre is in a column that lies on a line, by the objective.
 _MEASURES = {"means": "mean", "medians": "median"}
@@ -34,6 +36,49 @@ def describe(
         ]
         for row, centre in enumerate(centres)
     ]
+
+
+def describe_intervals(
+    geometry: Geometry, centres: Floats, low: Floats, high: Floats
+) -> list[list[dict[str, Any]]]:
+    """As `describe`, with the ends of an interval in place of the noise: values, or shares of each level."""
+    parts = [describe(geometry, numbers, None, "means") for numbers in (centres, low, high)]
+    return [
+        [_with_interval(*entries) for entries in zip(*profiles, strict=True)]
+        for profiles in zip(*parts, strict=True)
+    ]
+
+
+def _with_interval(entry: dict[str, Any], low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
+    named = "shares" if "shares" in entry else "value"
+    kept = {name: value for name, value in entry.items() if name not in ("noise", "noise_factor")}
+    return {**kept, f"{named}_low": low[named], f"{named}_high": high[named]}
+
+
+def records(geometry: Geometry, codes: Codes) -> npt.NDArray[Any]:
+    """Made-up records, as `Geometry.codes` drew them: an array with a field for each column, of its kind."""
+    columns = [axis.column for axis in geometry.axes]
+    values = [_values(column, codes[:, place]) for place, column in enumerate(columns)]
+    found = np.empty(
+        len(codes), [(column.name, each.dtype) for column, each in zip(columns, values, strict=True)]
+    )
+    for column, each in zip(columns, values, strict=True):
+        found[column.name] = each
+    return found
+
+
+def _values(column: Column, codes: Codes) -> npt.NDArray[Any]:
+    if isinstance(column, Category):
+        return np.array(column.names)[codes]
+    if isinstance(column, Boolean):
+        return np.equal(codes, 1)
+    assert isinstance(column, Ranged)
+    places = column.on_line(codes.astype(np.float64))
+    if not isinstance(column, Number):
+        unit = "datetime64[D]" if isinstance(column, Date) else "datetime64[s]"
+        return np.rint(places).astype(np.int64).astype(unit)
+    values = np.clip(np.exp(places) - column.offset, column.low, column.high) if column.log else places
+    return np.rint(values).astype(np.int64) if column.whole else values
 
 
 def ranges_of(geometry: Geometry) -> dict[str, list[Any]]:

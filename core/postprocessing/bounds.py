@@ -62,6 +62,8 @@ def clip_into(domain: Domain, points: Floats) -> Floats:
 
 def unit_length(domain: Domain) -> float:
     """Length of one encoded unit in the geometry of a run: half-widths of columns where they are scaled."""
+    if isinstance(domain, Geometry):
+        return domain.unit_length
     if isinstance(domain, Dense) and domain.scaling == "unit":
         return math.sqrt(domain.dimension) / UNITS
     if isinstance(domain, Ids):

@@ -92,7 +92,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "columns": list(domain.columns) if domain.kind in ("dense", "table") else None,
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
-        "table": described["columns"] if isinstance(domain, Table) else None,
+        "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -112,6 +112,12 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "cap": balance_view(session, dataset, grant) if grant else None,
         "upload": report_on(dataset) if grant is None else None,
     }
+
+
+def _declared(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the columns of a table as declared, with what of them came from rows."""
+    confirmed = dataset.from_rows or {}
+    return [{**column, "confirmed_from_rows": confirmed.get(column["name"])} for column in columns]
 
 
 def report_on(dataset: Dataset) -> dict[str, Any] | None:
@@ -149,6 +155,9 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
             "is made with an id column"
         )
+    if dataset.from_rows:
+        named = "; ".join(f"{name} ({', '.join(facts)})" for name, facts in dataset.from_rows.items())
+        found.append(f"taken from the rows, and confirmed by the curator to be public: {named}")
     if changed := revised(dataset):
         found.append(
             f"changed after a look at the rows: {', '.join(changed)}; these facts may reveal something "

@@ -14,6 +14,10 @@ _VISITED = {"name": "visited", "kind": "date", "low": "2024-01-01", "high": "202
 _SMOKER = {"name": "smoker", "kind": "boolean", "missing": "drop"}
 
 
+#: Facts of a column that a look at rows may suggest.
+FromRows = Literal["levels", "low", "high", "missing", "fill"]
+
+
 class _Column(Body):
     """What every column has."""
 
@@ -29,6 +33,13 @@ class _Column(Body):
         description="what a missing value does: refuse the file, leave the row out, become `fill`, become a "
         'level of its own ("missing", categories only), or stay missing (columns kept for questions). '
         "Default: `keep` for those, `refuse` for the others",
+    )
+
+    confirmed_from_rows: list[FromRows] | None = Field(
+        default=None,
+        max_length=10,
+        description="facts of this column that were read off rows, each of which you confirm to be public; "
+        "everybody with a grant sees which",
     )
 
     @model_serializer(mode="wrap")

@@ -50,10 +50,15 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     asked = DatasetBody.model_construct(**_as_body(before, given))
     domain = lifecycle.domain_of(asked)
     id_column = lifecycle.id_column_of(asked, domain)
-    changed = _changed(before, _facts(domain, id_column))
+    after = _facts(domain, id_column)
+    changed = _changed(before, after)
     if dataset.checked_at is not None:
         dataset.revised = sorted({*access.revised(dataset), *changed})
     dataset.domain, dataset.id_column = domain.to_json(), id_column
+    kept, confirmed = _still_from_rows(dataset, before, after), lifecycle.confirmed_from_rows(asked.table)
+    dataset.from_rows = {
+        name: sorted({*kept.get(name, ()), *confirmed.get(name, ())}) for name in {**kept, **confirmed}
+    } or None
     if set(changed) - {"size"}:
         _delete_rows(session, dataset)
         session.execute(delete(SiteSet).where(SiteSet.dataset_id == dataset.id))
@@ -66,7 +71,19 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
         changed=changed,
         domain=domain.fingerprint,
         revised_after_a_look=access.revised(dataset),
+        confirmed_from_rows=dataset.from_rows or {},
     )
+
+
+def _still_from_rows(dataset: Dataset, before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the known facts from rows that an edit leaves as they were."""
+    columns = [{column["name"]: column for column in facts.get("table", ())} for facts in (before, after)]
+    known = {name: facts for name, facts in (dataset.from_rows or {}).items() if name in columns[1]}
+    same = {
+        name: [fact for fact in facts if not _differ(fact, columns[0][name], columns[1][name])]
+        for name, facts in known.items()
+    }
+    return {name: facts for name, facts in same.items() if facts}
 
 
 def _facts(domain: Stored, id_column: str | None) -> dict[str, Any]:

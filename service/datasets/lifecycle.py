@@ -1,5 +1,6 @@
 """Life of a dataset: create, raise the budget, retire. `drafts` has what happens before it is sealed."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from core.data import Dense, Ids, Sparse, Stored, Table, column_from_json
 from core.errors import InvalidBudget, InvalidDomain
 from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
+from service.datasets.columns import TableColumn
 from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
 from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
@@ -41,6 +43,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         jobs_per_hour=body.jobs_per_hour,
         created_at=at,
         upload=None,
+        from_rows=confirmed_from_rows(body.table) or None,
     )
     try:
         with session.begin_nested():
@@ -56,9 +59,16 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         dataset_id=dataset.id,
         domain=domain.fingerprint,
         accountant=body.accountant,
+        confirmed_from_rows=dataset.from_rows or {},
         **accountants.declared(budget),
     )
     return dataset
+
+
+def confirmed_from_rows(table: Sequence[TableColumn] | None) -> dict[str, list[str]]:
+    """Return, by column, the facts that came from rows and that their owner confirms to be public."""
+    found = {each.name: [str(fact) for fact in each.confirmed_from_rows or ()] for each in table or ()}
+    return {name: sorted(set(facts)) for name, facts in found.items() if facts}
 
 
 def domain_of(body: DatasetBody) -> Stored:
@@ -91,7 +101,8 @@ def _table(body: DatasetBody) -> Table:
     for name in ("columns", "dimension", "bounds", "id_column"):
         if getattr(body, name) is not None:
             raise InvalidDomain(f"leave {name} out: the columns of the table already say it", parameter=name)
-    columns = (column.model_dump(exclude_none=True) for column in body.table or ())
+    hidden = {"confirmed_from_rows"}
+    columns = (column.model_dump(exclude_none=True, exclude=hidden) for column in body.table or ())
     declared = tuple(column_from_json(column) for column in columns)
     return Table(declared=declared, size=body.size, rows_per_person=body.rows_per_person)
 

@@ -9,7 +9,9 @@ import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.postprocessing.synopsis import Level, Synopsis
+from core.data import Domain, Geometry, Table, domain_from_json
+from core.data.profiles import describe_intervals
+from core.postprocessing.synopsis import Level, Synopsis, decoded_rows
 from service.operations.tables import Answer
 
 #: The number under which made-up rows are stored; no answer has it.
@@ -30,16 +32,30 @@ def store(session: Session, job_id: str, answers: Mapping[int, bytes]) -> None:
     session.flush()
 
 
-def at(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
-    """Return a job's answer for k clusters; None when it has none."""
+def at(session: Session, job_id: str, k: int, receipt: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a job's result shows for k clusters in place of the suggested ones; None if nothing."""
     found = _loaded(session, job_id, k)
-    return found and _level_json(found)
+    if found is None:
+        return None
+    level, domain = _level_json(found), _clustered(receipt["domain"])
+    parts = {name: level.pop(name) for name in ("centres", "sizes")}
+    if isinstance(domain, Geometry):
+        parts["profiles"] = describe_intervals(
+            domain, found["centres"], found["centre_low"], found["centre_high"]
+        )
+    return {**parts, "level": level}
 
 
-def made_up_rows(session: Session, job_id: str) -> npt.NDArray[np.int16] | None:
-    """Return a job's made-up rows, encoded; None when it has none."""
+def made_up_rows(session: Session, job_id: str, receipt: Mapping[str, Any]) -> npt.NDArray[Any] | None:
+    """Return a job's made-up rows in the data's units, with a field for each column of a table."""
     found = _loaded(session, job_id, _ROWS)
-    return None if found is None else found["rows"]
+    return None if found is None else decoded_rows(_clustered(receipt["domain"]), found["rows"])
+
+
+def _clustered(domain: Mapping[str, Any]) -> Domain:
+    """Return the domain of a receipt as the job clustered in it."""
+    stored = domain_from_json(domain)
+    return Geometry.from_json(stored, domain["clustered"]) if isinstance(stored, Table) else stored
 
 
 def level_facts(level: Level) -> dict[str, Any]:

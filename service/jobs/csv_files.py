@@ -3,7 +3,10 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from typing import Any
+
+import numpy.typing as npt
 
 
 def result_csv(body: Mapping[str, Any]) -> str:
@@ -13,7 +16,7 @@ def result_csv(body: Mapping[str, Any]) -> str:
     prefix = "cluster_" if set(derived) & set(columns) else ""
     names = ["cluster", *columns, *(prefix + name for name in derived)]
     lines = [
-        [place + 1, *centre, *(repr(values[place]) for values in derived.values())]
+        [place + 1, *centre, *(values[place] for values in derived.values())]
         for place, centre in enumerate(_centres(body))
     ]
     return _written(names, lines)
@@ -22,25 +25,41 @@ def result_csv(body: Mapping[str, Any]) -> str:
 def _centres(body: Mapping[str, Any]) -> Iterator[list[Any]]:
     """Yield each centre in the data's units; of a table, in the kinds of its columns."""
     if body.get("profiles") is None:
-        yield from ([repr(number) for number in centre] for centre in body["centres"])
+        yield from body["centres"]
         return
     for profile in body["profiles"]:
-        values = (entry.get("shares", {"": entry.get("value")}).values() for entry in profile)
-        yield [value for column in values for value in column]
+        yield _values(profile)
 
 
-def rows_csv(columns: Sequence[str] | None, rows: Sequence[Sequence[float]]) -> str:
+def _values(profile: Sequence[Mapping[str, Any]], end: str = "") -> list[Any]:
+    """Values of a centre of a table, or of the ends of their intervals: a share for each level."""
+    found = (entry.get(f"shares{end}", {"": entry.get(f"value{end}")}).values() for entry in profile)
+    return [value for column in found for value in column]
+
+
+def plain_rows(rows: npt.NDArray[Any]) -> list[list[Any]]:
+    """Return made-up rows as JSON has them: of a table also levels, booleans, dates and times."""
+    return [list(map(_plain, row)) for row in rows.tolist()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def rows_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return made-up rows as CSV."""
-    return _written(_columns(columns, rows), (map(repr, row) for row in rows))
+    return _written(columns, rows)
 
 
 def _columns(names: Sequence[str] | None, rows: Sequence[Sequence[float]]) -> Sequence[str]:
     return names or [f"x{place}" for place in range(len(rows[0]))]
 
 
-def _derived(body: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Sequence[float]]:
+def _derived(body: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Columns about the clusters: sizes with their noise, or intervals where k was left open."""
-    found: dict[str, Sequence[float]] = {}
+    found: dict[str, Sequence[Any]] = {}
     sizes, level, noise = body["sizes"], body.get("level"), (body.get("noise") or {}).get("size")
     if sizes is not None:
         found["size"] = sizes
@@ -48,10 +67,18 @@ def _derived(body: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Seque
             found["size_noise"] = [noise] * len(sizes)
     if level is not None:
         found |= {end: level[end] for end in ("size_low", "size_high")}
+        ends = {end: _ends(body, end) for end in ("low", "high")}
         for place, name in enumerate(columns):
-            for end in ("low", "high"):
-                found[f"{name}_{end}"] = [bounds[place] for bounds in level[f"centre_{end}"]]
+            found |= {f"{name}_{end}": [values[place] for values in ends[end]] for end in ends}
     return found
+
+
+def _ends(body: Mapping[str, Any], end: str) -> Sequence[Sequence[Any]]:
+    """Ends of the intervals of each centre; of a table in the kinds of its columns."""
+    if body.get("profiles") is None:
+        ends: Sequence[Sequence[Any]] = body["level"][f"centre_{end}"]
+        return ends
+    return [_values(profile, f"_{end}") for profile in body["profiles"]]
 
 
 def _written(names: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:

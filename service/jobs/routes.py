@@ -16,7 +16,6 @@ from sqlalchemy.orm import defer
 
 from core.algorithms import registry
 from core.algorithms.base import options_schema
-from core.data import Dense, domain_from_json
 from service import ledger
 from service.datasets import access
 from service.errors import InvalidRequest, JobFailed, NotCancellable, NotFound
@@ -252,7 +251,7 @@ def _result_file(
         return text.encode(), "application/json"  # as it was stored, to the letter
     body = from_json(text)
     if k is not None:
-        body = _at(body, k, result.job_id, context)
+        body = _at(body, k, result, context)
     if _NPY in accept:
         return _npy(np.array(body["centres"], dtype=np.float64)), _NPY
     if "text/csv" in accept:
@@ -285,45 +284,46 @@ def get_sample(
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
 ) -> Any:
-    """Get made-up rows that agree with the release of a job that left k open; the same ones each time."""
+    """Get made-up rows that agree with the release of a job that left k open; the same ones each time.
+
+    Of a table they have values of the chosen columns' kinds; as NPY, a field for each column.
+    """
     result = _released(job_id, caller, context)
     with context.database.read() as session:
-        encoded = stored_answers.made_up_rows(session, result.job_id)
-    if encoded is None:
+        rows = stored_answers.made_up_rows(session, result.job_id, result.receipt)
+    if rows is None:
         raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
-    if _NPY not in accept and encoded[:n].size > _MOST_TEXT_VALUES:
+    rows = rows[:n]
+    if _NPY in accept:
+        return Response(_npy(rows), media_type=_NPY)
+    columns = list(rows.dtype.names or result.receipt["domain"]["columns"])
+    if len(rows) * len(columns) > _MOST_TEXT_VALUES:
         raise InvalidRequest(
             f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
         )
-    domain = domain_from_json(result.receipt["domain"])
-    assert isinstance(domain, Dense)  # only they leave k open
-    rows = domain.decode(encoded[:n])
-    with context.database.read() as session:
-        columns = session.get_one(Result, result.job_id).body["columns"]
-    if _NPY in accept:
-        return Response(_npy(rows), media_type=_NPY)
+    listed = csv_files.plain_rows(rows)
     if "text/csv" in accept:
-        return Response(csv_files.rows_csv(columns, rows.tolist()), media_type="text/csv")
-    return JSONResponse({"columns": columns, "rows": rows.tolist(), "made_up": True})
+        return Response(csv_files.rows_csv(columns, listed), media_type="text/csv")
+    return JSONResponse({"columns": columns, "rows": listed, "made_up": True})
 
 
-def _at(body: dict[str, Any], k: int, job_id: str, context: Context) -> dict[str, Any]:
+def _at(body: dict[str, Any], k: int, result: Result, context: Context) -> dict[str, Any]:
     """Return a result with the centres, sizes and intervals of another k."""
     with context.database.read() as session:
-        found = stored_answers.at(session, job_id, k)
+        found = stored_answers.at(session, result.job_id, k, result.receipt)
     if found is None:
         known = body.get("range")
         asked = f"from {known['from']} to {known['to']}" if known else f"= {len(body['centres'])}"
         if not known and k == len(body["centres"]):
             return body
         raise InvalidRequest(f"this job has results for k {asked} only")
-    parts = {name: found.pop(name) for name in ("centres", "sizes")}
-    return {**body, **parts, "level": found}
+    return {**body, **found}
 
 
 def _npy(array: Any) -> bytes:
     file = io.BytesIO()
-    np.save(file, array, allow_pickle=False)
+    version = (3, 0) if array.dtype.names else None  # only that one has names in any alphabet
+    np.lib.format.write_array(file, array, version=version, allow_pickle=False)
     return file.getvalue()
 
 

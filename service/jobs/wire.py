@@ -121,7 +121,7 @@ class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
     objectives: list[str]
     guarantee: Literal["pure", "approximate", "either"]
     domains: list[str]
-    leaves_k_open: bool = Field(description="whether k may be a range, for means of dense rows")
+    leaves_k_open: bool = Field(description="whether k may be a range, for means of dense rows and tables")
     options: dict[str, Any]
 
 
@@ -256,6 +256,10 @@ class ColumnProfile(Answer):
         default=None, description="standard deviation, in days for a date and in seconds for a time"
     )
     noise_factor: float | None = Field(default=None, description="of a geometric mean: up or down by this")
+    value_low: float | str | None = Field(default=None, description="of jobs that left k open: 95% intervals")
+    value_high: float | str | None = None
+    shares_low: dict[str, float] | None = None
+    shares_high: dict[str, float] | None = None
 
 
 class LevelFacts(Answer):
@@ -347,7 +351,7 @@ class SampleFacts(
     """Made-up rows that agree with a release; none of them is a record."""
 
     columns: list[str]
-    rows: list[list[float]]
+    rows: list[list[float | bool | str]] = Field(description="of a table: values of each column's kind")
     made_up: Literal[True]
 
 

@@ -140,6 +140,8 @@ class Dataset(Base):
     checked_at: Mapped[datetime | None]
     #: Public facts that were changed after that.
     revised: Mapped[list[Any] | None]
+    #: By column of a table: facts that came from rows, which its owner confirmed to be public.
+    from_rows: Mapped[dict[str, Any] | None]
 
     __table_args__ = (
         one_of("state", DatasetState),

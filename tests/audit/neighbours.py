@@ -62,15 +62,15 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "grid": ({"cells": 3},),
 }
 
-#: How kinds of records are asked for: tables also with ranges that are measured, dense rows for every k.
+#: How kinds of records are asked for: tables also with ranges that are measured, some for every k.
 _ASKED = {"table": ("table", "scaled table")}
-_OPEN_K = "dense, open k"
+_OPEN_K = ("dense, open k", "table, open k")
 
 
 def _kinds(name: str, objective: str) -> list[str]:
     """The kinds of records of an algorithm, and how they are asked for."""
     found = [kind for domain in registry.get(name).domains for kind in _ASKED.get(domain, (domain,))]
-    return [*found, _OPEN_K] if (name, objective) == ("summit", "means") else found
+    return [*found, *_OPEN_K] if (name, objective) == ("summit", "means") else found
 
 
 #: Algorithm, objective, kind of records, guarantee.
@@ -114,7 +114,7 @@ def pair(number: int, width: int | None = None) -> Pair:
         options["sites"] = _sites(domain, draw)
     if name == "balcan-sparse":
         options["columns"] = min(options["columns"], domain.dimension)
-    asked = KRange(1, k) if kind == _OPEN_K else k
+    asked = KRange(1, k) if kind in _OPEN_K else k
     scaling = "private" if kind == "scaled table" else "declared"
     plan = registry.plan(domain, Request(asked, budget, objective, name, options, scaling=scaling))
     both, extra = _rows(domain, int(draw.integers(0, 40)), draw), _person(domain, people, draw)
@@ -126,7 +126,7 @@ def pair(number: int, width: int | None = None) -> Pair:
 
 
 def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Stored:
-    if kind in _ASKED["table"]:
+    if "table" in kind:
         return Table(declared=_columns(width, draw), size=2000, rows_per_person=people)
     if kind == "ids":
         return Ids(count=7, size=2000, rows_per_person=people)
@@ -154,7 +154,9 @@ def _columns(width: int, draw: np.random.Generator) -> tuple[Column, ...]:
                 found.append(Boolean(name=name, weight=weight))
             case _ if left > 1:
                 levels = tuple(f"l{i}" for i in range(int(draw.integers(2, min(left, 12) + 1))))
-                found.append(Category(name=name, levels=levels, weight=weight))
+                gaps = "level" if len(levels) > 2 and draw.integers(2) else "refuse"
+                named = levels[:-1] if gaps == "level" else levels
+                found.append(Category(name=name, levels=named, weight=weight, missing=gaps))
         left = width - sum(column.codes if isinstance(column, Category) else 1 for column in found)
     return tuple(found)
 

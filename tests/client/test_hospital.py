@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from cairn_client import BadRows, Client, Column
 from cairn_client.commands.common import ExitCode
-from cairn_client.errors import BadFormat
+from cairn_client.errors import BadFormat, CannotSeal
 from tests.support.command import as_json, cairn, sentence
 from tests.support.hospital import NAMES, REGIONS, as_text, hospital
 from tests.support.live import Live
@@ -64,6 +66,8 @@ def test_the_command_takes_the_table_from_file_to_result(
     budget = ["--size", "20000", "--epsilon", "5", "--delta", "1e-5"]
     made = as_json("dataset", "create", "wards", "--table", "table.json", *budget)
     assert (made["kind"], made["id_column"]) == ("table", "patient_id")
+    sex = next(column for column in made["table"] if column["name"] == "sex")
+    assert sex["confirmed_from_rows"] == ["levels"]
     report = as_json("upload", "wards", "hospital.csv")
     assert (report["rows"], report["bad_rows"], report["ignored_columns"]) == (20_000, 0, [])
     assert [(each["name"], each["missing"] > 900) for each in report["columns"] if each["missing"]] == [
@@ -118,6 +122,10 @@ def test_python_takes_the_table_from_a_data_frame_to_a_result(live: Live) -> Non
         .cluster(2, 1, columns=["age", "region", "cost"], weights={"region": 0.2})
     )
     assert_found(result.profiles)
+    labels = result.predict(frame)
+    old = max(range(2), key=lambda place: of(result.profiles, "age")[place])
+    assert frame["age"][labels == old].median() > 60 > frame["age"][labels != old].median()
+    result.plot().savefig(io.BytesIO())
     table = result.frame()
     assert table.loc[1, "age"] == result.profiles[0][0]["value"]
     assert "region=south" in table.columns
@@ -162,6 +170,25 @@ def test_a_bad_value_is_answered_with_column_value_and_advice(
         made.discard()
 
 
+@pytest.mark.usefixtures("as_curator")
+def test_an_export_in_several_files_is_uploaded_as_one(live: Live, place: Path) -> None:
+    made = draft(live.curator(), "several-files")
+    rows = hospital(30)
+    Path("one.csv").write_text("\ufeff" + as_text(rows[:10]), encoding="utf-8")
+    Path("two.csv").write_text(as_text(rows[10:20]).rstrip())
+    Path("three.csv.gz").write_bytes(gzip.compress(as_text(rows[20:]).encode()))
+    paths = ["one.csv", "two.csv", "three.csv.gz"]
+    assert made.upload(paths).rows == 30
+    assert as_json("upload", "several-files", *paths)["rows"] == 30
+    Path("two.csv").write_text(as_text(rows[10:20]).replace("age", "Age", 1))
+    with pytest.raises(ValueError, match=r"the first line of two.csv is not that of one.csv"):
+        made.upload(paths)
+    Path("sheet.xlsx").write_bytes(spreadsheet([list(NAMES), *rows]))
+    with pytest.raises(ValueError, match=r"sheet.xlsx is no delimited text"):
+        made.upload(["one.csv", "sheet.xlsx"])
+    made.discard()
+
+
 def test_what_used_to_be_refused_is_read(live: Live) -> None:
     made = draft(live.curator(), "taken-now")
     semicolons = small(cost="1234.50").replace(",", ";").encode()
@@ -194,6 +221,8 @@ def test_bounds_that_clip_nearly_everything_are_asked_about(live: Live) -> None:
     made = live.curator().create_dataset("narrow", table=narrow, size=30, epsilon=1)
     report = made.upload(small().encode(), kind="text/csv")
     assert "values of age lie outside its bounds" in report.doubts[0].detail
+    with pytest.raises(CannotSeal, match="confirm clipped"):
+        made.seal()
     made.discard()
 
 

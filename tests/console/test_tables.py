@@ -45,7 +45,7 @@ def describe_hospital(page: Page, name: str, file: Path) -> None:
     ).click()
     for end in ("Earliest", "Latest"):
         page.get_by_role("checkbox", name=f"{end} of column 8").check()
-    page.get_by_label("Size", exact=True).fill("2000")
+    page.get_by_label("Size", exact=True).fill("20000")
 
 
 def upload(page: Page) -> Locator:
@@ -61,21 +61,29 @@ def test_a_hospitals_table_goes_from_file_to_result(
 ) -> None:
     name, analyst = f"hospital-{fresh}", f"hal-{fresh}"
     key = service.analyst(analyst)
-    commas = [[cell.replace(".", ",") for cell in row] for row in hospital(2000)]
-    (tmp_path / "hospital.csv").write_text(as_text(commas, ";"))
+    commas = [[cell.replace(".", ",") for cell in row] for row in hospital()]
+    (tmp_path / "hospital.csv").write_text(as_text(commas[:15_000], ";").rstrip())
+    (tmp_path / "later.csv").write_text(as_text(commas[15_000:], ";"))
     page = tab.sign_in(service.curator_key, "#/datasets/new")
     describe_hospital(page, name, tmp_path / "hospital.csv")
     page.get_by_role("button", name="Create the dataset").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     assert page.get_by_label("File", exact=True).evaluate("e => e.files[0].name") == "hospital.csv"
 
+    page.get_by_label("File", exact=True).set_input_files([tmp_path / "hospital.csv", tmp_path / "later.csv"])
     look = upload(page)
     expect(look).to_contain_text("separated by semicolons, with decimal commas")
-    expect(look.locator(".facts")).to_contain_text("2,000")
+    expect(look.locator(".facts")).to_contain_text("20,000")
     expect(look.locator(".facts")).to_contain_text("0 bad rows")
     look.get_by_role("button", name="Seal the dataset").click()
     expect(page.get_by_role("heading", name="The upload")).to_be_visible()
-    service.call("PUT", f"/v1/datasets/{name}/grants/{analyst}", json={"epsilon": "2", "delta": "0.000005"})
+    page.get_by_role("link", name="Grants").click()
+    page.get_by_role("button", name="Grant", exact=True).click()
+    window = page.get_by_role("dialog")
+    window.get_by_label("Analyst").select_option(analyst)
+    window.get_by_label("Epsilon").fill("2")
+    window.get_by_role("button", name="Grant").click()
+    expect(page.get_by_role("row", name=analyst)).to_contain_text("ε 2")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Your key")).to_be_visible()
 
@@ -86,19 +94,26 @@ def test_a_hospitals_table_goes_from_file_to_result(
     )
     expect(columns.get_by_role("row", name="cost")).to_contain_text("on a log scale")
     expect(columns.get_by_role("row", name="bmi")).to_contain_text("counts as 25")
+    expect(columns.get_by_role("row", name="region")).to_contain_text(
+        "levels from the rows, confirmed as public"
+    )
     page.get_by_role("link", name="Plan a job").click()
-    page.get_by_label("Clusters (k)").fill("3")
+    page.get_by_label("To", exact=True).fill("6")
     page.get_by_label("Weight of region").fill("0.5")
     page.get_by_label("admissions", exact=True).uncheck()
     expect(page.locator(".busy")).to_have_count(0)
     page.get_by_role("button", name="Submit for ε 1").click()
     expect(page.get_by_role("heading", name="What each centre is like")).to_be_visible()
+    page.get_by_label("Clusters (k)").fill("3")
+    expect(page.locator("#centres tbody tr")).to_have_count(3)
     centre = page.locator("figure", has=page.get_by_role("heading", name="Centre 1"))
-    for words in ("geometric mean", "shares", "rate", "% yes", "2024"):
+    for words in ("geometric mean", "shares", "rate", "% yes", "% to ", "2024"):
         expect(centre).to_contain_text(words)
     expect(page.locator("#centres th")).to_have_count(9)
     expect(page.locator("#centres")).not_to_contain_text("admissions")
-    expect(page.get_by_role("img", name="Map of 3 centres")).to_be_visible()
+    expect(page.get_by_role("img", name="Map of 1,500 made-up rows in 3 clusters")).to_be_visible()
+    page.get_by_label("Across").select_option("cost")
+    expect(page.locator("#map svg")).to_contain_text("cost")
 
 
 def dirty_hospital(service: Service, name: str) -> None:
@@ -223,6 +238,6 @@ def test_a_job_needs_a_column_and_weights_within_limits(tab: Tab, service: Servi
     page.get_by_label("b", exact=True).check()
     page.get_by_label("Private scaling").check()
     with page.expect_request("**/v1/plans") as asked:
-        page.get_by_label("Clusters (k)").fill("2")
+        page.get_by_role("radio", name="exactly").check()
     body = json.loads(asked.value.post_data or "{}")
     assert (body["columns"], body["scaling"]) == (["b"], "private")

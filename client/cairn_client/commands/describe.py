@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from cairn_client.columns import Described
 from cairn_client.commands.printing import hint, print_table
-from cairn_client.describing import Proposal, confirmed
+from cairn_client.describing import CONFIRMED, Proposal, confirmed
 from cairn_client.describing import describe as describe_file
 
 TableFile = Annotated[
@@ -53,19 +52,21 @@ def describe(
 def _asked(proposal: Proposal, public: list[str]) -> Proposal:
     """The proposal, confirmed where the curator says that what came from the rows is public."""
     name = proposal.column["name"]
-    if not proposal.from_rows or name in public:
-        return replace(proposal, from_rows=())
+    if name in public:
+        return proposal.confirmed()
+    if not proposal.from_rows:
+        return proposal
     if not sys.stdin.isatty():
         return proposal
     facts = " and ".join(proposal.from_rows)
     question = f"{name}: {_facts(proposal)}. Is this public: would you know {facts} without the rows?"
     known = typer.confirm(question, err=True)
-    return replace(proposal, from_rows=()) if known else proposal
+    return proposal.confirmed() if known else proposal
 
 
 def _facts(proposal: Proposal) -> str:
     """The facts of a column in a line."""
-    hidden = ("name", "kind")
+    hidden = ("name", "kind", CONFIRMED)
     said = {
         name: value for name, value in proposal.column.items() if name not in hidden and value is not False
     }

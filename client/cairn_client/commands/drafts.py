@@ -35,10 +35,12 @@ Confirm = Annotated[
 
 def upload(
     name: DatasetName,
-    file: Annotated[
-        str,
+    files: Annotated[
+        list[str],
         typer.Argument(
-            metavar="FILE", help="CSV, Excel, Parquet, Arrow, NPY or NPZ file; `-` for standard input."
+            metavar="FILE...",
+            help="CSV, Excel, Parquet, Arrow, NPY or NPZ file; `-` for standard input. Several CSV files "
+            "with the same first line are read as one.",
         ),
     ],
     on_bad_row: Annotated[
@@ -53,10 +55,9 @@ def upload(
     """Upload the rows of a draft and print a report on them. Jobs use them once it is sealed."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        with _opened(file) as body, _speedometer(name) as progress:
-            report = dataset.upload(
-                body, kind=kind or media_type(file), on_bad_row=on_bad_row, progress=progress
-            )
+        with _opened(files) as body, _speedometer(name) as progress:
+            kind = kind or (media_type(files[0]) if len(files) == 1 else None)
+            report = dataset.upload(body, kind=kind, on_bad_row=on_bad_row, progress=progress)
         if not print_json(report, as_json):
             print_report(report)
         if seal:
@@ -171,10 +172,13 @@ def discard(
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[IO[bytes]]:
-    """Open the file, or a copy of standard input, which must be read twice."""
-    if file != "-":
-        with Path(file).open("rb") as opened:
+def _opened(files: list[str]) -> Iterator[IO[bytes] | list[str]]:
+    """Open the file, or a copy of standard input, which must be read twice; several files stay paths."""
+    if len(files) > 1:
+        yield files
+        return
+    if files != ["-"]:
+        with Path(files[0]).open("rb") as opened:
             yield opened
         return
     with tempfile.TemporaryFile() as kept:

@@ -4,6 +4,6 @@ cells -> CellModel -> Cloud of made-up rows -> a Partition for each k -> Level w
 """
 
 from core.postprocessing.synopsis.cells import Cells
-from core.postprocessing.synopsis.synopsis import Level, Synopsis, made_up_rows, summarise
+from core.postprocessing.synopsis.synopsis import Level, Synopsis, decoded_rows, made_up_rows, summarise
 
-__all__ = ["Cells", "Level", "Synopsis", "made_up_rows", "summarise"]
+__all__ = ["Cells", "Level", "Synopsis", "decoded_rows", "made_up_rows", "summarise"]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
+from core.data import Geometry
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import agglomerated, lloyd, merges, nearest_points, weighted_kmeans
 from core.postprocessing.synopsis.made_up import CellModel
@@ -24,6 +25,8 @@ class Cloud:
 
     model: CellModel
     rows: Floats
+    #: The rows as integers: encoded, or of a table a code for each chosen column.
+    encoded: npt.NDArray[np.int16 | np.uint16]
     owners: npt.NDArray[np.int64]
     middle: Floats
     #: Orthonormal directions (columns): all of them, or those that fine centres span.
@@ -38,15 +41,21 @@ class Cloud:
         np.add.at(means, owners, rows)
         # What chance left between the mean of a cell's rows and the released one would blur every merge.
         shifts = centres - means / np.maximum(counts, 1)[:, None]
-        rows = clip_into(model.cells.domain, rows + shifts[owners])
+        domain = model.cells.domain
+        rows = clip_into(domain, rows + shifts[owners])
         order = draw.permutation(count)  # so that the first of them are a sample too
+        if isinstance(domain, Geometry):  # a record has one level of a category, not shares of several
+            encoded = domain.codes(rows[order], draw)
+            rows[order] = domain.coordinates(encoded)
+        else:
+            encoded = np.rint(rows[order]).astype(np.int16)
         middle = np.average(centres, axis=0, weights=model.sizes + 1e-9)
         basis = np.eye(width)
         if width > _MANY_COLUMNS:
             weighted = (centres - middle) * np.sqrt(model.sizes + 1e-9)[:, None]
             _, lengths, directions = np.linalg.svd(weighted, full_matrices=False)
             basis = directions[lengths > 1e-9 * lengths[0]][:_MANY_COLUMNS].T
-        return cls(model, rows[order], owners[order], middle, basis)
+        return cls(model, rows[order], encoded, owners[order], middle, basis)
 
     @cached_property
     def flat(self) -> Floats:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data import Domain
+from core.data import Domain, Geometry
+from core.data.profiles import records
 from core.postprocessing.bounds import unit_length
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.losses import Estimate, MeanSquare, estimate_losses
@@ -63,8 +65,8 @@ class Synopsis:
     reach: float
     #: Whether records beyond `reach` may matter: losses and their intervals are then of the others.
     heavy_tailed: bool
-    #: Made-up rows, encoded.
-    rows: npt.NDArray[np.int16]
+    #: Made-up rows: encoded, or of a table a code for each chosen column.
+    rows: npt.NDArray[np.int16 | np.uint16]
     domain: Domain
 
     def at(self, k: int) -> Level:
@@ -75,11 +77,16 @@ class Synopsis:
         first, last = self.levels[0].k, self.levels[-1].k
         raise ValueError(f"this release answers for k from {first} to {last}")
 
-    def sample(self, count: int) -> Floats:
-        """The first made-up rows, in the data's units: the same ones each time."""
+    def sample(self, count: int) -> npt.NDArray[Any]:
+        """The first made-up rows, in the data's units: the same ones each time; see `decoded_rows`."""
         if not 0 <= count <= len(self.rows):
             raise ValueError(f"this release holds {len(self.rows)} made-up rows")
-        return self.domain.decode(self.rows[:count])
+        return decoded_rows(self.domain, self.rows[:count])
+
+
+def decoded_rows(domain: Domain, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Made-up rows in the data's units; of a table an array with a field for each chosen column."""
+    return records(domain, rows) if isinstance(domain, Geometry) else domain.decode(rows)
 
 
 def made_up_rows(width: int) -> int:
@@ -104,13 +111,14 @@ def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Syn
         Tree(tree.joined, tree.added * unit**2),
         losses.fine.reach * unit,
         losses.fine.heavy_tailed,
-        np.rint(cloud.rows).astype(np.int16),
+        cloud.encoded,
         cells.domain,
     )
 
 
 def _level(cloud: Cloud, partition: Partition, loss: Estimate, whole: float, fine: MeanSquare) -> Level:
     domain, centres = cloud.model.cells.domain, partition.centres
+    decode_end = domain.decode_alone if isinstance(domain, Geometry) else domain.decode
     unit, found = unit_length(domain), bars(cloud, partition, fine)
     squared = ((cloud.rows - centres[partition.labels]) ** 2).sum(axis=1)
     counts = np.bincount(partition.labels, minlength=len(centres))
@@ -123,8 +131,8 @@ def _level(cloud: Cloud, partition: Partition, loss: Estimate, whole: float, fin
     np.fill_diagonal(apart, np.inf)
     return Level(
         domain.decode(centres),
-        domain.decode(found.centre_low),
-        domain.decode(found.centre_high),
+        decode_end(found.centre_low),
+        decode_end(found.centre_high),
         found.sizes,
         found.size_low,
         found.size_high,

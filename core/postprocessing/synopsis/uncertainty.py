@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data import UNITS, Dense
+from core.data import UNITS, Dense, Geometry
 from core.postprocessing.synopsis.losses import MeanSquare, overshoots
 from core.postprocessing.synopsis.partitions import Cloud, Partition
 
@@ -76,7 +76,7 @@ def _centre_bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> tuple[
 def _room(cloud: Cloud, centres: Floats) -> tuple[Floats, Floats]:
     """Extent of each cluster's cell below and above its centre along each column."""
     domain = cloud.model.cells.domain
-    bounds = domain.bounds_units if isinstance(domain, Dense) else None
+    bounds = domain.bounds_units if isinstance(domain, Dense | Geometry) else None
     low, high = (-UNITS, UNITS) if bounds is None else bounds
     down, up = np.maximum(centres - low, 0.0), np.maximum(high - centres, 0.0)
     for number, centre in enumerate(centres):

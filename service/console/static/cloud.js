@@ -42,18 +42,18 @@ export function ellipse(points) {
 }
 
 // What may be laid along an axis of the picture: each gives a row, or a centre, its place.
-function directions(columns, lengths, rows) {
+function directions(columns, lengths, rows, words) {
   const scaled = (row) => row.map((value, j) => value / lengths[j]);
   const plane = columns.length > 1 ? principalPlane(rows.map(scaled)) : null;
   const principal = (plane?.axes ?? []).map((axis, i) => ({
-    key: `axis-${i}`, words: `${i ? "Second" : "First"} principal axis`, name: `${axisName(axis, columns)} (${percent(axis.share)} of the variance)`, ticked: false,
+    key: `axis-${i}`, words: `${i ? "Second" : "First"} principal axis`, name: `${axisName(axis, columns)} (${percent(axis.share)} of the variance)`, ticked: null,
     of: (row) => dot(scaled(row), axis.direction) - dot(plane.middle, axis.direction),
   }));
-  return [...principal, ...columns.map((name, j) => ({ key: `column-${j}`, words: name, name: short(name, 44), ticked: true, of: (row) => row[j] }))];
+  return [...principal, ...columns.map((name, j) => ({ key: `column-${j}`, words: name, name: short(name, 44), ticked: words ? words[j] : (x) => number(x, 3), of: (row) => row[j] }))];
 }
 
-export function cloudMap({ columns, lengths, rows }) {
-  const choices = directions(columns, lengths, rows);
+export function cloudMap({ columns, lengths, rows, words }) {
+  const choices = directions(columns, lengths, rows, words);
   const scaledRows = rows.map((row) => row.map((value, j) => value / lengths[j]));
   const start = columns.length === 2 ? ["column-0", "column-1"] : [choices[0].key, (choices[1] ?? choices[0]).key];
   const picker = (name, chosen) => {
@@ -103,8 +103,8 @@ function draw(w, across, upwards, rows, { centres, hues, labels, real }) {
     return s("g", { class: hue(hues[i]) }, s("circle", { class: "dot hued", cx: px, cy: py, r: 5 }), s("text", { class: "strong halo", x: px, y: py - 9, "text-anchor": "middle" }, `${i + 1}${real[i] ? "" : "?"}`));
   });
   const marks = [
-    across.ticked && ticks(...ends[0], w / 110).map((t) => [s("line", { class: "grid", x1: x(t), x2: x(t), y1: MARGIN.top, y2: bottom }), s("text", { x: x(t), y: bottom + 16, "text-anchor": "middle" }, number(t, 3))]),
-    upwards.ticked && ticks(...ends[1], height / 60).map((t) => [s("line", { class: "grid", y1: y(t), y2: y(t), x1: MARGIN.left, x2: right }), s("text", { x: MARGIN.left - 7, y: y(t) + 4, "text-anchor": "end" }, number(t, 3))]),
+    across.ticked && ticks(...ends[0], w / 110).map((t) => [s("line", { class: "grid", x1: x(t), x2: x(t), y1: MARGIN.top, y2: bottom }), s("text", { x: x(t), y: bottom + 16, "text-anchor": "middle" }, across.ticked(t))]),
+    upwards.ticked && ticks(...ends[1], height / 60).map((t) => [s("line", { class: "grid", y1: y(t), y2: y(t), x1: MARGIN.left, x2: right }), s("text", { x: MARGIN.left - 7, y: y(t) + 4, "text-anchor": "end" }, upwards.ticked(t))]),
   ];
   const middle = (MARGIN.top + bottom) / 2;
   return s(

@@ -26,7 +26,7 @@ export function clusterFields() {
     k.disabled = open.checked;
     range.hidden = !open.checked;
     exact.hidden = open.checked;
-    hint.textContent = open.checked ? "One job, one price: it answers for every k in this range, and suggests one." : possible ? "" : "k can be left open for means of dense rows, with the algorithm auto or summit.";
+    hint.textContent = open.checked ? "One job, one price: it answers for every k in this range, and suggests one." : possible ? "" : "k can be left open for means of dense rows and tables, with the algorithm auto or summit.";
   };
   choice.addEventListener("input", () => {
     preferred = open.checked;

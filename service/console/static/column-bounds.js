@@ -91,6 +91,7 @@ export function boundsFields(of, given, name) {
       return { ends: [ends.low.element, ends.high.element], more: [offers, now === "number" ? ofNumbers : ofMoments] };
     },
     complete: () => isSet("low") && isSet("high"),
+    fromRowsConfirmed: () => Object.keys(ends).filter((end) => ends[end].doubt.querySelector("input:checked")),
     unconfirmed: () => Object.values(ends).some(({ doubt }) => doubt.querySelector("input:not(:checked)")),
     // What is wrong with a value that should lie between the bounds.
     holds(now, text) {

@@ -104,6 +104,8 @@ export function columnCard(serial, given, { others, remove }) {
       if (missing.value === "fill") column.fill = fill.read(kind.value);
       if (ENDED.includes(kind.value)) Object.assign(column, bounds.read(kind.value));
       if (kind.value === "category") Object.assign(column, levels.read());
+      const confirmed = ENDED.includes(kind.value) ? bounds.fromRowsConfirmed() : kind.value === "category" ? levels.fromRowsConfirmed() : [];
+      if (confirmed.length) column.confirmed_from_rows = confirmed;
       return column;
     },
   };

@@ -55,5 +55,6 @@ export function levelsField(of, given, { missing }) {
     read() {
       return { levels: levels(), ...(other.value && { other: other.value }) };
     },
+    fromRowsConfirmed: () => (seen.some(({ box }) => box.checked) ? ["levels"] : []),
   };
 }

@@ -30,11 +30,14 @@ export function missingWords({ missing, fill }) {
   return missing === "fill" ? `counts as ${fill === true ? "yes" : fill === false ? "no" : fill}` : (GAPS[missing] ?? missing);
 }
 
+const FACTS = { levels: "levels", low: "lowest value", high: "highest value", missing: "what a gap means", fill: "fixed value" };
+const listed = (facts) => facts.map((each) => FACTS[each] ?? each).join(", ");
+
 export function columnTable(columns) {
   const headings = [{ name: "Column" }, { name: "Holds" }, { name: "Used for" }, { name: "Weight", right: true }, { name: "A missing value" }];
   const rows = columns.map((each) => [
     h("code", {}, each.name),
-    kindWords(each),
+    [kindWords(each), each.confirmed_from_rows && h("div", { class: "small muted" }, `${listed(each.confirmed_from_rows)} from the rows, confirmed as public`)],
     ROLES[each.role] ?? each.role,
     each.role === "cluster" ? number(each.weight ?? 1) : "–",
     each.role === "ignore" ? "–" : missingWords(each),

@@ -41,6 +41,18 @@ export function tableLengths(domain, ranges = {}) {
   });
 }
 
+// A made-up record as coordinates of centres: a share of one for its level, logarithms, days, seconds.
+export function coordinatesOf(domain) {
+  const parts = clustered(domain).map(({ column }) => {
+    if (column.kind === "category") {
+      const levels = [...column.levels, ...(column.missing === "level" ? ["missing"] : [])];
+      return (value) => levels.map((level) => Number(level === value));
+    }
+    return (value) => [column.kind === "boolean" ? Number(value) : line(column, [value, value])[0]];
+  });
+  return (record) => parts.flatMap((part, i) => part(record[i]));
+}
+
 // The words for a number in each coordinate of a centre.
 export function coordinateWords(domain) {
   return clustered(domain).flatMap(({ column }) => {

@@ -20,9 +20,9 @@ export function tableParts(result, domain) {
       "section",
       { class: "card stack" },
       h("h2", {}, "What each centre is like"),
-      h("p", { class: "small muted" }, "Numbers and dates lie between their bounds. ± and × give the noise in 95 of 100 runs."),
+      h("p", { class: "small muted" }, `Numbers and dates lie between their bounds. ${result.level ? "In brackets: 95% intervals of the records nearest to the centre." : "± and × give the noise in 95 of 100 runs."}`),
       result.details?.ranges && released(result.details.ranges),
-      h("div", { class: "profiles" }, result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result.sizes, declared))),
+      h("div", { class: "profiles" }, result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result, declared))),
       result.profiles.length > FEW_CENTRES && h("p", { class: "small muted" }, `The first ${FEW_CENTRES}; the table below has all ${result.profiles.length}.`),
     ),
   };
@@ -33,11 +33,11 @@ function released(ranges) {
   return h("details", {}, h("summary", {}, "Ranges that private scaling released"), facts(words));
 }
 
-function centre(profile, i, sizes, declared) {
+function centre(profile, i, { sizes, hues }, declared) {
   const size = sizes && h("span", { class: "muted" }, `about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records`);
   return h(
     "figure",
-    { class: `stack tight ${hue(i)} flat` },
+    { class: `stack tight ${hue(hues?.[i] ?? i)} flat` },
     h("figcaption", { class: "row" }, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`), size),
     h("dl", { class: "kinds" }, profile.map((entry) => [h("dt", {}, entry.column, h("small", { class: "muted" }, entry.measure)), h("dd", {}, drawn(entry, declared.get(entry.column)))])),
   );
@@ -46,7 +46,7 @@ function centre(profile, i, sizes, declared) {
 function drawn(entry, column) {
   if (entry.shares) {
     const [first, rest] = leading(entry.shares);
-    return [first.map(([level, share]) => bar(share, `${percent(share)} ${level}`)), rest > 0 && h("span", { class: "small muted" }, `${percent(rest)} other levels`)];
+    return [first.map(([level, share]) => bar(share, `${percent(share)} ${level}${intervalWords([entry.shares_low?.[level], entry.shares_high?.[level]], percent)}`)), rest > 0 && h("span", { class: "small muted" }, `${percent(rest)} other levels`)];
   }
   if (entry.measure === "rate") return bar(entry.value, `${percent(entry.value)} yes${noiseWords(entry)}`);
   return rail(place(entry, column), `${valueWords(entry.value)}${noiseWords(entry)}`);
@@ -81,8 +81,13 @@ function valueWords(value) {
   return momentWords(new Date(moment(value)), value.includes("T") ? "datetime" : "date");
 }
 
-// Twice the standard deviation, in the unit that people would use.
-function noiseWords({ kind, measure, noise, noise_factor: factor }) {
+function intervalWords([low, high], words) {
+  return low === undefined ? "" : ` (${words(low)} to ${words(high)})`;
+}
+
+// An interval, or twice the standard deviation in the unit that people would use.
+function noiseWords({ kind, measure, noise, noise_factor: factor, value_low: low, value_high: high }) {
+  if (low !== undefined) return intervalWords([low, high], measure === "rate" ? percent : valueWords);
   if (factor) return ` × or ÷ ${number(factor * factor, 3)}`;
   if (noise === null || noise === undefined) return "";
   if (measure === "rate") return ` ± ${number(200 * noise, 2)} points`;
@@ -97,10 +102,10 @@ function cell(entry) {
   return h("span", { class: "nowrap" }, entry.measure === "rate" ? percent(entry.value) : valueWords(entry.value));
 }
 
-function centreTable({ profiles, sizes }) {
+function centreTable({ profiles, sizes, hues }) {
   const headings = [{ name: "Centre" }, ...(sizes ? [{ name: "Noisy size", right: true }] : []), ...profiles[0].map((entry) => ({ name: entry.measure.startsWith("geometric") ? `${entry.column} (${entry.measure})` : entry.column, right: !entry.shares }))];
   const rows = profiles.map((profile, i) => [
-    h("span", { class: `nowrap ${hue(i)}` }, h("span", { class: "swatch" }), String(i + 1)),
+    h("span", { class: `nowrap ${hue(hues?.[i] ?? i)}` }, h("span", { class: "swatch" }), String(i + 1)),
     ...(sizes ? [COUNT.format(Math.round(sizes[i]))] : []),
     ...profile.map(cell),
   ]);

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.data import UNITS, Boolean, Category, Chunk, Column, Date, Geometry, Number, Table
-from core.data.geometry import Axis, Levels
+from core.data.axes import Axis, Levels
 from core.privacy.sensitivity import Sensitivity
 from core.statistics.counts import ColumnHistograms
 from core.statistics.sums import Sums

@@ -110,3 +110,32 @@ def test_the_size_of_a_table_is_edited_alone(house: House) -> None:
     before = house.carla.post("/v1/datasets", body()).json()
     edited = house.carla.call("PATCH", "/v1/datasets/patients", json={"size": 5000}).json()
     assert (edited["size"], edited["table"]) == (5000, before["table"])
+
+
+def test_facts_from_rows_that_were_confirmed_are_public_and_in_the_audit_log_until_they_change(
+    house: House,
+) -> None:
+    declared: list[dict[str, Any]] = [
+        {"name": "age", "kind": "number", "low": 0, "high": 97, "confirmed_from_rows": ["high", "low"]},
+        {"name": "ward", "kind": "category", "levels": ["a", "b"], "confirmed_from_rows": ["levels"]},
+    ]
+    facts = house.carla.post("/v1/datasets", body(declared)).json()
+    assert [column["confirmed_from_rows"] for column in facts["table"]] == [["high", "low"], ["levels"]]
+    said = "taken from the rows, and confirmed by the curator to be public: age (high, low); ward (levels)"
+    assert said in facts["warnings"]
+    (event,) = house.carla.get("/v1/audit?limit=1").json()["items"]
+    assert event["details"]["confirmed_from_rows"] == {"age": ["high", "low"], "ward": ["levels"]}
+
+    age, ward = ({k: v for k, v in each.items() if k != "confirmed_from_rows"} for each in facts["table"])
+    changes = {"table": [{**age, "high": 120, "weight": 2}, ward]}
+    edited = house.carla.call("PATCH", "/v1/datasets/patients", json=changes).json()
+    assert [column.get("confirmed_from_rows") for column in edited["table"]] == [["low"], ["levels"]]
+    (event,) = house.carla.get("/v1/audit?limit=1").json()["items"]
+    assert event["details"]["confirmed_from_rows"] == {"age": ["low"], "ward": ["levels"]}
+
+
+def test_a_fact_from_rows_that_nobody_confirmed_is_refused(house: House) -> None:
+    declared = [{"name": "age", "kind": "number", "low": 0, "high": 97, "from_rows": ["high"]}]
+    refused = house.carla.post("/v1/datasets", body(declared))
+    assert refused.status_code == 422
+    assert "from_rows" in refused.text

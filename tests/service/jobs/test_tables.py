@@ -120,6 +120,52 @@ def test_private_scaling_is_a_step_of_the_plan_and_its_ranges_are_released(patie
     assert receipt["steps"][0]["share"] > 0
 
 
+def test_every_k_of_an_open_job_is_in_the_kinds_of_the_columns(patients: House) -> None:
+    result, receipt, place = finished(patients, k={"from": 1, "to": 4}, epsilon="4", scaling="private")
+    assert len(result["profiles"]) == result["range"]["suggested"]
+    assert "age" in result["details"]["ranges"]
+    transcript = patients.ada.get(f"{place}/transcript").content
+    assert replay(receipt, transcript)["profiles"] == result["profiles"]
+    two = patients.ada.get(f"{place}/result?k=2").json()
+    young, old = sorted(two["profiles"], key=lambda profile: profile[0]["value"])
+    assert [entry["measure"] for entry in young] == ["mean", "geometric mean", "shares", "rate", "mean"]
+    assert young[1]["value_low"] < 200 < young[1]["value_high"] < old[1]["value_low"] < 20_000
+    assert young[4]["value_low"] <= young[4]["value"] <= young[4]["value_high"] < old[4]["value_low"]
+    for entry in (young[2], old[2]):
+        assert sum(entry["shares"].values()) == pytest.approx(1)
+        assert all(
+            entry["shares_low"][level] <= share <= entry["shares_high"][level]
+            for level, share in entry["shares"].items()
+        )
+    text = patients.ada.get(f"{place}/result?k=2", headers={"Accept": "text/csv"}).text
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert [line["visited_low"] for line in lines] == [p[4]["value_low"] for p in two["profiles"]]
+    assert [line["cost_high"] for line in lines] == [str(p[1]["value_high"]) for p in two["profiles"]]
+
+
+def test_made_up_rows_of_a_table_are_records_of_its_kinds(patients: House) -> None:
+    _, _, place = finished(patients, k={"from": 1, "to": 3}, epsilon="4")
+    sent = patients.ada.get(f"{place}/sample?n=2000").json()
+    assert sent["columns"] == ["age", "cost", "region", "smoker", "visited"]
+    ages, costs, regions, smokers, visits = zip(*sent["rows"], strict=True)
+    assert all(isinstance(age, int) and 0 <= age <= 110 for age in ages)
+    assert all(1 <= cost <= 100_000 for cost in costs)
+    assert set(regions) <= {"north", "south", "east"}
+    assert set(smokers) == {True, False}
+    assert all("2024-01-01" <= visit <= "2024-12-31" for visit in visits)
+    # Northern patients are young and visit in spring, in these rows as in those they stand for.
+    north = [age for age, region in zip(ages, regions, strict=True) if region == "north"]
+    assert len(north) == pytest.approx(1000, abs=150)
+    assert np.median(north) == pytest.approx(25, abs=4)
+    array = np.load(
+        io.BytesIO(patients.ada.get(f"{place}/sample?n=9", headers={"Accept": "application/x-npy"}).content)
+    )
+    assert array.dtype.names == tuple(sent["columns"])
+    assert [str(day) for day in array["visited"]] == list(visits[:9])
+    text = patients.ada.get(f"{place}/sample?n=2", headers={"Accept": "text/csv"}).text
+    assert text.splitlines()[1].split(",")[2:] == [regions[0], str(smokers[0]), visits[0]]
+
+
 def test_a_quote_binds_columns_weights_and_scaling(patients: House) -> None:
     quote = patients.ada.post("/v1/plans", request(columns=["age"])).json()["quote"]
     refused = patients.ada.post("/v1/jobs", request(columns=["cost"], quote=quote))
@@ -145,7 +191,7 @@ def test_a_rehearsal_on_a_table_is_free(patients: House) -> None:
         ({"weights": {"size": 1}}, "weights names size"),
         ({"weights": {"age": 0}}, "column age: weight must be between"),
         ({"columns": ["region"], "scaling": "private"}, "the chosen columns have none"),
-        ({"k": {"from": 1, "to": 5}}, "a range of k is for"),
+        ({"k": {"from": 1, "to": 5}, "objective": "medians"}, "a range of k is for means"),
     ],
 )
 def test_a_request_that_a_table_cannot_serve_is_refused(

@@ -76,7 +76,7 @@ export async function newJob(context, name) {
   };
   const offerOpenK = () => {
     const able = usable.some((each) => each.leaves_k_open && ["auto", each.name].includes(algorithm.value));
-    clusters.offer(able && found.kind === "dense" && new FormData(made).get("objective") === "means");
+    clusters.offer(able && ["dense", "table"].includes(found.kind) && new FormData(made).get("objective") === "means");
   };
   algorithm.addEventListener("change", drawOptions);
   made.addEventListener("input", offerOpenK);

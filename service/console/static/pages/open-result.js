@@ -5,6 +5,7 @@ import { cloudMap } from "../cloud.js";
 import { announce, h, replace } from "../dom.js";
 import { elbow, mergeTree } from "../elbow.js";
 import { number, percent, sentence } from "../format.js";
+import { coordinatesOf, coordinateWords } from "../geometry.js";
 import { unitLengths } from "../noise.js";
 import { button, explain, notice } from "../widgets.js";
 import { matched } from "./compare.js";
@@ -26,7 +27,7 @@ export function openResultView(job, first, receipt) {
   };
 
   const choice = columnChoice(first, receipt);
-  const lengths = unitLengths(receipt.domain);
+  const lengths = unitLengths(receipt.domain, first.details);
   const parts = h("div", { class: "stack loose" });
   const map = h("div", {});
   const knob = slider(range, (k) => choose(k));
@@ -61,7 +62,8 @@ export function openResultView(job, first, receipt) {
     const count = Math.min(MOST_ROWS, range.made_up_rows, Math.floor(MOST_VALUES / columns.length));
     try {
       const { rows } = await get(`/v1/jobs/${job.id}/sample?n=${count}`);
-      cloud = cloudMap({ columns, lengths, rows });
+      const table = receipt.domain.kind === "table";
+      cloud = cloudMap({ columns, lengths, rows: table ? rows.map(coordinatesOf(receipt.domain)) : rows, words: table && coordinateWords(receipt.domain) });
       replace(map, cloud.element);
       cloud.show(colours);
     } catch (error) {

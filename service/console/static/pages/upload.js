@@ -5,12 +5,13 @@ import { offerFile } from "../chosen-file.js";
 import { announce, freshId, h, replace, toast } from "../dom.js";
 import { checkbox, field, form, submit } from "../forms.js";
 import { bytes, COUNT, percent, plural } from "../format.js";
+import { joined } from "../joined-files.js";
 import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 
 const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
-  const file = h("input", { type: "file", name: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
+  const file = h("input", { type: "file", name: "file", multiple: true, accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
   offerFile(found.name, file);
   const hint = found.table ? "Those with unreadable values or unknown levels. Otherwise a single one makes the whole upload fail. What a missing value means is declared for each column." : "Otherwise a single bad row makes the whole upload fail, and nothing is stored.";
   const drop = checkbox("drop", "Leave bad rows out", { hint });
@@ -20,12 +21,14 @@ export function uploader(found, reload, place) {
       file.focus();
       return;
     }
-    await run(found, file.files[0], drop.querySelector("input").checked, place, reload);
+    const whole = await joined([...file.files]);
+    if (whole.problem) file.tell(whole.problem);
+    else await run(found, whole.file, drop.querySelector("input").checked, place, reload);
   }, "primary");
   const zone = h(
     "div",
     { class: "drop stack" },
-    field("File", file, { hint: "CSV (any separator, decimal comma or point, gzip), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it." }),
+    field("File", file, { hint: "CSV (any separator, decimal comma or point, gzip), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it. Several CSV files with the same first line count as one." }),
     drop,
     h("div", {}, start),
   );
