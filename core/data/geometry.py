@@ -20,6 +20,7 @@ from core.data.columns import Boolean, Category, Column, Ranged, read_weight
 from core.data.dense import COARSE_STEPS
 from core.data.table import Table
 from core.errors import InvalidRequest
+from core.kernels.clipping import onto_simplex
 from core.kernels.rows import UNITS
 
 #: Scale columns by their declared bounds, or by ranges that a part of the budget measures.
@@ -71,6 +72,10 @@ class Axis(ABC):
     def decode(self, points: Floats) -> Floats:
         """Released coordinates as a number on the column's line, a rate, or shares that add up to one."""
 
+    @abstractmethod
+    def encode(self, decoded: Floats) -> Floats:
+        """Coordinates of what `decode` returned."""
+
     @property
     @abstractmethod
     def unit(self) -> float:
@@ -119,6 +124,12 @@ class Line(Axis):
         if isinstance(self.column, Ranged):
             return self.column.on_line(self.first + share * (self.last - self.first))
         return share
+
+    def encode(self, decoded: Floats) -> Floats:
+        ends = self.decode(np.array([-float(self.half), float(self.half)]))
+        share = (decoded - ends[0]) / (ends[1] - ends[0])
+        coordinates: Floats = (2 * np.clip(share, 0.0, 1.0) - 1) * self.half
+        return coordinates
 
     @property
     def unit(self) -> float:
@@ -171,12 +182,10 @@ class Levels(Axis):
 
     def decode(self, points: Floats) -> Floats:
         """The nearest shares that are at least zero and add up to one."""
-        shares = (points + self.drop) / self.height
-        ordered = -np.sort(-shares, axis=1)
-        surplus = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, shares.shape[1] + 1)
-        kept = (ordered > surplus).sum(axis=1)
-        nearest: Floats = np.maximum(shares - surplus[np.arange(len(shares)), kept - 1][:, None], 0.0)
-        return nearest
+        return onto_simplex((points + self.drop) / self.height, np.ones(len(points)))
+
+    def encode(self, decoded: Floats) -> Floats:
+        return decoded * self.height - self.drop
 
     @property
     def unit(self) -> float:
@@ -227,6 +236,12 @@ class Geometry:
                 parameter="columns",
             )
         return made
+
+    @classmethod
+    def without_gaps(cls, table: Table) -> Self:
+        """All stored columns that have a value in every row, those kept for questions included, all alike."""
+        chosen = tuple(column.name for column in table.stored if column.missing != "keep")
+        return cls(table=table, chosen=chosen, weights=(1.0,) * len(chosen))
 
     @classmethod
     def from_json(cls, table: Table, data: Mapping[str, Any]) -> Self:
@@ -342,6 +357,13 @@ class Geometry:
         """Released points in the columns' own numbers: see `Axis.decode`."""
         points = np.asarray(units, dtype=np.float64)
         return np.concatenate([axis.decode(points[:, part]) for axis, part in self.parts], axis=1)
+
+    def encode_points(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Points that `decode` returned in whole units, rounded to the nearest."""
+        decoded = np.asarray(points, dtype=np.float64)
+        units = np.concatenate([axis.encode(decoded[:, part]) for axis, part in self.parts], axis=1)
+        rounded: npt.NDArray[np.int64] = np.rint(units).astype(np.int64)
+        return rounded
 
     def unit_lengths(self) -> Floats:
         """Size of one unit after `decode`, per coordinate: for error bars."""
