@@ -16,7 +16,7 @@ def result_csv(body: Mapping[str, Any]) -> str:
         [place + 1, *centre, *(repr(values[place]) for values in derived.values())]
         for place, centre in enumerate(_centres(body))
     ]
-    return _written(names, lines)
+    return written(names, lines)
 
 
 def _centres(body: Mapping[str, Any]) -> Iterator[list[Any]]:
@@ -31,7 +31,7 @@ def _centres(body: Mapping[str, Any]) -> Iterator[list[Any]]:
 
 def rows_csv(columns: Sequence[str] | None, rows: Sequence[Sequence[float]]) -> str:
     """Return made-up rows as CSV."""
-    return _written(_columns(columns, rows), (map(repr, row) for row in rows))
+    return written(_columns(columns, rows), (map(repr, row) for row in rows))
 
 
 def _columns(names: Sequence[str] | None, rows: Sequence[Sequence[float]]) -> Sequence[str]:
@@ -54,7 +54,8 @@ def _derived(body: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Seque
     return found
 
 
-def _written(names: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:
+def written(names: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:
+    """Return lines as CSV, after a line of names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
