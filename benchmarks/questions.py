@@ -7,6 +7,7 @@ comparator of this benchmark alone: its histogram, and quantiles from its consis
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,7 +29,8 @@ def _ask(stored: Any, source: Any, kind: str, epsilon: str, **asked: Any) -> dic
     plan = make_plan(stored, Question(kind, Budget.of(epsilon, _DELTA), **asked))
     found = run_plan(plan, source)
     assert isinstance(found, Findings)
-    return found.values
+    values: dict[str, Any] = found.values
+    return values
 
 
 def _profile(cluster: int, epsilon: str, runs: int) -> float:
@@ -36,7 +38,7 @@ def _profile(cluster: int, epsilon: str, runs: int) -> float:
     groups = 4
     label = np.repeat(np.arange(groups), cluster)
     levels = tuple(f"level{i}" for i in range(_BINS))
-    declared = [Number(name="x", low=0, high=100)]
+    declared: list[Any] = [Number(name="x", low=0, high=100)]
     values: dict[str, Any] = {"x": 12.5 + 25 * label + _GENERATOR.normal(0, 1, len(label))}
     exact = []
     for place in range(_COLUMNS):
@@ -60,7 +62,7 @@ def _profile(cluster: int, epsilon: str, runs: int) -> float:
     return float(np.mean(distances))
 
 
-_SHAPES = {
+_SHAPES: dict[str, Callable[[int], Any]] = {
     "uniform": lambda n: _GENERATOR.uniform(0, 1000, n),
     "normal": lambda n: _GENERATOR.normal(400, 60, n),
     "lognormal": lambda n: np.exp(_GENERATOR.normal(3, 1, n)),

@@ -79,7 +79,9 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
-    kind: JobKind = Field("cluster", description="a clustering, or a question; `GET /v1/kinds` lists them")
+    kind: JobKind = Field(
+        default="cluster", description="a clustering, or a question; `GET /v1/kinds` lists them"
+    )
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
     k: Clusters | None = Field(
