@@ -236,12 +236,12 @@ def _variants() -> list[Variant]:
     add("sulq", few, "means", "table", "table", rounds=2, clip=0.3)
     add("sulq", few, "means", "scaled", "table", clustered={"scaling": "private"}, rounds=2)
     add("summit", many[1:], "means", "table", "table", clustered={"weights": {"side": 0.5}})
-    for kind in ("dense", "table"):
-        label = kind if kind == "table" else ""
-        for question in questions.names():
-            fewer = {"explain": {"picks": 1, "bins": 3}, "profile": {"bins": 3}, "table": {"bins": 3}}
-            if (question, kind) != ("summary", "table"):
-                add(question, few, "means", label, kind, **fewer.get(question, {}))
+    fewer: dict[str, dict[str, Any]] = {"profile": {"bins": 3}, "table": {"bins": 3}}
+    fewer["explain"] = {"picks": 1, "bins": 3}
+    for question in questions.names():
+        add(question, few, **fewer.get(question, {}))
+        if question != "summary":
+            add(question, few, "means", "of table", "table", **fewer.get(question, {}))
     return found
 
 

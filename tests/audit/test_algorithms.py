@@ -89,7 +89,7 @@ def test_half_the_noise_in_one_step_is_caught(step: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [("profile table pure", "histograms"), ("table approximate", "cells"), ("quantiles pure", "trees")],
+    [("profile of table pure", "histograms"), ("table approximate", "cells"), ("quantiles pure", "trees")],
 )
 def test_a_level_that_is_skipped_because_it_is_empty_is_caught(name: str, step: str) -> None:
     case = at_epsilon_one(name)
