@@ -71,5 +71,6 @@ def _partition(session: Session, domain: Stored, job_id: str, k: int | None) -> 
         if found is None:
             raise InvalidRequest(f"job {job_id} has no result for k = {k}")
         centres = found["centres"]
-    clustered, ranges = result.receipt["inputs"].get("clustered"), body["details"].get("ranges")
+    clustered = result.receipt.get("inputs", {}).get("clustered")
+    ranges = body.get("details", {}).get("ranges")
     return Partition.of(domain, centres, clustered, ranges, job_id)

@@ -50,7 +50,8 @@ def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None
     assert "correlation" in cairn("ask", owned.name, "summary", "--epsilon", "0.5").stdout
     job = live.analyst().dataset(owned.name).cluster(k=2, epsilon="0.5", algorithm="sulq").facts.job
     cairn("ask", owned.name, "profile", "--of", f"{job[:8]}:2", "--epsilon", "0.1", "--columns", "a")
-    assert " profile " in cairn("jobs", "--limit", "1").stdout
+    assert " – " in cairn("jobs", "--limit", "1").stdout
+    assert "profile" in cairn("job", "latest").stdout
     assert "cluster" in cairn("result", "latest").stdout
     refused = cairn("ask", owned.name, "compare", "--of", job, "--of", job, "--epsilon", "0.1", code=1)
     assert "curator" in refused.stderr

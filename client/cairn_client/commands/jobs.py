@@ -37,10 +37,10 @@ def _clusters(text: str) -> int | tuple[int, int]:
 
 
 def _asked_text(request: Mapping[str, Any]) -> str:
-    """Write a number of clusters, or a range, as `_clusters` reads it; of a question its kind."""
+    """Write a number of clusters, or a range, as `_clusters` reads it; a dash for a question."""
     k = request.get("k")
     if k is None:
-        return str(request.get("kind"))
+        return "–"
     return f"{k['from']}-{k['to']}" if isinstance(k, dict) else str(k)
 
 
@@ -306,7 +306,7 @@ def job(
             ("analyst", facts.analyst),
             ("state", in_words(facts)),
             ("algorithm", facts.algorithm),
-            ("k", _asked_text(facts.request)),
+            *([("k", _asked_text(facts.request))] if found.kind == "cluster" else [("kind", found.kind)]),
             ("cost", f"{facts.cost}{' (rehearsal: nothing is charged)' if facts.rehearsal else ''}"),
             ("queued", facts.queued_at),
             ("finished", facts.finished_at),
