@@ -14,7 +14,7 @@ from typing import Any
 
 _HOMES = {
     "core.algorithms.base": ("Clustering",),
-    "core.data": ("ArraySource", "Dense", "Ids", "Sparse", "SparseSource"),
+    "core.data": ("ArraySource", "Dense", "Ids", "Partition", "Sparse", "SparseSource"),
     "core.errors": (
         "CoreError",
         "EpsilonTooSmall",
@@ -28,12 +28,13 @@ _HOMES = {
     ),
     "core.estimators": ("Guarantee", "PrivateKMeans", "PrivateKMedians"),
     "core.plan": ("KRange", "Plan", "Request"),
+    "core.questions.base": ("Findings", "Question"),
     "core.privacy": ("Budget",),
 }
 _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names} | {
     # `core.plan` is a module, so the two functions have longer names here.
-    "make_plan": ("core.algorithms.registry", "plan"),
-    "run_plan": ("core.algorithms.registry", "run"),
+    "make_plan": ("core.kinds", "plan"),
+    "run_plan": ("core.kinds", "run"),
 }
 
 __all__ = sorted(_HOME_OF)

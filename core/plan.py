@@ -3,12 +3,12 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from core.data import Domain, Geometry, SiteFacts, Sites, Stored, Table
+from core.data import Domain, Geometry, Partition, PartitionFacts, SiteFacts, Sites, Stored, Table
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms.base import Mechanism
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -23,7 +23,10 @@ OBJECTIVES = ("means", "medians")
 MAX_CLUSTERS = 10_000
 #: A range of k may reach this far: every k in it is answered, and stored.
 MAX_OPEN_CLUSTERS = 64
-FORMAT = 2
+#: The kind of plans that find centres; all others ask a question.
+CLUSTER = "cluster"
+#: Plans of clusterings, and of questions, which name their kind.
+FORMAT, QUESTION_FORMAT = 2, 3
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,9 @@ class Plan:
     sites: Sites | SiteFacts | None = None
     #: The numbers of clusters that the release answers for, where k was left open.
     k_range: KRange | None = None
+    kind: str = CLUSTER
+    #: Released centres that divide the records of a question; a run needs more than their facts.
+    partitions: tuple[Partition | PartitionFacts, ...] = ()
 
     def __post_init__(self) -> None:
         if len({step.name for step in self.steps}) != len(self.steps):
@@ -229,6 +235,11 @@ class Plan:
         return self.domain.table if isinstance(self.domain, Geometry) else self.domain
 
     @property
+    def described(self) -> Domain | Stored:
+        """What a receipt describes: the domain, which of a table names the columns that are clustered on."""
+        return self.domain if self.kind == CLUSTER else self.stored
+
+    @property
     def clustering_budget(self) -> Budget:
         """The budget, less what private scaling takes of it."""
         return clustering_budget(self.domain, self.budget)
@@ -245,8 +256,10 @@ class Plan:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The public inputs: domain and sites by their digests, and what of a table is clustered on."""
+        """The public inputs: domain, sites and partitions by digest, and what of a table is clustered on."""
         named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
+        if self.kind != CLUSTER:
+            return {**named, "partitions": [partition.facts.to_json() for partition in self.partitions]}
         if isinstance(self.domain, Geometry):
             named["clustered"] = self.domain.choices
         if self.sites is not None:
@@ -256,12 +269,15 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """Everything that is promised, and nothing about rows; public inputs stand in it by their digests."""
         rows = self.domain.rows_per_person
-        return {
+        asked = {
             "format": FORMAT,
             "algorithm": self.algorithm,
             "objective": self.objective,
             "k": self.k,
             **({} if self.k_range is None else {"k_range": self.k_range.to_json()}),
+        }
+        return {
+            **(asked if self.kind == CLUSTER else {"format": QUESTION_FORMAT, "kind": self.kind}),
             "reason": self.reason,
             "inputs": self.inputs,
             "privacy": {
@@ -280,30 +296,28 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], domain: Stored, sites: Sites | None = None) -> Self:
-        """Read a plan with exactly the public inputs that it names; without its sites it cannot be run."""
-        if data["format"] != FORMAT:
-            raise PlanViolation(f"this version reads plans of format {FORMAT} only")
-        inputs = data["inputs"]
-        known = Geometry.from_json(domain, inputs["clustered"]) if isinstance(domain, Table) else domain
-        named = inputs.get("sites")
-        facts = SiteFacts(**named) if named else None
+    def from_json(
+        cls,
+        data: Mapping[str, Any],
+        domain: Stored,
+        sites: Sites | None = None,
+        partitions: Sequence[Partition] | None = None,
+    ) -> Self:
+        """Read a plan with exactly the public inputs that it names; without those it cannot be run."""
+        if data["format"] not in (FORMAT, QUESTION_FORMAT):
+            raise PlanViolation(f"this version reads plans of formats {FORMAT} and {QUESTION_FORMAT} only")
         privacy = data["privacy"]
+        asked = _question if data["format"] == QUESTION_FORMAT else _clustering
         plan = cls(
-            algorithm=data["algorithm"],
-            objective=data["objective"],
-            k=data["k"],
-            domain=known,
+            **asked(data, domain, sites, partitions),
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
             forecast=data["forecast"],
             work=Work(**data["work"]),
             reason=data["reason"],
-            sites=facts if sites is None else sites,
-            k_range=KRange.from_json(data["k_range"]) if "k_range" in data else None,
         )
-        if plan.inputs != inputs:
+        if plan.inputs != data["inputs"]:
             raise PlanViolation("these are not the public inputs that the plan was made for")
         return plan
 
@@ -312,3 +326,38 @@ class Plan:
         """SHA-256 of the plan: covers every number in it."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def question_domain(stored: Stored) -> Domain:
+    """The domain of a question's plan: of a table, all columns that have a value in every row."""
+    return Geometry.without_gaps(stored) if isinstance(stored, Table) else stored
+
+
+def _clustering(
+    data: Mapping[str, Any], domain: Stored, sites: Sites | None, _: Sequence[Partition] | None
+) -> dict[str, Any]:
+    inputs = data["inputs"]
+    named = inputs.get("sites")
+    facts = SiteFacts(**named) if named else None
+    return {
+        "algorithm": data["algorithm"],
+        "objective": data["objective"],
+        "k": data["k"],
+        "domain": Geometry.from_json(domain, inputs["clustered"]) if isinstance(domain, Table) else domain,
+        "sites": facts if sites is None else sites,
+        "k_range": KRange.from_json(data["k_range"]) if "k_range" in data else None,
+    }
+
+
+def _question(
+    data: Mapping[str, Any], domain: Stored, _: Sites | None, partitions: Sequence[Partition] | None
+) -> dict[str, Any]:
+    facts = [PartitionFacts(**named) for named in data["inputs"]["partitions"]]
+    return {
+        "algorithm": data["kind"],
+        "objective": "",
+        "k": max((named.k for named in facts), default=1),
+        "domain": question_domain(domain),
+        "kind": data["kind"],
+        "partitions": tuple(facts if partitions is None else partitions),
+    }

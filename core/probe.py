@@ -138,7 +138,7 @@ class Probe:
         total: Any = statistic.zero  # both kinds of total add up
         for part in self._evaluate(statistic):
             total += part
-        return cast(Total, total)
+        return statistic.finish(cast(Total, total))
 
     def _evaluate(self, statistic: Statistic | LoopRound) -> Iterator[Total]:
         """The statistic of each chunk."""

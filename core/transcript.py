@@ -13,11 +13,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from core.algorithms import registry
-from core.algorithms.base import Clustering
+from core import kinds
 from core.arrays import Integers
 from core.coverage.loop import CoverageLoop
-from core.data import Sites, Stored
+from core.data import Partition, Sites, Stored
 from core.errors import CoreError, InvalidTranscript
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Step
@@ -39,17 +38,19 @@ class Transcript:
     draws: Mapping[str, str]
 
     @classmethod
-    def of(cls, clustering: Clustering) -> Self:
-        return cls(clustering.plan, clustering.releases, clustering.draws)
+    def of(cls, released: kinds.Released) -> Self:
+        return cls(released.plan, released.releases, released.draws)
 
     def parts(self) -> Iterator[bytes]:
         """The file, array by array."""
         sites = self.plan.sites if isinstance(self.plan.sites, Sites) else None
+        partitions = [each for each in self.plan.partitions if isinstance(each, Partition)]
         types = [_smallest_type(release.values) for release in self.releases]
         header = {
             "plan": self.plan.to_json(),
             "draws": dict(self.draws),
             "sites": None if sites is None else {"metric": sites.metric, "shape": sites.numbers.shape},
+            **({"partitions": [each.centres.shape for each in partitions]} if partitions else {}),
             "releases": [
                 {"step": release.step, "type": kind, "shape": release.values.shape}
                 for release, kind in zip(self.releases, types, strict=True)
@@ -58,6 +59,8 @@ class Transcript:
         yield _TITLE + json.dumps(header, separators=(",", ":")).encode() + b"\n"
         if sites is not None:
             yield sites.numbers.astype("<f8").tobytes()
+        for each in partitions:
+            yield each.centres.astype("<f8").tobytes()
         for release, kind in zip(self.releases, types, strict=True):
             yield release.values.astype(kind).tobytes()
 
@@ -68,21 +71,27 @@ class Transcript:
             header, values = _open(content)
             sites = header["sites"]
             public = sites and Sites(sites["metric"], values.take("<f8", sites["shape"]).astype(np.float64))
+            named = header["plan"]["inputs"].get("partitions", ())
+            partitions = [
+                Partition.of(domain, values.take("<f8", shape), facts.get("clustered"), job=facts["job"])
+                for facts, shape in zip(named, header.get("partitions", ()), strict=True)
+            ]
             releases = [
                 Release(each["step"], values.take(_known(each["type"]), each["shape"]).astype(np.int64))
                 for each in header["releases"]
             ]
             values.require_used_up()
-            found = cls(Plan.from_json(header["plan"], domain, public), releases, dict(header["draws"]))
+            plan = Plan.from_json(header["plan"], domain, public, partitions)
+            found = cls(plan, releases, dict(header["draws"]))
         except (CoreError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InvalidTranscript(f"this is not a transcript of format {FORMAT}: {error}") from error
         return found
 
-    def replay(self) -> Clustering:
-        """Run the algorithm again on what was released: the same result, without rows."""
+    def replay(self) -> kinds.Released:
+        """Run the plan again on what was released: the same result, without rows."""
         probe = _ReplayProbe(self)
         try:
-            found = registry.get(self.plan.algorithm).run(self.plan, probe)
+            found = kinds.get(self.plan).run(self.plan, probe)
         except (CoreError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise InvalidTranscript(f"the transcript does not fit its plan: {error}") from error
         if len(probe.transcript) != len(self.releases):

@@ -18,6 +18,7 @@ import typer
 from sqlalchemy.orm import Session
 
 import migrations
+from core import kinds
 from core.privacy import Budget
 from service import demo_table
 from service.datasets import access, drafts, grants, lifecycle
@@ -104,7 +105,8 @@ def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[st
         for facts, rows in ((_facts(), _csv()), (demo_table.facts(), demo_table.rows())):
             dataset = lifecycle.create(session, facts, owner=owner, at=now)
             _store(session, dataset, rows, settings, owner, now)
-            grants.grant(session, dataset, second, Budget.of("5", "0.00001"), actor=owner.name, at=now)
+            cap = Budget.of("5", "0.00001")
+            grants.grant(session, dataset, second, cap, kinds=kinds.names(), actor=owner.name, at=now)
         key_file.touch(mode=0o600)
         key_file.write_text(f"{curator}\n{analyst}\n")
     return curator, analyst

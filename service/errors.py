@@ -56,6 +56,11 @@ class Forbidden(ServiceError, status=403, title="Not allowed for this role"):
     right role."""
 
 
+class KindNotGranted(ServiceError, status=403, title="Your grant does not allow this kind of job"):
+    """Your grant on this dataset allows other kinds of jobs than the one you asked for; `kinds` lists those
+    that it allows. Ask the curator to add this one to your grant."""
+
+
 class NotFound(ServiceError, status=404, title="Not found"):
     """It does not exist, or you may not see it; the answer is the same on purpose. Check the name, or
     ask the curator for a grant."""

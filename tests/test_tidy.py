@@ -17,11 +17,12 @@ ARGUED = (
     "core/algorithms",
     "core/coverage",
     "core/mechanisms",
+    "core/questions",
     "core/statistics",
     "core/views",
 )
-# Protocols, caches and lists of names: nothing in them touches a record.
-SCAFFOLDING = {"base", "kinds", "registry"}
+# Protocols, caches, descriptions of bins and lists of names: nothing in them touches a record.
+SCAFFOLDING = {"base", "columns", "kinds", "registry"}
 
 SEED_NAMES = {"seed", "seeds", "random_seed", "random_state", "rng", "generator", "entropy"}
 ROW_NAMES = {

@@ -12,6 +12,7 @@ from cairn_client.columns import Column
 from cairn_client.dataset import Dataset
 from cairn_client.describing import describe
 from cairn_client.errors import *  # noqa: F403  the whole tree
+from cairn_client.findings import Findings
 from cairn_client.job import Job
 from cairn_client.receipt import is_whole, verify
 from cairn_client.result import Result
@@ -22,6 +23,7 @@ __all__ = [
     "Client",
     "Column",
     "Dataset",
+    "Findings",
     "Job",
     "Result",
     "ball",

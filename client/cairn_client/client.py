@@ -20,6 +20,7 @@ from cairn_client.wire import (
     AuditEntry,
     DatasetFacts,
     JobFacts,
+    KindFacts,
     NewKey,
     NewPrincipal,
     Number,
@@ -131,6 +132,10 @@ class Client:
     def algorithms(self) -> list[AlgorithmFacts]:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
         return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
+
+    def kinds(self) -> list[KindFacts]:
+        """The questions that can be asked beside clusterings, with their options as JSON Schema."""
+        return list(self._transport.pages(KindFacts, "/v1/kinds"))
 
     def public_keys(self) -> dict[str, Any]:
         """The service's public keys, for `verify`: a JSON Web Key Set, worth keeping for use offline."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cairn_client.errors import Problem
 from cairn_client.job import Job
 from cairn_client.progress import Show
+from cairn_client.questions import Questions
 from cairn_client.result import Result
 from cairn_client.tables import array_of, is_frame
 from cairn_client.transport import Transport, quoted
@@ -73,7 +74,7 @@ class WaitingRequest(JobRequest, total=False):
     progress: bool | Show | None
 
 
-class Dataset:
+class Dataset(Questions):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):
@@ -233,14 +234,22 @@ class Dataset:
         self._facts = None
         self._transport.call("DELETE", self._path(), repeatable=False)
 
-    def grant(self, analyst: str, epsilon: Number | None = None, delta: Number | None = None) -> GrantFacts:
-        """Set the most that an analyst may spend, never below what they have used.
+    def grant(
+        self,
+        analyst: str,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        kinds: Sequence[str] | None = None,
+    ) -> GrantFacts:
+        """Set the most that an analyst may spend, never below what they have used, and on which jobs.
 
-        An amount that is None keeps its present value. A new grant needs an epsilon, and its delta is 0
-        unless one is given.
+        What is None keeps its present value. A new grant needs an epsilon, its delta is 0 and it allows
+        clusterings alone unless more is given. `kinds` are "cluster" and the names of `client.kinds()`.
         """
         present = next((each.cap.declared for each in self.grants() if each.analyst == analyst), None)
-        body = _amounts(epsilon, delta, present)
+        body: dict[str, Any] = dict(_amounts(epsilon, delta, present))
+        if kinds is not None:
+            body["kinds"] = list(kinds)
         return self._transport.request(GrantFacts, "PUT", self._path(f"/grants/{quoted(analyst)}"), body=body)
 
     def revoke(self, analyst: str) -> None:

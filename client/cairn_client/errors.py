@@ -10,7 +10,7 @@
     +-- MissingLibrary         pandas, matplotlib or cryptography is needed and not installed
     +-- InvalidReceipt         the receipt was changed, or no known key signed it
     +-- Problem                the service refused; one class per problem `type`
-        +-- Unauthorized  Forbidden  NotFound  InvalidRequest
+        +-- Unauthorized  Forbidden  KindNotGranted  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
         +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining, largest
         +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch  QuoteMismatch
@@ -112,6 +112,10 @@ class Unauthorized(Problem):
 
 class Forbidden(Problem):
     """The key's role does not permit this call."""
+
+
+class KindNotGranted(Problem):
+    """Your grant does not allow this kind of job; ask the curator to add it."""
 
 
 class NotFound(Problem):

@@ -99,5 +99,10 @@ def expectations(forecast: Mapping[str, Any], average_size: float) -> Iterator[t
             "position at worst",
             f"±{number(2 * noise, 2)} in the widest column, if a cluster fills the bounds",
         )
+    if (noise := rest.pop("count_noise", None)) is not None:
+        least = about(rest.pop("visible_count", 2 * noise))
+        yield "each count", f"±{about(2 * noise)} records {_MOST_RUNS}; counts below about {least} are noise"
+    if (noise := rest.pop("rank_noise", None)) is not None:
+        yield "rank of a quantile", f"±{about(2 * noise)} records {_MOST_RUNS}"
     for name, value in rest.items():
         yield name.replace("_", " "), number(value) if isinstance(value, float | int) else str(value)

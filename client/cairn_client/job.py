@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cairn_client.errors import DamagedTranscript, JobCancelled, JobFailed, WaitTimeout
+from cairn_client.findings import Findings
 from cairn_client.progress import Show, automatic
 from cairn_client.result import Result
 from cairn_client.transport import Transport, retry_after
-from cairn_client.wire import JobFacts, ResultFacts
+from cairn_client.wire import FindingsFacts, JobFacts, Number, ResultFacts
 
 #: Most characters in the header of an array with a field for each column.
 _HEADER = 1 << 20
@@ -31,6 +32,12 @@ class _Answers:
     def result(self, k: int) -> ResultFacts:
         return self._transport.request(ResultFacts, "GET", f"{self._path}/result", query={"k": k})
 
+    def ask(self, kind: str, epsilon: Number, **request: Any) -> Findings:
+        from cairn_client.questions import ask
+
+        dataset = self._transport.request(JobFacts, "GET", self._path).dataset
+        return ask(self._transport, dataset, kind, epsilon, **request).findings()
+
     def sample(self, count: int) -> npt.NDArray[Any]:
         headers = {"Accept": "application/x-npy"}
         answer = self._transport.call("GET", f"{self._path}/sample", query={"n": count}, headers=headers)
@@ -41,7 +48,7 @@ class _Answers:
 
 
 class Job:
-    """One request to cluster a dataset. It runs on the service, whether or not anybody waits for it."""
+    """A clustering, or a question. It runs on the service, whether or not anybody waits for it."""
 
     def __init__(self, transport: Transport, facts: JobFacts):
         self._transport = transport
@@ -61,6 +68,11 @@ class Job:
     def state(self) -> str:
         """`queued`, `running`, `succeeded`, `failed` or `cancelled`, as last fetched."""
         return self.facts.state
+
+    @property
+    def kind(self) -> str:
+        """`cluster`, or the kind of question."""
+        return str(self.facts.request.get("kind", "cluster"))
 
     @property
     def ended(self) -> bool:
@@ -102,6 +114,23 @@ class Job:
 
     def result(self, timeout: float | None = None, progress: bool | Show | None = None) -> Result:
         """The job's result, after waiting for it; raises JobFailed or JobCancelled if there is none."""
+        if self.kind != "cluster":
+            raise ValueError(f"this job is a {self.kind}, which has no centres: call job.findings()")
+        self._wait_for_success(timeout, progress)
+        facts = self._transport.request(ResultFacts, "GET", f"/v1/jobs/{self.id}/result")
+        return Result(facts, self.receipt(), _Answers(self._transport, self.id))
+
+    def findings(self, timeout: float | None = None, progress: bool | Show | None = None) -> Findings:
+        """The answer of a question, after waiting for it; raises JobFailed or JobCancelled without one."""
+        if self.kind == "cluster":
+            raise ValueError("this job is a clustering: call job.result()")
+        self._wait_for_success(timeout, progress)
+        path = f"/v1/jobs/{self.id}/result"
+        facts = self._transport.request(FindingsFacts, "GET", path)
+        lines = {"Accept": "text/csv"}
+        return Findings(facts, self.receipt(), lambda: self._transport.call("GET", path, headers=lines).text)
+
+    def _wait_for_success(self, timeout: float | None, progress: bool | Show | None) -> None:
         if not self.ended:
             self.wait(timeout, progress)
         if self.state == "cancelled":
@@ -110,8 +139,6 @@ class Job:
             )
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
-        facts = self._transport.request(ResultFacts, "GET", f"/v1/jobs/{self.id}/result")
-        return Result(facts, self.receipt(), _Answers(self._transport, self.id))
 
     def receipt(self) -> dict[str, Any]:
         """Fetch the receipt: the measurements and the charge, step by step, with a digest."""

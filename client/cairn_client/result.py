@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ from cairn_client.errors import MissingLibrary
 from cairn_client.geometry import clipped, placement
 from cairn_client.table_geometry import TableGeometry
 from cairn_client.tables import array_of
-from cairn_client.wire import Amount, ResultFacts
+from cairn_client.wire import Amount, Number, ResultFacts
+
+if TYPE_CHECKING:
+    from cairn_client.findings import Findings
 
 Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 20
@@ -39,6 +42,8 @@ class Answers(Protocol):
     def result(self, k: int) -> ResultFacts: ...
 
     def sample(self, count: int) -> npt.NDArray[Any]: ...
+
+    def ask(self, kind: str, epsilon: Number, **request: Any) -> Findings: ...
 
 
 class Result:
@@ -70,6 +75,28 @@ class Result:
         have a field for each column, of its kind: `pandas.DataFrame(result.sample())` has them as columns.
         """
         return self._service().sample(count)
+
+    def profile(self, columns: Sequence[str] | None = None, *, epsilon: Number, **request: Any) -> Findings:
+        """Who is in each cluster: its size and a histogram of each column, those kept for questions included.
+
+        A new job, which costs this epsilon. Takes the further arguments of `dataset.ask`.
+        """
+        return self._ask("profile", epsilon, columns=columns, **request)
+
+    def explain(self, picks: int = 3, *, epsilon: Number, **request: Any) -> Findings:
+        """The columns that set each cluster apart most, chosen privately, with histograms; a new job."""
+        options = {"picks": picks, **(request.pop("options", None) or {})}
+        return self._ask("explain", epsilon, options=options, **request)
+
+    def compare(self, other: Result, *, epsilon: Number, **request: Any) -> Findings:
+        """How many records are in each cluster of this result and each of another; a new job."""
+        return self._ask("compare", epsilon, others=(other,), **request)
+
+    def _ask(self, kind: str, epsilon: Number, others: Sequence[Result] = (), **request: Any) -> Findings:
+        if self._answers is None:
+            raise ValueError("this result was read from a file: fetch it again with client.job(id).result()")
+        named = [{"job": each.facts.job, "k": len(each.centres)} for each in (self, *others)]
+        return self._answers.ask(kind, epsilon, clusterings=named, **request)
 
     def _service(self) -> Answers:
         if self.facts.range is None:

@@ -135,6 +135,8 @@ class DatasetFacts:
     revised: list[str] = field(default_factory=list)
     #: Of a table: all columns, as they were declared.
     table: list[dict[str, Any]] | None = None
+    #: Kinds of jobs that your grant allows.
+    kinds: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,8 @@ class GrantFacts:
     cap: Account
     created_at: datetime
     revoked_at: datetime | None = None
+    #: Kinds of jobs that it allows.
+    kinds: list[str] = field(default_factory=lambda: ["cluster"])
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,19 @@ class AlgorithmFacts:
 
 
 @dataclass(frozen=True)
+class KindFacts:
+    """A kind of question; `options` is a JSON Schema."""
+
+    name: str
+    summary: str
+    #: Number of clusterings that it is about.
+    clusterings: int
+    #: 0 where it takes no columns.
+    most_columns: int
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class PlanFacts:
     """A plan: what is measured, what it costs, what would be left, and a forecast of its accuracy."""
 
@@ -299,7 +316,7 @@ class PlanFacts:
     @property
     def average_size(self) -> float:
         """Records in an average cluster, from the public size of the dataset."""
-        return float(self.plan["domain"]["size"]) / float(self.plan["k"])
+        return float(self.plan["domain"]["size"]) / float(self.plan.get("k", 1))
 
     @property
     def size_error(self) -> float | None:
@@ -383,3 +400,19 @@ class ResultFacts:
     #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
     level: dict[str, Any] | None = None
     range: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class FindingsFacts:
+    """The result of a question."""
+
+    job: str
+    dataset: str
+    rehearsal: bool
+    kind: str
+    #: Those it is about: job, k and digest of the centres.
+    clusterings: list[dict[str, Any]]
+    findings: dict[str, Any]
+    draws: dict[str, str]
+    privacy: dict[str, Any]
+    receipt: str

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.algorithms.base import Algorithm, Option
+from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.recovery import GroupMeans, NetMedians
 from core.blocks.rounds import ClippedRounds, LloydRounds, Refinement, sum_share
 from core.blocks.selection import BestTrial, Selection, Settings, settings_for
 from core.blocks.work import lloyd_rounds
 from core.data import Domain
+from core.options import Option
 from core.plan import Plan, Request, Work
 from core.privacy.shares import Shares
 from core.probe import Probe

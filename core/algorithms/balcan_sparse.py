@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from core.algorithms.balcan import SELECTION_OPTIONS, selection_work
-from core.algorithms.base import Algorithm, Option
+from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.recovery import SparseMeans, affordable_picks
 from core.blocks.selection import Selection, settings_for
 from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
+from core.options import Option
 from core.plan import Plan, Request, Work
 from core.postprocessing.bounds import clip_into
 from core.privacy.shares import Shares

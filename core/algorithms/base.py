@@ -1,10 +1,9 @@
 """The base of all algorithms: plans made from public numbers, and runs that see rows through a probe."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -12,88 +11,13 @@ from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
 from core.blocks.scaling import ColumnRanges
-from core.data import Domain, Geometry, SiteFacts, Sites, choose_sites
+from core.data import Domain, Geometry, Sites, choose_sites
 from core.data.profiles import describe, describe_intervals, ranges_of
 from core.errors import InvalidRequest, PlanViolation
+from core.options import Option, read_options
 from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
 from core.postprocessing.synopsis import Synopsis, summarise
 from core.probe import Probe, Release
-
-_TYPES = {int: "integer", float: "number", str: "string", dict: "object"}
-_NOUNS = {int: "a whole number", float: "a number", dict: "an object"}
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option of an algorithm; where its default is None, the algorithm derives it from public numbers."""
-
-    name: str
-    kind: type
-    default: Any
-    description: str
-    least: float | None = None
-    most: float | None = None
-    choices: tuple[str, ...] = ()
-
-    @classmethod
-    def word(cls, name: str, description: str, *choices: str) -> Self:
-        """One of some words, by default the first."""
-        return cls(name, str, choices[0], description, choices=choices)
-
-    def read(self, value: Any) -> Any:
-        """The value, or a refusal if this option does not take it."""
-        if not self._takes(value):
-            message = f"option {self.name} must be {self._wanted()}"
-            raise InvalidRequest(message, parameter=f"options.{self.name}")
-        return self.kind(value) if self.kind in (int, float) else value
-
-    def _takes(self, value: Any) -> bool:
-        if self.kind is str:
-            return isinstance(value, str) and value in self.choices
-        if self.kind is dict:
-            return isinstance(value, Mapping | Sites | SiteFacts)
-        if isinstance(value, bool) or not isinstance(value, int if self.kind is int else (int, float)):
-            return False
-        within = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
-        return within and math.isfinite(value)
-
-    def _wanted(self) -> str:
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        noun = _NOUNS[self.kind]
-        if self.least is not None and self.most is not None:
-            return f"{noun} between {self.least:g} and {self.most:g}"
-        return noun if self.least is None else f"{noun} of at least {self.least:g}"
-
-    def schema(self) -> dict[str, Any]:
-        limits = {"default": self.default, "minimum": self.least, "maximum": self.most}
-        given = {name: value for name, value in limits.items() if value is not None}
-        words = {"enum": list(self.choices)} if self.choices else {}
-        return {"type": _TYPES[self.kind], "description": self.description, **given, **words}
-
-
-def options_schema(options: tuple[Option, ...]) -> dict[str, Any]:
-    """JSON Schema of an algorithm's options."""
-    return {
-        "type": "object",
-        "properties": {option.name: option.schema() for option in options},
-        "additionalProperties": False,
-    }
-
-
-def read_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option with its given or default value; refuses unknown names and wrong values."""
-    known = {option.name: option for option in options}
-    for name in given:
-        if name not in known:
-            offered = ", ".join(known) or "none"
-            raise InvalidRequest(
-                f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}"
-            )
-    return {
-        name: option.read(given[name]) if given.get(name) is not None else option.default
-        for name, option in known.items()
-    }
 
 
 def coverage_options(rounds: str, growth: float, accounting: str) -> tuple[Option, ...]:

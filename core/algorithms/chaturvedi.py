@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from core.algorithms.base import Option
 from core.algorithms.projected_coverage import (
     RECOVERY,
     ProjectedCoverage,
@@ -17,6 +16,7 @@ from core.blocks.rounds import Refinement
 from core.blocks.work import lloyd_rounds, product
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS
+from core.options import Option
 from core.plan import Plan, Work
 from core.postprocessing.kmeans import weighted_kmeans
 from core.probe import Probe

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Algorithm, Option
+from core.algorithms.base import Algorithm
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
 from core.blocks.work import PASS, VALUE
 from core.data import UNITS, Dense, Domain, Geometry
 from core.errors import WorkLimitExceeded
 from core.mechanisms.noise import LaplaceNoise
+from core.options import Option
 from core.plan import Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into, spread_centres
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Option, SiteAlgorithm
+from core.algorithms.base import SiteAlgorithm
 from core.blocks.base import Clusters
 from core.blocks.local_search import LocalSearch
 from core.blocks.selection import LIMIT
 from core.blocks.work import PASS
 from core.data import Domain, Ids
+from core.options import Option
 from core.plan import Plan, Request, Work
 from core.probe import Probe
 from core.views import SiteDistances

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Option, SiteAlgorithm, coverage_options
+from core.algorithms.base import SiteAlgorithm, coverage_options
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.blocks.work import PASS
 from core.coverage.families import SiteBalls
 from core.data import Domain
 from core.errors import InvalidRequest
+from core.options import Option
 from core.plan import Plan, Request, Work
 from core.postprocessing.medoids import weighted_medoids
 from core.privacy.shares import Shares

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.algorithms.base import Option
 from core.algorithms.projected_coverage import (
     RECOVERY,
     ProjectedCoverage,
@@ -19,6 +18,7 @@ from core.blocks.rounds import Refinement
 from core.blocks.work import lloyd_rounds, product
 from core.coverage.families import Balls
 from core.data import UNITS
+from core.options import Option
 from core.plan import Plan, Work
 from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.medoids import weighted_medians

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from core.algorithms.base import Algorithm, Option, coverage_options
+from core.algorithms.base import Algorithm, coverage_options
 from core.arrays import Integers
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
@@ -13,6 +13,7 @@ from core.blocks.projection import dimension_for
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import ClippedRounds, Refinement, stein_moves, sum_share
 from core.data import UNITS, Domain
+from core.options import Option
 from core.plan import Plan, Request
 from core.privacy.shares import Shares
 from core.probe import Probe

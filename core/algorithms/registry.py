@@ -17,7 +17,7 @@ from core.algorithms.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.data import DataSource, Domain, Geometry, Stored, Table
 from core.errors import InvalidRequest, UnknownAlgorithm
-from core.plan import KRange, Plan, Request, Work
+from core.plan import KRange, Plan, Request
 from core.probe import Listener, Probe
 
 _KINDS = (Summit, Balcan, BalcanMedian, BalcanSparse, Gupta, Jones, JonesEuclidean, Chaturvedi, Sulq, Grid)
@@ -61,16 +61,6 @@ def plan(stored: Stored, request: Request) -> Plan:
     if isinstance(request.k, KRange):
         algorithm.require_open_k(domain, request)
     return algorithm.plan(domain, request)
-
-
-def work_on(plan: Plan, rows: int) -> Work:
-    """The work of a plan on another number of rows than its domain declares, as in a rehearsal."""
-    domain = plan.domain
-    if isinstance(domain, Geometry):
-        fewer: Domain = replace(domain, table=replace(domain.table, size=rows))
-    else:
-        fewer = replace(domain, size=rows)
-    return get(plan.algorithm).work(replace(plan, domain=fewer))
 
 
 def _domain(stored: Stored, request: Request) -> Domain:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.algorithms.base import Algorithm, Option
+from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.rounds import LloydRounds
 from core.blocks.work import lloyd_rounds
 from core.data import UNITS, Domain
+from core.options import Option
 from core.plan import KEPT_BYTES, Plan, Request, Work
 from core.postprocessing.bounds import spread_centres
 from core.probe import Probe

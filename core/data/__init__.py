@@ -5,6 +5,7 @@ from core.data.columns import Boolean, Category, Column, Date, DateTime, Number,
 from core.data.dense import Dense
 from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
 from core.data.geometry import Geometry
+from core.data.partition import Partition, PartitionFacts
 from core.data.reading import MISSING_CODE, Fault, Reading
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
 from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource, TableSource
@@ -30,6 +31,8 @@ __all__ = [
     "Geometry",
     "Ids",
     "Number",
+    "Partition",
+    "PartitionFacts",
     "Reading",
     "SiteFacts",
     "Sites",

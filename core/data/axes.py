@@ -11,6 +11,7 @@ import numpy.typing as npt
 from core.arrays import Floats
 from core.data.columns import Category, Column, Ranged
 from core.data.reading import Codes
+from core.kernels.clipping import onto_simplex
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,10 @@ class Axis(ABC):
     def decode_alone(self, points: Floats) -> Floats:
         """As `decode`, each coordinate for itself: ends of intervals of shares do not add up to one."""
         return self.decode(points)
+
+    @abstractmethod
+    def encode(self, decoded: Floats) -> Floats:
+        """Coordinates of what `decode` returned."""
 
     @abstractmethod
     def codes(self, points: Floats, draw: np.random.Generator) -> Codes:
@@ -121,6 +126,12 @@ class Line(Axis):
         if isinstance(self.column, Ranged):
             return self.column.on_line(self.first + share * (self.last - self.first))
         return share
+
+    def encode(self, decoded: Floats) -> Floats:
+        ends = self.decode(np.array([-float(self.half), float(self.half)]))
+        share = (decoded - ends[0]) / (ends[1] - ends[0])
+        coordinates: Floats = (2 * np.clip(share, 0.0, 1.0) - 1) * self.half
+        return coordinates
 
     def codes(self, points: Floats, draw: np.random.Generator) -> Codes:
         """One of the two codes next to each point; the rate of a boolean is the chance of true."""
@@ -188,12 +199,10 @@ class Levels(Axis):
 
     def decode(self, points: Floats) -> Floats:
         """The nearest shares that are at least zero and add up to one."""
-        shares = (points + self.drop) / self.height
-        ordered = -np.sort(-shares, axis=1)
-        surplus = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, shares.shape[1] + 1)
-        kept = (ordered > surplus).sum(axis=1)
-        nearest: Floats = np.maximum(shares - surplus[np.arange(len(shares)), kept - 1][:, None], 0.0)
-        return nearest
+        return onto_simplex((points + self.drop) / self.height, np.ones(len(points)))
+
+    def encode(self, decoded: Floats) -> Floats:
+        return decoded * self.height - self.drop
 
     def decode_alone(self, points: Floats) -> Floats:
         return np.clip((points + self.drop) / self.height, 0.0, 1.0)

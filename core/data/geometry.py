@@ -75,6 +75,12 @@ class Geometry:
         return made
 
     @classmethod
+    def without_gaps(cls, table: Table) -> Self:
+        """All stored columns that have a value in every row, those kept for questions included, all alike."""
+        chosen = tuple(column.name for column in table.stored if column.missing != "keep")
+        return cls(table=table, chosen=chosen, weights=(1.0,) * len(chosen))
+
+    @classmethod
     def from_json(cls, table: Table, data: Mapping[str, Any]) -> Self:
         """The geometry that `choices` described."""
         return cls.of(table, data["columns"], data["weights"], data["scaling"])
@@ -207,6 +213,13 @@ class Geometry:
         """Length of one unit where ends of a column, or two of its levels, are `weight` apart."""
         axis, weight = max(zip(self.axes, self.weights, strict=True), key=lambda pair: pair[1])
         return weight / axis.width
+
+    def encode_points(self, points: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Points that `decode` returned in whole units, rounded to the nearest."""
+        decoded = np.asarray(points, dtype=np.float64)
+        units = np.concatenate([axis.encode(decoded[:, part]) for axis, part in self.parts], axis=1)
+        rounded: npt.NDArray[np.int64] = np.rint(units).astype(np.int64)
+        return rounded
 
     def unit_lengths(self) -> Floats:
         """Size of one unit after `decode`, per coordinate: for error bars."""

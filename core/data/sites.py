@@ -19,6 +19,11 @@ MOST_SITES = 20_000
 MOST_SITES_IN_A_MATRIX = 4_000
 
 
+def digest_of(numbers: Floats) -> str:
+    """SHA-256 of numbers as little-endian doubles, row by row."""
+    return hashlib.sha256(np.ascontiguousarray(numbers, dtype="<f8").tobytes()).hexdigest()
+
+
 def _refuse(message: str) -> InvalidRequest:
     return InvalidRequest(f"sites: {message}", parameter="options.sites")
 
@@ -55,7 +60,7 @@ class Sites:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the numbers as little-endian doubles, row by row."""
-        return hashlib.sha256(np.ascontiguousarray(self.numbers, dtype="<f8").tobytes()).hexdigest()
+        return digest_of(self.numbers)
 
     def facts(self, domain: Domain | Stored) -> SiteFacts:
         """Describe this set for plans on a domain."""

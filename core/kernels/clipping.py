@@ -65,3 +65,12 @@ def top_entries(rows: Rows, entries: int, largest: int) -> sp.csr_array:
     pointers = np.concatenate([[0], np.cumsum(np.minimum(counts, entries))])
     data = np.clip(matrix.data[kept], -largest, largest)
     return sp.csr_array((data, matrix.indices[kept], pointers), shape=matrix.shape)
+
+
+def onto_simplex(points: Floats, totals: Floats) -> Floats:
+    """The nearest points whose coordinates are at least zero and add up to each point's own total."""
+    ordered = -np.sort(-points, axis=1)
+    surplus = (np.cumsum(ordered, axis=1) - totals[:, None]) / np.arange(1, points.shape[1] + 1)
+    kept = np.maximum((ordered > surplus).sum(axis=1), 1)
+    nearest: Floats = np.maximum(points - surplus[np.arange(len(points)), kept - 1][:, None], 0.0)
+    return nearest

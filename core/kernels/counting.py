@@ -1,6 +1,7 @@
 """Counts of labels, distances and codes that were derived from rows: passes without products, in threads."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -56,6 +57,48 @@ def value_counts(values: Labels, shift: int, listed: Integers, bits: int) -> Int
             return np.where(listed[np.minimum(near, other - 1)] == found, near, other)
 
     return _counts(places, len(values), other + 1)[:-1]
+
+
+#: A column's place in a row, and the bin of each of its 2^16 values (signed ones as they are stored).
+Lookup = tuple[int, Labels]
+
+
+def histograms(
+    rows: Labels, lookups: Sequence[Lookup], widths: Sequence[int], labels: Labels | None, groups: int
+) -> Integers:
+    """For each group of rows a histogram of each column that is looked up, of these widths, side by side."""
+    starts = np.cumsum([0, *widths])
+
+    def work(parts: Iterator[slice]) -> Integers:
+        total = np.zeros((groups, int(starts[-1])), dtype=np.int64)
+        for part in parts:
+            group = None if labels is None else labels[part].astype(np.int64)
+            for (place, table), start, width in zip(lookups, starts, widths, strict=False):
+                cells = table[rows[part, place].view(np.uint16)]
+                if group is not None:
+                    cells = cells + group * width
+                counted = np.bincount(cells, minlength=groups * width)
+                total[:, start : start + width] += counted.reshape(groups, width)
+        return total
+
+    return sum_blocks(work, row_blocks(len(rows), 1, 8 * _BLOCK))
+
+
+def cell_counts(
+    rows: Labels, lookups: Sequence[Lookup], labels: Sequence[Labels], shape: Sequence[int]
+) -> Integers:
+    """Number of rows in each cell: labels come first, then the bins of columns that are looked up."""
+
+    def places(part: slice) -> Labels:
+        cells = np.zeros(part.stop - part.start, dtype=np.int64)
+        found = [each[part] for each in labels]
+        found += [table[rows[part, place].view(np.uint16)] for place, table in lookups]
+        for each, width in zip(found, shape, strict=True):
+            cells *= width
+            cells += each
+        return cells
+
+    return _counts(places, len(rows), math.prod(shape)).reshape(shape)
 
 
 def _counts(places: Callable[[slice], Labels], records: int, cells: int) -> Integers:

@@ -39,6 +39,10 @@ class Statistic(ABC):
     def of(self, chunk: Chunk) -> Total:
         """The sum over one chunk."""
 
+    def finish(self, total: Total) -> Total:
+        """What the mechanism is given, and `sensitivity` bounds: the total itself, or a function of it."""
+        return total
+
 
 class Counts(Statistic):
     """A statistic to which a record adds a one, in at most one entry."""

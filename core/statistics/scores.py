@@ -19,6 +19,7 @@ from core.kernels.rows import FloatBlocks, row_blocks
 from core.kernels.threads import sum_blocks
 from core.privacy.sensitivity import Sensitivity
 from core.statistics.base import Statistic
+from core.statistics.histograms import Departures
 from core.views import Assigned, Distances
 from core.views.base import require_in_ball
 
@@ -149,4 +150,4 @@ class NetLosses(Statistic):
 
 
 #: Kinds that are bounded entry by entry, but in no sum over entries: a choice releases them, noise does not.
-BOUNDED_BY_ENTRY = frozenset({SwapLosses.kind, SetLosses.kind, NetLosses.kind})
+BOUNDED_BY_ENTRY = frozenset({SwapLosses.kind, SetLosses.kind, NetLosses.kind, Departures.kind})

@@ -2,6 +2,7 @@
 
 from core.views.assigned import Assigned
 from core.views.base import DerivedView, RowView, View, clear_cache, limit_cache
+from core.views.bins import Binning, Bins
 from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
@@ -11,6 +12,8 @@ from core.views.table import ColumnBins, TableRows
 __all__ = [
     "LONGEST_COLUMN",
     "Assigned",
+    "Binning",
+    "Bins",
     "Buckets",
     "CandidateDistances",
     "ColumnBins",

@@ -110,6 +110,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "warnings": warnings(dataset, domain),
         "budget": balance_view(session, dataset),
         "cap": balance_view(session, dataset, grant) if grant else None,
+        "kinds": grant.allowed_kinds if grant else None,
         "upload": report_on(dataset) if grant is None else None,
     }
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from core.privacy import Budget
 from service.datasets import access, grants, lifecycle
 from service.datasets.routes import DatasetName
-from service.datasets.wire import DatasetFacts, GrantFacts, GrantPage, LedgerPage, VerifyReport
+from service.datasets.wire import DatasetFacts, GrantBody, GrantFacts, GrantPage, LedgerPage, VerifyReport
 from service.http.context import Context, Services
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
@@ -69,14 +69,16 @@ def list_grants(name: DatasetName, caller: Curator, context: Services, paging: P
 
 @router.put("/grants/{analyst}", responses=answers("retired"))
 def put_grant(
-    name: DatasetName, analyst: AnalystName, body: BudgetBody, caller: Curator, context: Services
+    name: DatasetName, analyst: AnalystName, body: GrantBody, caller: Curator, context: Services
 ) -> GrantFacts:
-    """Grant an analyst a cap, or change it; never below what they have used."""
+    """Grant an analyst a cap and kinds of jobs, or change them; a cap never below what they have used."""
     cap = Budget.of(body.epsilon, body.delta)
     with context.database.write() as session:
         dataset, _ = access.find(session, name, caller)
         person = principals.find(session, analyst)
-        grant = grants.grant(session, dataset, person, cap, actor=caller.name, at=context.clock.now())
+        grant = grants.grant(
+            session, dataset, person, cap, kinds=body.kinds, actor=caller.name, at=context.clock.now()
+        )
         return GrantFacts.model_validate(_grant(session, dataset, grant, person.name))
 
 
@@ -167,6 +169,7 @@ def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> di
     return {
         "analyst": analyst,
         "cap": access.balance_view(session, dataset, grant),
+        "kinds": grant.allowed_kinds,
         "created_at": grant.created_at,
         "revoked_at": grant.revoked_at,
     }

@@ -1,6 +1,8 @@
 """Grants: an analyst's right to use a dataset, with a cap in the dataset's own currency."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -16,9 +18,19 @@ from service.operations.tables import Dataset, Grant, Principal
 
 
 def grant(
-    session: Session, dataset: Dataset, analyst: Principal, cap: Budget, *, actor: str, at: datetime
+    session: Session,
+    dataset: Dataset,
+    analyst: Principal,
+    cap: Budget,
+    *,
+    kinds: Sequence[str] | None = None,
+    actor: str,
+    at: datetime,
 ) -> Grant:
-    """Grant a cap, change it, or renew a revoked grant; what the analyst used stays used."""
+    """Grant a cap, change it, or renew a revoked grant; what the analyst used stays used.
+
+    `kinds` of jobs that are not given stay as they are: clusterings alone in a new grant.
+    """
     if analyst.role != Role.ANALYST:
         raise InvalidRequest(f"{analyst.name} is a curator; grants are for analysts")
     total = accountants.total_of(dataset.accountant, cap.epsilon_units, cap.delta_units)
@@ -31,6 +43,8 @@ def grant(
         row = Grant(dataset_id=dataset.id, principal_id=analyst.id, created_at=at)
         session.add(row)
     row.epsilon_units, row.delta_units, row.revoked_at = cap.epsilon_units, cap.delta_units, None
+    if kinds is not None:
+        row.kinds = list(kinds)
     session.flush()
     try:
         ledger.set_cap(session, dataset.id, row.id, total, actor=actor, at=at)
@@ -41,8 +55,10 @@ def grant(
             status=409,
             used=accountants.amount(dataset.accountant, used, cap.delta_units),
         ) from error
-    amounts = accountants.declared(cap)
-    audit.record(session, "grant", actor=actor, at=at, dataset_id=dataset.id, analyst=analyst.name, **amounts)
+    details: dict[str, Any] = {"analyst": analyst.name, **accountants.declared(cap)}
+    if kinds is not None:
+        details["kinds"] = list(kinds)
+    audit.record(session, "grant", actor=actor, at=at, dataset_id=dataset.id, **details)
     return row
 
 

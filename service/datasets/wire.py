@@ -11,6 +11,7 @@ from service.http.wire import (
     Body,
     BudgetBody,
     ColumnName,
+    JobKind,
     Moment,
     Name,
     Page,
@@ -50,6 +51,7 @@ _DATASET = {
     "warnings": [],
     "budget": _BUDGET,
     "cap": _BUDGET,
+    "kinds": ["cluster"],
     "upload": None,
 }
 
@@ -273,6 +275,7 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     warnings: list[str]
     budget: BudgetFacts
     cap: BudgetFacts | None
+    kinds: list[JobKind] | None = Field(description="to an analyst: kinds of jobs that the grant allows")
     upload: UploadReport | None
 
 
@@ -280,7 +283,21 @@ class DatasetPage(Page[DatasetFacts], json_schema_extra=page_example(_DATASET)):
     """A page of datasets, and the cursor of the next."""
 
 
-_GRANT = {"analyst": "ada", "cap": _BUDGET, "created_at": "2030-01-01T09:00:00.000Z", "revoked_at": None}
+_GRANT = {
+    "analyst": "ada",
+    "cap": _BUDGET,
+    "kinds": ["cluster", "profile"],
+    "created_at": "2030-01-01T09:00:00.000Z",
+    "revoked_at": None,
+}
+
+
+class GrantBody(BudgetBody, json_schema_extra=example({**_TOTAL, "kinds": ["cluster", "profile"]})):
+    """A cap, and the kinds of jobs that it may be spent on."""
+
+    kinds: Annotated[list[JobKind], Field(min_length=1, max_length=20)] | None = Field(
+        default=None, description="default: as before; clusterings alone in a new grant"
+    )
 
 
 class GrantFacts(Answer, json_schema_extra=example(_GRANT)):
@@ -288,6 +305,7 @@ class GrantFacts(Answer, json_schema_extra=example(_GRANT)):
 
     analyst: str
     cap: BudgetFacts
+    kinds: list[JobKind]
     created_at: Moment
     revoked_at: Moment | None
 

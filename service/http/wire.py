@@ -1,7 +1,7 @@
 """Base classes and fields of the wire types: strict models, names, amounts."""
 
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
@@ -61,6 +61,10 @@ class Page(Answer, Generic[Item]):
 
     items: list[Item]
     next: str | None
+
+
+#: Kinds of jobs: clusterings, and questions.
+JobKind = Literal["cluster", "profile", "explain", "table", "quantiles", "summary", "compare"]
 
 
 class BudgetBody(Body, json_schema_extra=example({"epsilon": "3", "delta": "0.000001"})):

@@ -19,7 +19,7 @@ def result_csv(body: Mapping[str, Any]) -> str:
         [place + 1, *centre, *(values[place] for values in derived.values())]
         for place, centre in enumerate(_centres(body))
     ]
-    return _written(names, lines)
+    return written(names, lines)
 
 
 def _centres(body: Mapping[str, Any]) -> Iterator[list[Any]]:
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
 
 def rows_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return made-up rows as CSV."""
-    return _written(columns, rows)
+    return written(columns, rows)
 
 
 def _columns(names: Sequence[str] | None, rows: Sequence[Sequence[float]]) -> Sequence[str]:
@@ -81,7 +81,8 @@ def _ends(body: Mapping[str, Any], end: str) -> Sequence[Sequence[Any]]:
     return [_values(profile, f"_{end}") for profile in body["profiles"]]
 
 
-def _written(names: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:
+def written(names: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:
+    """Return lines as CSV, after a line of names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)

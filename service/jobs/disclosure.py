@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from core.data import Geometry
-from core.plan import Plan
+from core.plan import CLUSTER, Plan
 from service.operations.tables import Dataset, Job
 
 #: What only people know: they replace it before they send the entry.
@@ -20,6 +20,28 @@ _TOGETHER = {
 }
 _PUBLIC = (
     "names and kinds of columns, bounds, levels, scaling, and the order of magnitude of the number of records"
+)
+
+_QUESTIONS = {
+    "profile": "Histograms of columns for each cluster of an earlier clustering",
+    "explain": "The columns that set clusters of an earlier clustering apart, with their histograms",
+    "table": "Counts of records by some columns",
+    "quantiles": "Quantiles of columns",
+    "summary": "Number of records, means, spreads and correlations of columns",
+    "compare": "Counts of records by their clusters in two earlier clusterings",
+}
+_TITLES = {
+    "profile": "Profile of clusters",
+    "explain": "Explanation of clusters",
+    "table": "Table",
+    "quantiles": "Quantiles",
+    "summary": "Summary",
+    "compare": "Comparison of clusterings",
+}
+_USED = {CLUSTER: "centres", "quantiles": "quantiles", "summary": "moments"}
+_AFTERWARDS = (
+    "Counts are moved to the nearest ones that are not negative and add up.",
+    "Weighted clustering and clipping of released values.",
 )
 
 
@@ -100,14 +122,14 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
         "tier": 3,
         "deployment": {
             "basic": {
-                "name": f"Clusters of {dataset.name}",
+                "name": f"{_TITLES.get(plan.kind, 'Clusters')} of {dataset.name}",
                 "data_curators": [
                     {
                         "data_curator_name": f"{_ASK}name of the organisation",
                         "data_curator_type": f"{_ASK}kind of organisation",
                     }
                 ],
-                "intended_use": f"{_ASK}what the centres are used for",
+                "intended_use": f"{_ASK}what the {_USED.get(plan.kind, 'counts')} are used for",
                 "data_product_type": "Summary statistics",
                 "data_product_region": f"{_ASK}region that the data describe",
                 "data_product_sector": f"{_ASK}sector",
@@ -141,7 +163,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
                 "access_type_details": "Each analyst has a cap within the total of the dataset.",
             },
             "accounting": {
-                "post_processing": "Weighted clustering and clipping of released values.",
+                "post_processing": _AFTERWARDS[plan.kind == CLUSTER],
                 "composition": f"Within the release as planned; beyond it {_TOGETHER[dataset.accountant]}.",
             },
             "implementation": {
@@ -163,6 +185,8 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
 
 
 def _product(plan: Plan) -> str:
+    if plan.kind != CLUSTER:
+        return _QUESTIONS[plan.kind]
     if plan.k_range is not None:
         return f"Centres for every k from {plan.k_range.first} to {plan.k_range.last} (k-{plan.objective})"
     return f"Centres of {plan.k} clusters (k-{plan.objective})" if plan.k > 1 else "The centre of one cluster"
@@ -173,8 +197,9 @@ def _beside(plan: Plan) -> str:
 
 
 def _columns(plan: Plan) -> str:
-    domain = plan.domain
+    domain = plan.described
     names = domain.chosen if isinstance(domain, Geometry) else domain.columns
+    names = plan.parameters.get("columns", names) if plan.kind != CLUSTER else names
     if domain.kind == "sparse" or len(names) > _SHOWN_COLUMNS:
         return f"with {len(names)} columns"
     return f"with the column{'s' if len(names) > 1 else ''} {', '.join(names)}"

@@ -1,26 +1,31 @@
 """Plans of jobs: made from public facts alone, priced, and checked against the work limits."""
 
 import json
+from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from pydantic_core import to_json
 from sqlalchemy.orm import Session
 
+from core import kinds
 from core.algorithms import registry
-from core.data import SiteFacts, Stored
+from core.data import PartitionFacts, SiteFacts, Stored
 from core.errors import WorkLimitExceeded
 from core.plan import KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT
+from core.questions.base import Question
 from service import ledger
 from service.datasets import access, lifecycle, sites
-from service.errors import DeltaNotOffered, EpsilonTooSmall
-from service.jobs import quotes
-from service.jobs.wire import PlanBody
+from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
+from service.jobs import clusterings, quotes
+from service.jobs.wire import OpenK, PlanBody
 from service.ledger import accountants
 from service.ledger.units import LARGEST_UNITS, Cost
 from service.operations.tables import Dataset, Grant
+from service.people.authentication import Caller
 
 #: Longest text of a request whose plan is cached; longer ones name many sites and are rarely repeated.
 _LONGEST_CACHED = 4096
@@ -28,18 +33,38 @@ _LONGEST_CACHED = 4096
 _LONGEST_PLAN = 64 << 10
 
 
-def options_of(session: Session, dataset: Dataset, body: PlanBody) -> dict[str, Any]:
-    """Return a request's options, with the facts of the site set that it names filled in."""
+@dataclass(frozen=True)
+class PublicInputs:
+    """Options of a request with the facts of the site set that it names, and of the clusterings."""
+
+    options: dict[str, Any]
+    partitions: tuple[PartitionFacts, ...] = ()
+
+
+def inputs_of(
+    session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
+) -> PublicInputs:
+    """Return the public inputs that a request names; the caller must be able to see the clusterings now."""
+    named = clusterings.facts_of(
+        session, caller, dataset, body.clusterings or (), rehearsal=body.rehearsal, now=now
+    )
     if body.sites is None:
         sites.require_short(body.options.get("sites"))
-        return dict(body.options)
-    return {**body.options, "sites": sites.facts_of(dataset, sites.find(session, dataset, body.sites))}
+        return PublicInputs(dict(body.options), named)
+    found = sites.facts_of(dataset, sites.find(session, dataset, body.sites))
+    return PublicInputs({**body.options, "sites": found}, named)
 
 
 def make_plan(
-    dataset: Dataset, grant: Grant, body: PlanBody, options: dict[str, Any], work: Work, *, delta_left: int
+    dataset: Dataset, grant: Grant, body: PlanBody, inputs: PublicInputs, work: Work, *, delta_left: int
 ) -> Plan:
     """Plan a request; needs no database, and refuses what would take too much work."""
+    if body.kind not in grant.allowed_kinds:
+        raise KindNotGranted(
+            f"your grant on {dataset.name} allows {', '.join(grant.allowed_kinds)}, but not {body.kind}; ask "
+            "its curator to add it",
+            kinds=grant.allowed_kinds,
+        )
     lifecycle.require_sealed(dataset)
     domain = access.domain_of(dataset)
     budget = _budget(dataset, grant, body, domain.size, delta_left)
@@ -48,24 +73,49 @@ def make_plan(
         raise EpsilonTooSmall(
             f"a job on {dataset.name} must ask for an epsilon of at least {least}", least_epsilon=least
         )
+    options = inputs.options
     named = options["sites"] if isinstance(options.get("sites"), SiteFacts) else None
     rest = {name: value for name, value in options.items() if value is not named}
-    k = body.k if isinstance(body.k, int) else body.k.model_dump(by_alias=True)
-    request = {
-        "k": k,
-        "objective": body.objective,
-        "algorithm": body.algorithm,
-        "options": rest,
-        "columns": body.columns,
-        "weights": body.weights or {},
-        "scaling": body.scaling,
-    }
+    if body.kind == "cluster":
+        request = _clustering(body, rest)
+    else:
+        request = _question(dataset, body, rest, inputs.partitions, budget)
     if len(to_json(request)) <= _LONGEST_CACHED:  # ten times as fast as `json`, on many numbers
         plan = _cached_plan(domain, json.dumps(request, sort_keys=True), named, budget)
     else:
         plan = _plan(domain, request, named, budget)
     plan.work.require_within(work)
     return plan
+
+
+def _clustering(body: PlanBody, options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "k": body.k.model_dump(by_alias=True) if isinstance(body.k, OpenK) else body.k,
+        "objective": body.objective,
+        "algorithm": body.algorithm,
+        "options": options,
+        "columns": body.columns,
+        "weights": body.weights or {},
+        "scaling": body.scaling,
+    }
+
+
+def _question(
+    dataset: Dataset,
+    body: PlanBody,
+    options: dict[str, Any],
+    partitions: tuple[PartitionFacts, ...],
+    budget: Budget,
+) -> dict[str, Any]:
+    if dataset.accountant == "zcdp" and not budget.is_pure:
+        # Under zCDP Gaussian noise costs a fraction of the Laplace noise that may be smaller at one epsilon.
+        options = {"noise": "gaussian", **options}
+    return {
+        "kind": body.kind,
+        "columns": body.columns,
+        "options": options,
+        "partitions": [facts.to_json() for facts in partitions],
+    }
 
 
 @lru_cache(maxsize=128)  # of at most 64 KiB of JSON each
@@ -75,13 +125,17 @@ def _cached_plan(domain: Stored, request: str, sites: SiteFacts | None, budget: 
 
 
 def _plan(domain: Stored, asked: dict[str, Any], sites: SiteFacts | None, budget: Budget) -> Plan:
-    if isinstance(asked["k"], dict):
-        asked["k"] = KRange.from_json(asked["k"])
     if asked["columns"] is not None:
         asked["columns"] = tuple(asked["columns"])
-    if sites is not None:
-        asked["options"]["sites"] = sites
-    plan = registry.plan(domain, Request(budget=budget, **asked))
+    if "kind" in asked:
+        asked["partitions"] = tuple(PartitionFacts(**facts) for facts in asked["partitions"])
+        plan = kinds.plan(domain, Question(budget=budget, **asked))
+    else:
+        if isinstance(asked["k"], dict):
+            asked["k"] = KRange.from_json(asked["k"])
+        if sites is not None:
+            asked["options"]["sites"] = sites
+        plan = kinds.plan(domain, Request(budget=budget, **asked))
     if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
         raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
     return plan
@@ -132,7 +186,7 @@ def quote(
         if fits
     }
     return {
-        "plan": {**plan.to_json(), "domain": plan.domain.to_json()},
+        "plan": {**plan.to_json(), "domain": plan.described.to_json()},
         "digest": plan.digest,
         "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
         "quote": quotes.quote_of(dataset, grant, body, plan),
@@ -140,5 +194,5 @@ def quote(
         "fits": fits,
         "remaining_after": after or None,
         "forecast": dict(plan.forecast),
-        "warnings": access.warnings(dataset, plan.domain),
+        "warnings": access.warnings(dataset, plan.described),
     }

@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
-from core.plan import Plan
+from core.plan import CLUSTER, Plan
 from service.datasets import access
 from service.jobs import disclosure
 from service.ledger import accountants
@@ -17,6 +17,8 @@ from service.operations.tables import Dataset, Job
 
 #: Receipts of format 1 are not signed, and have neither citation nor explanation.
 FORMAT = 2
+#: Receipts of questions name their kind in place of an algorithm.
+QUESTION_FORMAT = 3
 _UNHASHED = ("digest", "signature")
 
 
@@ -35,24 +37,21 @@ def make_receipt(
     unit = access.privacy_unit(dataset)
     neighbours = disclosure.neighbours(unit)
     receipt: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT if plan.kind == CLUSTER else QUESTION_FORMAT,
         "job": job.id,
         "dataset": dataset.name,
         "analyst": analyst,
         "rehearsal": job.rehearsal,
         "queued_at": rfc3339(job.queued_at),
         "request": job.request,
-        "algorithm": plan.algorithm,
-        "objective": plan.objective,
-        "k": plan.k,
-        **({} if plan.k_range is None else {"k_range": plan.k_range.to_json()}),
+        **_asked(plan),
         "accountant": dataset.accountant,
         "charged": charged,
         "privacy": {**planned["privacy"], "unit": unit, "neighbours": neighbours},
         "privacy_unit": unit,
         "neighbours": neighbours,
         "statement": _statement(job, plan, unit),
-        "domain": plan.domain.to_json(),
+        "domain": plan.described.to_json(),
         "revised_after_a_look": access.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),
@@ -77,6 +76,13 @@ def digest_of(receipt: dict[str, Any]) -> str:
     """Return the SHA-256 of the receipt without digest and signature: JSON, keys sorted, no spaces."""
     rest = {name: value for name, value in receipt.items() if name not in _UNHASHED}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _asked(plan: Plan) -> dict[str, Any]:
+    if plan.kind != CLUSTER:
+        return {"kind": plan.kind}
+    k_range = {} if plan.k_range is None else {"k_range": plan.k_range.to_json()}
+    return {"algorithm": plan.algorithm, "objective": plan.objective, "k": plan.k, **k_range}
 
 
 def _steps(plan: Plan) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ from sqlalchemy import Text, cast, select
 from sqlalchemy.orm import defer
 
 from core.algorithms import registry
-from core.algorithms.base import options_schema
+from core.options import options_schema
+from core.questions import registry as questions
 from service import ledger
 from service.datasets import access
 from service.errors import InvalidRequest, JobFailed, NotCancellable, NotFound
@@ -27,18 +28,19 @@ from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
 from service.jobs import answers as stored_answers
 from service.jobs import csv_files, plans, queue, release, transcripts
+from service.jobs.findings_csv import findings_csv
+from service.jobs.result_wire import FindingsFacts, ResultFacts, SampleFacts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,
     JobBody,
     JobFacts,
     JobPage,
+    KindList,
     NoteBody,
     PlanBody,
     Quote,
     Receipt,
-    ResultFacts,
-    SampleFacts,
 )
 from service.operations.states import JobState
 from service.operations.tables import Result
@@ -49,6 +51,7 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 JobId = Annotated[str, Path(pattern=JOB_PATTERN, description="id of a job, or `latest` for your newest one")]
 _PLANNING = (
+    "kind-not-granted",
     "not-sealed",
     "retired",
     "delta-not-offered",
@@ -83,15 +86,31 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
     return AlgorithmList.model_validate({"items": items})
 
 
+@router.get("/kinds", responses=answers())
+def list_kinds(_caller: Anyone) -> KindList:
+    """List the kinds of questions that a job may ask beside clustering, with options as JSON Schema."""
+    items = [
+        {
+            "name": each.name,
+            "summary": each.summary,
+            "clusterings": each.clusterings,
+            "most_columns": each.most_columns,
+            "options": options_schema(each.options),
+        }
+        for each in (questions.get(name) for name in questions.names())
+    ]
+    return KindList.model_validate({"items": items})
+
+
 @router.post("/plans", responses=answers(*_PLANNING))
 def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
         dataset, grant = access.find_granted(session, body.dataset, caller)
         delta_left = ledger.delta_left(session, dataset.id, grant.id)
-        options = plans.options_of(session, dataset, body)
+        inputs = plans.inputs_of(session, caller, dataset, body, context.clock.now())
     limits = Limits.of(context.settings)
-    plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
+    plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
         planned_ms = limits.planned_ms(session, plan, rehearsal=body.rehearsal)
         return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
@@ -216,7 +235,7 @@ def end_job(job_id: JobId, caller: Curator, context: Services) -> JobFacts:
             }
         },
     },
-    response_model=ResultFacts,
+    response_model=ResultFacts | FindingsFacts,
 )
 async def get_result(
     job_id: JobId,
@@ -229,7 +248,7 @@ async def get_result(
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
 ) -> Any:
-    """Get the centres in the data's units, and noisy sizes where they were released.
+    """Get the centres in the data's units with noisy sizes, or the findings of a question.
 
     A job that left k open answers for the suggested k, or for the `k` of the query.
     """
@@ -250,6 +269,8 @@ def _result_file(
     if k is None and wants_json:
         return text.encode(), "application/json"  # as it was stored, to the letter
     body = from_json(text)
+    if "findings" in body:
+        return _findings_file(body, k, accept)
     if k is not None:
         body = _at(body, k, result, context)
     if _NPY in accept:
@@ -305,6 +326,12 @@ def get_sample(
     if "text/csv" in accept:
         return Response(csv_files.rows_csv(columns, listed), media_type="text/csv")
     return JSONResponse({"columns": columns, "rows": listed, "made_up": True})
+
+
+def _findings_file(body: dict[str, Any], k: int | None, accept: str) -> tuple[bytes, str]:
+    if k is not None or _NPY in accept:
+        raise InvalidRequest(f"the result of a {body['kind']} has no centres: ask for it as JSON or CSV")
+    return findings_csv(body).encode(), "text/csv"
 
 
 def _at(body: dict[str, Any], k: int, result: Result, context: Context) -> dict[str, Any]:

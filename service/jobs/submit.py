@@ -136,8 +136,8 @@ def submit(
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
             return Submission(earlier, dataset, replayed=True)
-        options = plans.options_of(session, dataset, body)
-    plan = plans.make_plan(dataset, grant, body, options, limits.work, delta_left=delta_left)
+        inputs = plans.inputs_of(session, caller, dataset, body, now)
+    plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
     quotes.require_quoted(dataset, grant, body, plan)
     faults.reach("submit.planned")
     try:

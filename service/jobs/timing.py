@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from core.algorithms import registry
+from core import kinds
 from core.plan import Plan
 from service.operations.tables import Timing
 
@@ -40,7 +40,7 @@ DEFAULT = Rates(run=0.3, row=60e-9, operation=0.8e-9)
 
 def operations_of(plan: Plan, rows: int) -> float:
     """Return the work of a run on so many rows: those that the domain declares, or those of a rehearsal."""
-    work = plan.work if rows == plan.domain.size else registry.work_on(plan, rows)
+    work = plan.work if rows == plan.domain.size else kinds.work_on(plan, rows)
     return work.operations
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.algorithms.base import Clustering
 from core.data import domain_from_json
 from core.errors import InvalidTranscript
+from core.kinds import Released
+from core.questions.base import Findings
 from core.transcript import FORMAT, Transcript
 from service.jobs import answers
 from service.jobs.receipts import digest_of
@@ -22,13 +23,13 @@ MEDIA_TYPE = "application/octet-stream"
 _PART_BYTES = 1 << 20
 
 
-def cut(clustering: Clustering, most_bytes: int) -> list[bytes]:
+def cut(released: Released, most_bytes: int) -> list[bytes]:
     """Return a run's transcript in parts of equal length; none when it would be longer than `most_bytes`.
 
     Its length follows from what was released, and so does whether there is one.
     """
     whole = bytearray()
-    for part in Transcript.of(clustering).parts():
+    for part in Transcript.of(released).parts():
         whole += part
         if len(whole) > most_bytes:
             return []
@@ -65,8 +66,11 @@ def stored_parts(database: Database, job_id: str) -> Iterator[bytes]:
         ordinal += 1
 
 
-def released_values(clustering: Clustering) -> dict[str, Any]:
+def released_values(released: Released) -> dict[str, Any]:
     """Return what a run released, as results show it."""
+    if isinstance(released, Findings):
+        return {"findings": released.values, "draws": dict(released.draws)}
+    clustering = released
     sizes, synopsis, profiles = clustering.sizes, clustering.synopsis, clustering.profiles
     return {
         "centres": np.asarray(clustering.centres, dtype=np.float64).tolist(),

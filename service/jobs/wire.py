@@ -1,8 +1,17 @@
-"""Wire types of algorithms, plans, jobs, results and receipts."""
+"""Wire types of algorithms, kinds of questions, plans, jobs and receipts."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from service.datasets.wire import AmountFacts
 from service.http.wire import (
@@ -11,6 +20,7 @@ from service.http.wire import (
     Answer,
     Body,
     ColumnName,
+    JobKind,
     Moment,
     Name,
     Page,
@@ -46,13 +56,39 @@ Clusters = Annotated[
 ]
 
 
+class ClusteringBody(Body, json_schema_extra=example({"job": _ID, "k": 3})):
+    """A clustering that a question is about: a job whose result you can see."""
+
+    job: str = Field(pattern="^[0-9a-f-]{36}$")
+    k: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="of a job that left k open; default: the suggested k"
+    )
+    digest: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{64}$",
+        description="SHA-256 of the centres as little-endian doubles; others are refused",
+    )
+
+
+#: Fields of a request that only clusterings have, and those that only questions have.
+_OF_CLUSTERINGS = ("algorithm", "objective", "k", "sites", "weights", "scaling")
+_OF_QUESTIONS = ("clusterings",)
+
+
 class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     """Request of a plan; that of a job has the same fields and may carry the plan's quote."""
 
     dataset: Name
+    kind: JobKind = Field(
+        default="cluster", description="a clustering, or a question; `GET /v1/kinds` lists them"
+    )
     algorithm: str = Field(default="auto", max_length=64, pattern=r"^[a-z0-9-]+$")
     objective: Literal["means", "medians"] = "means"
-    k: Clusters = Field(description='a number, or a range `{"from": 1, "to": 32}` that leaves it open')
+    k: Clusters | None = Field(
+        default=None,
+        validate_default=True,
+        description='of a clustering: a number, or a range `{"from": 1, "to": 32}` that leaves it open',
+    )
     epsilon: Amount
     delta: Amount | None = Field(
         None,
@@ -68,7 +104,9 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         False, description="run on synthetic rows drawn inside the public bounds, for free"
     )
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1000)] | None = Field(
-        default=None, description="of a table: the columns to cluster on; default: all that are there for it"
+        default=None,
+        description="of a table: the columns to cluster on; default: all that are there for it. Of a "
+        "question: the columns that it is about",
     )
     weights: Annotated[dict[ColumnName, float], Field(max_length=1000)] | None = Field(
         default=None, description="of a table: how much columns count in distances; default: as declared"
@@ -78,10 +116,33 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         description="of a table: scale columns by their bounds, or by ranges that 5% of epsilon measure",
     )
 
+    clusterings: Annotated[list[ClusteringBody], Field(min_length=1, max_length=2)] | None = Field(
+        default=None, description="of a question: the clusterings that it is about"
+    )
+
+    @field_validator("k")
+    @classmethod
+    def _clusterings_need_k(cls, k: int | OpenK | None, info: ValidationInfo) -> int | OpenK | None:
+        if k is None and info.data.get("kind") == "cluster":
+            raise PydanticCustomError("missing", "Field required")
+        return k
+
+    @model_validator(mode="after")
+    def _has_the_fields_of_its_kind(self) -> Self:
+        other = _OF_QUESTIONS if self.kind == "cluster" else _OF_CLUSTERINGS
+        given = [name for name in other if name in self.model_fields_set]
+        if given:
+            words = f"{given[0]} is no field of a request of kind {self.kind}: leave it out"
+            raise PydanticCustomError("other_kind", "{words}", {"words": words})
+        return self
+
     def asked(self) -> dict[str, Any]:
-        """Return the request without its quote; what is asked of tables only where it is asked."""
+        """Return the request without its quote; what is asked of tables or in questions where it is asked."""
         whole = self.model_dump(mode="json", by_alias=True, exclude={"quote"})
-        unasked = {"columns": None, "weights": None, "scaling": "declared"}
+        unasked = {"columns": None, "weights": None, "scaling": "declared", "kind": "cluster"}
+        unasked |= dict.fromkeys(_OF_QUESTIONS)
+        if self.kind != "cluster":
+            whole = {name: value for name, value in whole.items() if name not in _OF_CLUSTERINGS}
         return {name: value for name, value in whole.items() if name not in unasked or value != unasked[name]}
 
 
@@ -123,6 +184,31 @@ class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
     domains: list[str]
     leaves_k_open: bool = Field(description="whether k may be a range, for means of dense rows and tables")
     options: dict[str, Any]
+
+
+_KIND = {
+    "name": "profile",
+    "summary": "for each cluster of a clustering its size and a histogram of each column",
+    "clusterings": 1,
+    "most_columns": 1000,
+    "options": {"type": "object", "properties": {"bins": {"type": "integer", "default": 10}}},
+}
+
+
+class KindFacts(Answer, json_schema_extra=example(_KIND)):
+    """A kind of question."""
+
+    name: JobKind
+    summary: str
+    clusterings: int = Field(description="number of clusterings that it is about")
+    most_columns: int = Field(description="0 where it takes no columns")
+    options: dict[str, Any]
+
+
+class KindList(Answer, json_schema_extra=example({"items": [_KIND]})):
+    """Every kind of question."""
+
+    items: list[KindFacts]
 
 
 class AlgorithmList(Answer, json_schema_extra=example({"items": [_ALGORITHM]})):
@@ -224,135 +310,6 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
 
 class JobPage(Page[JobFacts], json_schema_extra=page_example(_JOB)):
     """A page of jobs, newest first, and the cursor of the next."""
-
-
-class NoiseFacts(Answer):
-    """Standard deviations of the noise in a result."""
-
-    size: float | None = Field(description="in the size of a cluster, in records")
-    centres: list[float] | None = Field(
-        description="in each coordinate of each centre, in units of the widest column"
-    )
-    columns: list[float] | None = Field(description="factors of `centres` for each column; else all are 1")
-
-
-class Interval(Answer):
-    """An estimate, and an interval of nominally 95%."""
-
-    value: float
-    low: float
-    high: float
-
-
-class ColumnProfile(Answer):
-    """What a centre is in one column of a table."""
-
-    column: str
-    kind: Literal["number", "boolean", "category", "date", "datetime"]
-    measure: Literal["mean", "median", "geometric mean", "geometric median", "rate", "shares"]
-    value: float | str | None = Field(default=None, description="a number, a rate, a date or a time")
-    shares: dict[str, float] | None = Field(default=None, description="of each level; they add up to one")
-    noise: float | None = Field(
-        default=None, description="standard deviation, in days for a date and in seconds for a time"
-    )
-    noise_factor: float | None = Field(default=None, description="of a geometric mean: up or down by this")
-    value_low: float | str | None = Field(default=None, description="of jobs that left k open: 95% intervals")
-    value_high: float | str | None = None
-    shares_low: dict[str, float] | None = None
-    shares_high: dict[str, float] | None = None
-
-
-class LevelFacts(Answer):
-    """What is known of each cluster, for one k of a job that left k open.
-
-    Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
-    """
-
-    k: int
-    centre_low: list[list[float]]
-    centre_high: list[list[float]]
-    size_low: list[float]
-    size_high: list[float]
-    spreads: list[float] = Field(description="root mean squared distance to the centre")
-    apart: list[float] = Field(description="distance to the next centre")
-    real: list[bool] = Field(description="false where noise alone could have made the cluster")
-    loss: Interval = Field(description="mean squared distance of records to their nearest centre")
-    explained: float = Field(description="share of the variance of all records")
-
-
-class CurvePoint(Answer):
-    """The loss at one k."""
-
-    k: int
-    loss: Interval
-    explained: float
-
-
-class RangeFacts(Answer):
-    """The range of a job that left k open, and what holds for all of it."""
-
-    first: int = Field(alias="from")
-    last: int = Field(alias="to")
-    suggested: int = Field(description="the k of the centres and sizes, unless another was asked for")
-    reason: str
-    curve: list[CurvePoint]
-    tree: dict[str, list[Any]] = Field(description="merges of fine clusters, and the loss that each adds")
-    reach: float = Field(description="losses are of records within this distance of a fine cluster")
-    heavy_tailed: bool = Field(description="whether records beyond `reach` may matter")
-    made_up_rows: int
-
-
-_RESULT = {
-    "job": _ID,
-    "dataset": "flowers",
-    "rehearsal": False,
-    "algorithm": "sulq",
-    "objective": "means",
-    "columns": ["petal_length", "petal_width"],
-    "centres": [[1.46, 0.25], [4.26, 1.33], [5.55, 2.03]],
-    "sizes": [4963.0, 5012.0, 5041.0],
-    "noise": {"size": 11.3, "centres": [0.014, 0.013, 0.013], "columns": [1.0, 0.4]},
-    "draws": {"starts": "9f86d081884c7d659a2feaa0c55ad015"},
-    "details": {},
-    "privacy": {"epsilon": "0.5", "delta": "0.000001", "unit": "row"},
-    "receipt": f"/v1/jobs/{_ID}/receipt",
-}
-
-
-class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
-    """Released result of a job."""
-
-    job: str
-    dataset: str
-    rehearsal: bool
-    algorithm: str
-    objective: str
-    columns: list[str] | None
-    centres: list[list[float]] = Field(
-        description="of a table a number for each coordinate: shares of levels, logarithms where a column is "
-        "on a log scale, days or seconds since 1970"
-    )
-    profiles: list[list[ColumnProfile]] | None = Field(
-        default=None, description="of a table: each centre column by column, in the columns' own kinds"
-    )
-    sizes: list[float] | None
-    noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
-    draws: dict[str, str]
-    details: dict[str, Any]
-    level: LevelFacts | None = Field(default=None, description="only of jobs that left k open")
-    range: RangeFacts | None = Field(default=None, description="only of jobs that left k open")
-    privacy: dict[str, Any]
-    receipt: str
-
-
-class SampleFacts(
-    Answer, json_schema_extra=example({"columns": ["a", "b"], "rows": [[0.1, 0.2]], "made_up": True})
-):
-    """Made-up rows that agree with a release; none of them is a record."""
-
-    columns: list[str]
-    rows: list[list[float | bool | str]] = Field(description="of a table: values of each column's kind")
-    made_up: Literal[True]
 
 
 _RECEIPT = {

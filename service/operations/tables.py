@@ -202,10 +202,17 @@ class Grant(Base):
     principal_id: Mapped[PrincipalId] = mapped_column(index=True)
     epsilon_units: Mapped[Units]
     delta_units: Mapped[Units]
+    #: Kinds of jobs that it allows; None, as in grants made before revision 0015: clusterings alone.
+    kinds: Mapped[list[Any] | None]
     created_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
 
     __table_args__ = (UniqueConstraint("dataset_id", "principal_id"),)
+
+    @property
+    def allowed_kinds(self) -> list[str]:
+        """Kinds of jobs that it allows."""
+        return ["cluster"] if self.kinds is None else list(self.kinds)
 
 
 class Account(Base):

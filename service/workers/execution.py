@@ -6,12 +6,12 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core.algorithms import registry
-from core.algorithms.base import Clustering
+from core import kinds
 from core.data import DataSource, domain_from_json
 from core.plan import Plan
+from core.questions.base import Findings
 from service.datasets import sites
-from service.jobs import answers
+from service.jobs import answers, clusterings
 from service.jobs.queue import Claim, Outcome
 from service.jobs.receipts import make_receipt
 from service.jobs.transcripts import cut, facts_of, released_values
@@ -31,7 +31,7 @@ def can_run(stored: dict[str, Any], domain: dict[str, Any]) -> bool:
     """Return True when this version of the software reads a stored plan back exactly."""
     try:
         plan = Plan.from_json(stored, domain_from_json(domain))
-        registry.get(plan.algorithm)
+        kinds.get(plan)
     except Exception:  # any failure is found before the charge and before a row is read
         return False
     return plan.to_json() == stored
@@ -45,19 +45,24 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     keys = open_keys(settings)
     faults.reach("execute.begun")
     with make_executor(settings) as executor:
-        clustering = registry.run(plan, _source(claim, plan, database, settings), executor, listener)
+        released = kinds.run(plan, _source(claim, plan, database, settings), executor, listener)
     faults.reach("execute.released")
-    transcript = cut(clustering, settings.transcript_bytes)
+    transcript = cut(released, settings.transcript_bytes)
     receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys)
-    derived = {} if clustering.synopsis is None else answers.encoded(clustering.synopsis)
-    return Outcome(_body(job, dataset, clustering, receipt), receipt, transcript, derived)
+    synopsis = None if isinstance(released, Findings) else released.synopsis
+    derived = {} if synopsis is None else answers.encoded(synopsis)
+    return Outcome(_body(job, dataset, released, receipt), receipt, transcript, derived)
 
 
 def _plan(claim: Claim, database: Database) -> Plan:
     """Read a job's plan with its public inputs."""
     named = claim.plan["inputs"].get("sites")
     public_sites = named and database.patiently(lambda session: sites.load(session, claim.dataset_id, named))
-    return Plan.from_json(claim.plan, domain_from_json(claim.domain), public_sites)
+    domain, clustered = domain_from_json(claim.domain), claim.plan["inputs"].get("partitions", ())
+    partitions = database.patiently(
+        lambda session: [clusterings.load(session, domain, facts) for facts in clustered]
+    )
+    return Plan.from_json(claim.plan, domain, public_sites, partitions)
 
 
 def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str]:
@@ -74,16 +79,27 @@ def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) ->
     )
 
 
-def _body(job: Job, dataset: Dataset, clustering: Clustering, receipt: dict[str, Any]) -> dict[str, Any]:
-    plan = clustering.plan
+def _body(job: Job, dataset: Dataset, released: kinds.Released, receipt: dict[str, Any]) -> dict[str, Any]:
+    plan = released.plan
+    about: dict[str, Any]
+    if isinstance(released, Findings):
+        named = [partition.facts for partition in plan.partitions]
+        about = {
+            "kind": plan.kind,
+            "clusterings": [{"job": facts.job, "k": facts.k, "digest": facts.digest} for facts in named],
+        }
+    else:
+        about = {
+            "algorithm": plan.algorithm,
+            "objective": plan.objective,
+            "columns": list(plan.domain.columns) if plan.domain.kind != "sparse" else None,
+        }
     return {
         "job": job.id,
         "dataset": dataset.name,
         "rehearsal": job.rehearsal,
-        "algorithm": plan.algorithm,
-        "objective": plan.objective,
-        "columns": list(plan.domain.columns) if plan.domain.kind != "sparse" else None,
-        **released_values(clustering),
+        **about,
+        **released_values(released),
         "privacy": receipt["privacy"],
         "receipt": f"/v1/jobs/{job.id}/receipt",
     }

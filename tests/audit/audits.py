@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms import registry
+from core import kinds
 from core.coverage.loop import _states
 from core.plan import Plan
 from core.postprocessing import kmeans
@@ -31,7 +31,7 @@ def sample(
 
     `twin` is a broken plan that runs in place of the declared one.
     """
-    algorithm, plan = registry.get(case.plan.algorithm), twin or case.plan
+    algorithm, plan = kinds.get(case.plan), twin or case.plan
     names = [step.name for step in case.plan.steps]
     alone: dict[str, dict[str, Sides]] = {name: {score: ([], []) for score in SCORES} for name in names}
     whole: dict[str, Sides] = {score: ([], []) for score in SCORES}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.algorithms import registry
+from core import kinds
 from core.data import (
     ArraySource,
     Category,
@@ -19,6 +19,7 @@ from core.data import (
     Dense,
     Ids,
     Number,
+    Partition,
     Sparse,
     SparseSource,
     Stored,
@@ -27,6 +28,8 @@ from core.data import (
 )
 from core.plan import Plan, Request
 from core.privacy import Budget
+from core.questions import registry as questions
+from core.questions.base import Question
 from tests.audit.bounds import STEP_DELTA, Claim
 from tests.audit.probes import WHOLE, Neighbours
 
@@ -92,6 +95,15 @@ class Variant:
     #: Columns, weights and scaling of a request for a table.
     clustered: Mapping[str, Any] = field(default_factory=dict)
 
+    def request(self, domain: Stored) -> Request | Question:
+        if self.algorithm not in questions.names():
+            return Request(
+                self.k, self.budget, self.objective, self.algorithm, self.options, **self.clustered
+            )
+        centres = _CENTRES_OF_TABLE if self.kind == "table" else _CENTRES
+        partitions = (Partition.of(domain, centres),) * questions.get(self.algorithm).clusterings
+        return Question(self.algorithm, self.budget, None, partitions, self.options)
+
     def domain(self, rows_per_person: int) -> Stored:
         match self.kind:
             case "table":
@@ -153,11 +165,7 @@ class Case:
 
     @cached_property
     def plan(self) -> Plan:
-        asked = self.variant
-        request = Request(
-            asked.k, asked.budget, asked.objective, asked.algorithm, asked.options, **asked.clustered
-        )
-        return registry.plan(self.domain, request)
+        return kinds.plan(self.domain, self.variant.request(self.domain))
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
@@ -181,6 +189,9 @@ _SITES = {
 _MATRIX = {"kind": "distances", "matrix": [[abs(i - j) for j in range(4)] for i in range(4)]}
 _SELECTION: dict[str, Any] = {"trees": 1, "depth": 2, "swaps": 1, "candidates": 8}
 _COVER: dict[str, Any] = {"rounds": 2, "growth": 4.0, "span": 4.0}
+#: Released centres that questions are about: in the square, and as shares of a table's levels.
+_CENTRES = ((0.2, 0.2), (0.8, 0.8))
+_CENTRES_OF_TABLE = ((0.2, 1.0, 0.0, 0.0, 0.0), (0.8, 0.0, 0.0, 1.0, 0.0))
 
 
 def _variants() -> list[Variant]:
@@ -225,6 +236,12 @@ def _variants() -> list[Variant]:
     add("sulq", few, "means", "table", "table", rounds=2, clip=0.3)
     add("sulq", few, "means", "scaled", "table", clustered={"scaling": "private"}, rounds=2)
     add("summit", many[1:], "means", "table", "table", clustered={"weights": {"side": 0.5}})
+    fewer: dict[str, dict[str, Any]] = {"profile": {"bins": 3}, "table": {"bins": 3}}
+    fewer["explain"] = {"picks": 1, "bins": 3}
+    for question in questions.names():
+        add(question, few, **fewer.get(question, {}))
+        if question != "summary":
+            add(question, few, "means", "of table", "table", **fewer.get(question, {}))
     return found
 
 

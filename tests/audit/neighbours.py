@@ -25,8 +25,10 @@ from core.data import (
     DataSource,
     Date,
     Dense,
+    Geometry,
     Ids,
     Number,
+    Partition,
     Sparse,
     SparseSource,
     Stored,
@@ -36,6 +38,8 @@ from core.data import (
 from core.errors import InvalidRequest
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
+from core.questions import registry as questions
+from core.questions.base import Question
 from tests.audit.audits import forget, light
 from tests.audit.probes import Neighbours
 from tests.audit.replays import Report, replay
@@ -44,7 +48,7 @@ __all__ = ["KINDS_OF_JOBS", "WIDTHS", "Pair", "pair", "replayed"]
 
 WIDTHS = (1, 2, 3, 5, 12, 40, 128, 200, 300)
 #: Cells of a uniform grid grow with the power of the columns.
-_MOST_COLUMNS = {"grid": 3}
+_MOST_COLUMNS = {"grid": 3, **dict.fromkeys(questions.names(), 40)}
 
 _TREES: dict[str, Any] = {"trees": 1, "depth": 2, "swaps": 2, "candidates": 8}
 _COVER: dict[str, Any] = {"rounds": 2, "growth": 4.0, "span": 4.0}
@@ -60,6 +64,12 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "chaturvedi": (_COVER, {**_COVER, "accounting": "approximate"}),
     "sulq": ({"rounds": 2}, {"rounds": 2, "clip": 0.3}),
     "grid": ({"cells": 3},),
+    "profile": ({}, {"noise": "gaussian", "bins": 3}),
+    "explain": ({"picks": 1}, {"picks": 2, "bins": 3}),
+    "table": ({}, {"bins": 100}),
+    "quantiles": ({},),
+    "summary": ({},),
+    "compare": ({},),
 }
 
 #: How kinds of records are asked for: tables also with ranges that are measured, some for every k.
@@ -82,6 +92,12 @@ KINDS_OF_JOBS = [
     for guarantee in ("pure", "approximate")
     if registry.get(name).guarantee in (guarantee, "either")
 ]
+KINDS_OF_JOBS += [
+    (name, "", kind, guarantee)
+    for name in questions.names()
+    for kind in ("dense", "table")
+    for guarantee in ("pure", "approximate")
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +115,6 @@ def pair(number: int, width: int | None = None) -> Pair:
     """The pair of that number; each kind of job comes round in turn."""
     name, objective, kind, guarantee = KINDS_OF_JOBS[number % len(KINDS_OF_JOBS)]
     draw = np.random.default_rng(number)
-    algorithm = registry.get(name)
     if width is None:
         fitting = [w for w in WIDTHS if w <= _MOST_COLUMNS.get(name, 300)]
         width = int(draw.choice(fitting))
@@ -108,21 +123,46 @@ def pair(number: int, width: int | None = None) -> Pair:
     epsilon = str(draw.choice(["0.3", "1", "4", "12"]))
     budget = Budget.of(epsilon, "0" if guarantee == "pure" else "0.00001")
     options = dict(_OPTIONS[name][number // len(KINDS_OF_JOBS) % len(_OPTIONS[name])])
-    if guarantee == "pure":
-        options.pop("accounting", None)
-    if isinstance(algorithm, SiteAlgorithm):
-        options["sites"] = _sites(domain, draw)
-    if name == "balcan-sparse":
-        options["columns"] = min(options["columns"], domain.dimension)
-    asked = KRange(1, k) if kind in _OPEN_K else k
-    scaling = "private" if kind == "scaled table" else "declared"
-    plan = registry.plan(domain, Request(asked, budget, objective, name, options, scaling=scaling))
+    if name in questions.names():
+        plan = questions.plan(domain, _question(name, domain, budget, options, k, draw))
+    else:
+        request = _clustering(number, domain, budget, options, k, draw)
+        plan = registry.plan(domain, request)
     both, extra = _rows(domain, int(draw.integers(0, 40)), draw), _person(domain, people, draw)
     together = np.concatenate([both, extra])
     found = Neighbours(_source(domain, both), _source(domain, together))
     width = plan.domain.dimension
     title = f"{number}: {name}, {objective}, {kind}, {guarantee}, {width} wide, {people} rows"
     return Pair(title, kind, plan, found, bool(draw.integers(2)))
+
+
+def _clustering(
+    number: int, domain: Stored, budget: Budget, options: dict[str, Any], k: int, draw: np.random.Generator
+) -> Request:
+    name, objective, kind, guarantee = KINDS_OF_JOBS[number % len(KINDS_OF_JOBS)]
+    if guarantee == "pure":
+        options.pop("accounting", None)
+    if isinstance(registry.get(name), SiteAlgorithm):
+        options["sites"] = _sites(domain, draw)
+    if name == "balcan-sparse":
+        options["columns"] = min(options["columns"], domain.dimension)
+    asked = KRange(1, k) if kind in _OPEN_K else k
+    scaling = "private" if kind == "scaled table" else "declared"
+    return Request(asked, budget, objective, name, options, scaling=scaling)
+
+
+def _question(
+    name: str, domain: Stored, budget: Budget, options: dict[str, Any], k: int, draw: np.random.Generator
+) -> Question:
+    """A question about all columns (a table: about one) and about released centres anywhere."""
+    kind = questions.get(name)
+    inside = Geometry.of(domain) if isinstance(domain, Table) else domain
+    assert isinstance(inside, Dense | Geometry)
+    low, high = (np.full(inside.dimension, sign * 9000.0) for sign in (-1, 1))
+    drawn = [inside.decode(draw.uniform(low, high, (k, len(low)))) for _ in range(kind.clusterings)]
+    partitions = tuple(Partition.of(domain, centres) for centres in drawn)
+    columns = tuple(domain.columns[:1]) if name in ("table", "quantiles") else None
+    return Question(name, budget, columns, partitions, options)
 
 
 def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> Stored:

@@ -92,7 +92,7 @@ class ScoringProbe(Probe):
     def _sum(self, statistic: Any) -> Any:
         """The shipped sum over chunks, less its slow look at what kind of statistic this is."""
         parts = list(self._evaluate(statistic))
-        return reduce(add, parts) if parts else super()._total(statistic)
+        return statistic.finish(reduce(add, parts)) if parts else super()._total(statistic)
 
     def measure(self, step_name: str, statistic: Any) -> Integers:
         use = self.plan.step(step_name).repeats - self._left[step_name]

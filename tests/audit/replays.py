@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.algorithms import registry
-from core.algorithms.base import Clustering
+from core import kinds
 from core.coverage.coins import Coins
 from core.coverage.loop import CoverageLoop
 from core.data import DataSource
@@ -89,8 +88,8 @@ def replay(
     return _judge(charged or plan, neighbours, recorder, follower, larger)
 
 
-def _run(plan: Plan, probe: Probe) -> Clustering:
-    return registry.get(plan.algorithm).run(plan, probe)
+def _run(plan: Plan, probe: Probe) -> kinds.Released:
+    return kinds.get(plan).run(plan, probe)
 
 
 class _Watched(Probe):

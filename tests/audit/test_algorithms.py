@@ -12,6 +12,7 @@ import pytest
 from core.algorithms import registry
 from core.plan import Plan
 from core.privacy import Budget
+from core.questions import registry as questions
 from core.statistics.sums import ResidualSums, SecondMoments
 from tests.audit.audits import Audit, sample
 from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
@@ -43,7 +44,8 @@ def audit(case: Case, runs: int, pilot: int, twin: Plan | None = None) -> dict[s
 
 
 def test_every_algorithm_of_the_registry_is_audited() -> None:
-    assert {variant.algorithm for variant in VARIANTS.values()} == set(registry.names())
+    every = {*registry.names(), *questions.names()}
+    assert {variant.algorithm for variant in VARIANTS.values()} == every
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -80,6 +82,29 @@ def test_half_the_noise_in_one_step_is_caught(step: str) -> None:
     caught = audit(SULQ, 600, 120, broken_plan(SULQ.plan, step, half_the_noise))
     assert step in caught
     assert len(set(caught) - {WHOLE}) == 1
+
+
+# --- wrong questions --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("profile of table pure", "histograms"), ("table approximate", "cells"), ("quantiles pure", "trees")],
+)
+def test_a_level_that_is_skipped_because_it_is_empty_is_caught(name: str, step: str) -> None:
+    case = at_epsilon_one(name)
+    assert step in audit(case, 120, 30, broken_plan(case.plan, step, skipping_empty))
+
+
+def at_epsilon_one(name: str) -> Case:
+    delta = VARIANTS[name].budget.delta_text
+    return Case(replace(VARIANTS[name], budget=Budget.of(1, delta)), PAIRS["outlier"])
+
+
+def test_a_profile_with_noise_for_one_histogram_is_caught() -> None:
+    """The sensitivity of several histograms is their number."""
+    case = at_epsilon_one("profile pure")
+    assert "histograms" in audit(case, 800, 100, broken_plan(case.plan, "histograms", unscaled))
 
 
 # --- a wrong table ----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
 from service.datasets import wire as datasets
+from service.jobs import result_wire as results
 from service.jobs import wire as jobs
 from service.people import wire as people
 
@@ -27,17 +28,19 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.ColumnReport, datasets.ColumnReport),
     (wire.DatasetFacts, datasets.DatasetFacts),
     (wire.DoubtReport, datasets.DoubtReport),
+    (wire.FindingsFacts, results.FindingsFacts),
     (wire.GrantFacts, datasets.GrantFacts),
     (wire.JobFacts, jobs.JobFacts),
     (wire.JobProgress, jobs.JobProgress),
     (wire.KeyFacts, people.KeyFacts),
+    (wire.KindFacts, jobs.KindFacts),
     (wire.LedgerRow, datasets.LedgerRow),
     (wire.NewKey, people.NewKey),
     (wire.NewPrincipal, people.NewPrincipal),
-    (wire.NoiseFacts, jobs.NoiseFacts),
+    (wire.NoiseFacts, results.NoiseFacts),
     (wire.PlanFacts, jobs.Quote),
     (wire.PrincipalFacts, people.PrincipalFacts),
-    (wire.ResultFacts, jobs.ResultFacts),
+    (wire.ResultFacts, results.ResultFacts),
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
     (wire.SiteSetFacts, datasets.SiteSetFacts),

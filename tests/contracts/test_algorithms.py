@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from core.algorithms import registry
-from core.algorithms.base import Algorithm, options_schema
+from core.algorithms.base import Algorithm
 from core.data import (
     ArraySource,
     Boolean,
@@ -25,6 +25,7 @@ from core.data import (
     TableSource,
 )
 from core.errors import CoreError, InvalidRequest
+from core.options import options_schema
 from core.plan import Plan, Request
 from core.privacy import Budget
 from core.probe import Probe

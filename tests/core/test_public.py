@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import core
-from core.algorithms import registry
+from core import kinds
 
 
 @pytest.mark.parametrize("name", core.__all__)
 def test_every_public_name_is_what_it_says(name: str) -> None:
     found = getattr(core, name)
-    functions = {"make_plan": registry.plan, "run_plan": registry.run}
+    functions = {"make_plan": kinds.plan, "run_plan": kinds.run}
     assert found is functions.get(name, found)
     assert name in functions or found.__name__ == name
 

@@ -31,6 +31,7 @@ from schemathesis.core.result import Ok
 import migrations
 from benchmarks.harness.postgres import Server
 from core.algorithms import registry
+from core.questions import registry as questions
 from service.operations.database import Database
 from tests.fuzz import bodies, files
 from tests.fuzz.judge import Judge
@@ -240,6 +241,8 @@ class Campaign:
             ("POST", "/v1/plans", job),
             ("POST", "/v1/plans", {**job, "columns": ["a"], "weights": {"a": 2.0}, "scaling": "private"}),
             ("POST", "/v1/plans", self._with_options(job)),
+            ("POST", "/v1/plans", self._question(job)),
+            ("POST", "/v1/jobs", {**self._question(job), "rehearsal": True}),
             ("POST", "/v1/jobs", {**job, "rehearsal": True}),
             ("POST", "/v1/jobs", self._with_options(job)),
             ("POST", "/v1/jobs", {**job, "quote": "0" * 64}),
@@ -257,6 +260,19 @@ class Campaign:
             ("POST", "/v1/datasets/own/budget", {"epsilon": "50", "delta": "0.0001"}),
             ("PUT", "/v1/datasets/own/grants/ada", {"epsilon": "50", "delta": "0.0001"}),
         ]
+
+    def _question(self, job: dict[str, Any]) -> dict[str, Any]:
+        """A question, about the columns of the dataset and about a clustering where it needs one."""
+        kind = questions.get(self.chance.choice(questions.names()))
+        found = {"dataset": job["dataset"], "kind": kind.name, "epsilon": "0.1", "options": {}}
+        if kind.clusterings:
+            finished = self.stage.finished.get(job["dataset"], "0" * 36)
+            found["clusterings"] = [{"job": finished, "k": 2}] * kind.clusterings
+        if kind.most_columns:
+            found["columns"] = ["a"]
+        names = [option.name for option in kind.options]
+        some = self.chance.sample(names, self.chance.randint(0, len(names)))
+        return {**found, "options": {name: bodies.pick(self.chance) for name in some}}
 
     def _with_options(self, job: dict[str, Any]) -> dict[str, Any]:
         """A job with some of its algorithm's options, whose values then are spoiled."""

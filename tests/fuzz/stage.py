@@ -12,10 +12,11 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import select, update
 
+from service.http.wire import JobKind
 from service.operations.states import Role
 from service.operations.tables import ApiKey, Base, BrowserSession, DatasetChunk, Principal
 from service.people import keys, principals
@@ -136,7 +137,8 @@ class Stage(House):
         )
         assert sent.status_code == 200, sent.text
         assert curator.post(f"/v1/datasets/{name}/seal", {"confirm": list(DOUBTS)}).status_code == 200
-        assert curator.put(f"/v1/datasets/{name}/grants/{analyst}", budget).status_code == 200
+        granted = {**budget, "kinds": list(get_args(JobKind))}
+        assert curator.put(f"/v1/datasets/{name}/grants/{analyst}", granted).status_code == 200
         assert curator.call("PUT", f"/v1/datasets/{name}/sites/places", content=b"1,1\n").status_code == 200
 
     def _jobs(self) -> None:

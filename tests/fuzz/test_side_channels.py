@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from sqlalchemy import update
 
 from core.algorithms import registry
 from service.datasets import access
+from service.http.wire import JobKind
 from service.jobs.transcripts import MEDIA_TYPE
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset
@@ -40,7 +41,7 @@ PAIRS = {
     "across a power of two and a chunk": (CHUNK, CHUNK + 1),
     "an outlier": (200, -201),
 }
-RELEASED = ("centres", "sizes", "draws", "details")
+RELEASED = ("centres", "sizes", "draws", "details", "findings")
 _CHANGING = {"x-request-id", "set-cookie"}
 
 
@@ -144,6 +145,16 @@ class Watcher:
         self._sign_in_and_out()
         for path in ("/v1/jobs", f"/v1/datasets/{self.dataset}/ledger", f"/v1/datasets/{self.dataset}"):
             self.ask("GET", path, params={"dataset": self.dataset, "limit": 50})
+
+    def watch_question(self, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Plan, submit, poll while a worker works, and read the answer and its receipt."""
+        quote = self.ask("POST", "/v1/plans", json=body).json()["quote"]
+        self.job = self.ask("POST", "/v1/jobs", json={**body, "quote": quote}).headers["location"]
+        self._run(monkeypatch)
+        self.ask("GET", f"{self.job}/result", released=True)
+        self.ask("GET", f"{self.job}/result", released=True, headers={"Accept": "text/csv"})
+        self.ask("GET", f"{self.job}/receipt")
+        self.ask("GET", f"{self.job}/transcript", released=True)
 
     def _sign_in_and_out(self) -> None:
         """The same dataset with a cookie instead of a key."""
@@ -284,3 +295,24 @@ def test_comparison_would_notice_the_number_of_records(house: House, monkeypatch
             watcher.ask("GET", f"/v1/datasets/leaky-{side}")
         told.append(watcher.told)
     assert told[0] != told[1]
+
+
+@pytest.mark.parametrize("pair", ["none and one", "an outlier"])
+def test_only_released_values_tell_neighbours_apart_by_questions(
+    small_house: House, monkeypatch: pytest.MonkeyPatch, pair: str
+) -> None:
+    watchers = []
+    for side, count in zip(("left-", "right"), PAIRS[pair], strict=True):
+        name = f"questions-{side}"
+        prepare(small_house, name, "dense", count)
+        granted = {"epsilon": "1000", "delta": "0.01", "kinds": list(get_args(JobKind))}
+        small_house.carla.put(f"/v1/datasets/{name}/grants/ada", granted)
+        watcher = Watcher(small_house, name)
+        inject_bytes(monkeypatch, 11)
+        for asked in ({"kind": "table", "columns": ["a"]}, {"kind": "quantiles"}, {"kind": "summary"}):
+            watcher.watch_question({"dataset": name, "epsilon": "1", **asked}, monkeypatch)
+        watchers.append(watcher.told)
+    left, right = watchers
+    assert len(left) == len(right)
+    for one, other in zip(left, right, strict=True):
+        assert one == other

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from core.data import UNITS, Domain, read_sites
-from core.statistics import counts, scores, sums
+from core.statistics import counts, histograms, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
 from core.statistics.counts import (
     ClusterCounts,
@@ -17,6 +17,7 @@ from core.statistics.counts import (
     PrefixCounts,
     SiteCounts,
 )
+from core.statistics.histograms import WHOLE, CellCounts, Departures, Histograms, PickedHistograms
 from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
     BucketSums,
@@ -30,6 +31,8 @@ from core.statistics.sums import (
 )
 from core.views import (
     Assigned,
+    Binning,
+    Bins,
     Buckets,
     CandidateDistances,
     ColumnBins,
@@ -41,7 +44,7 @@ from core.views import (
     SiteDistances,
     TopEntries,
 )
-from tests.support.rows import DENSE, GEOMETRY, SPARSE
+from tests.support.rows import DENSE, GEOMETRY, SPARSE, TABLE
 
 DRAW = np.random.default_rng(11)
 
@@ -115,6 +118,33 @@ def table_statistics() -> Iterator[Statistic]:
         yield ResidualSums(assigned, np.array([1, 500, 2 * UNITS]))
 
 
+def binned_statistics(domain: Domain, bins: Bins) -> Iterator[Statistic]:
+    """Statistics of binned columns, with and without clusters."""
+    view = Encoded.of(domain)
+    group, other = (Assigned(view, DRAW.integers(-UNITS, UNITS, size=(k, view.width))) for k in (3, 2))
+    yield CellCounts(bins)
+    yield CellCounts(bins, (group, other))
+    yield Histograms(bins, None)
+    yield Histograms(bins, group)
+    yield PickedHistograms(bins, group, np.array([[0, 1], [2, 0], [1, 2]]))
+    shares = [np.diff(np.linspace(0, WHOLE, width + 1).astype(np.int64)) for width in bins.widths]
+    lopsided = np.concatenate([np.eye(1, width, dtype=np.int64)[0] * WHOLE for width in bins.widths])
+    yield Departures(bins, group, np.concatenate(shares))
+    yield Departures(bins, group, lopsided)
+
+
+SIGNED_BINS = Bins(
+    DENSE.fingerprint,
+    (Binning(0, (-UNITS, -5, 1, 20_000)), Binning(2, (-9, 9)), Binning(0, (-UNITS, 0, UNITS))),
+    signed=True,
+)
+CODE_BINS = Bins(
+    TABLE.fingerprint,
+    (Binning(0, (0, 400, 65_535)), Binning(1, (0, 1, 2)), Binning(2, tuple(range(11)), missing=True)),
+    signed=False,
+)
+
+
 def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
     norms = np.linalg.norm(points, axis=1, keepdims=True)
     clipped: np.ndarray = np.trunc(points * np.minimum(1, radius / norms))
@@ -123,7 +153,7 @@ def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
 
 def known_kinds() -> set[str]:
     """The kinds of all statistics in arrays."""
-    found = (value for module in (counts, scores, sums) for value in vars(module).values())
+    found = (value for module in (counts, histograms, scores, sums) for value in vars(module).values())
     kinds = (s for s in found if isinstance(s, type) and issubclass(s, Statistic) and hasattr(s, "kind"))
     return {s.kind for s in kinds if not issubclass(s, FamilyCounts)}
 
@@ -137,4 +167,6 @@ STATISTICS = [
     *(s for s in statistics(SPARSE) if s.kind != PrefixCounts.kind),
     *sparse_statistics(),
     *table_statistics(),
+    *binned_statistics(DENSE, SIGNED_BINS),
+    *binned_statistics(GEOMETRY, CODE_BINS),
 ]

@@ -46,16 +46,23 @@ def grant(
             "The most delta they may spend, such as 1e-6; 0 allows pure differential privacy only."
         ),
     ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(help="Kinds of jobs that they may ask for, such as cluster,profile; or `all`."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Set an analyst's cap, the most that they may spend.
+    """Set an analyst's cap, the most that they may spend, and the kinds of jobs that they may ask for.
 
-    It cannot be below what they have used. An amount that you leave out keeps its present value. A new grant
-    needs --epsilon; its delta is 0 unless you name one.
+    It cannot be below what they have used. What you leave out keeps its present value. A new grant needs
+    --epsilon; its delta is 0 unless you name one, and it allows clusterings alone unless you name --kinds.
     """
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        made = dataset.grant(analyst, epsilon, delta)
+        allowed = None if kinds is None else [each.strip() for each in kinds.split(",")]
+        if allowed == ["all"]:
+            allowed = ["cluster", *(each.name for each in signed_in.kinds())]
+        made = dataset.grant(analyst, epsilon, delta, allowed)
         total = dataset.facts.budget.declared
     cap = made.cap.declared
     if not print_json(made, as_json):

@@ -1,10 +1,10 @@
 """Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, transcript."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, ExitCode, JobId, Json, amount_option
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
-from cairn_client.commands.results import print_result
+from cairn_client.commands.results import print_findings, print_result
 from cairn_client.dataset import JobRequest
 from cairn_client.errors import NotFound, Unreachable
 from cairn_client.forecast import expectations, shortfall
@@ -22,6 +22,8 @@ from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
 from cairn_client.result import Result
 from cairn_client.wire import JobFacts, PlanFacts
+
+T = TypeVar("T")
 
 
 def _clusters(text: str) -> int | tuple[int, int]:
@@ -34,8 +36,11 @@ def _clusters(text: str) -> int | tuple[int, int]:
     return (int(first), int(last)) if dash else int(first)
 
 
-def _clusters_text(k: Any) -> str:
-    """Write a number of clusters, or a range, as `_clusters` reads it."""
+def _asked_text(request: Mapping[str, Any]) -> str:
+    """Write a number of clusters, or a range, as `_clusters` reads it; a dash for a question."""
+    k = request.get("k")
+    if k is None:
+        return "–"
     return f"{k['from']}-{k['to']}" if isinstance(k, dict) else str(k)
 
 
@@ -130,17 +135,18 @@ def plan(
         quote = dataset.plan(clusters, epsilon, delta, **request)
         too_much = None if quote.fits else shortfall(dataset.facts, quote.cost, automatic_delta=delta is None)
     if not print_json(quote, as_json):
-        _print_plan(quote, too_much)
+        print_plan(quote, too_much)
     if too_much is not None:
         raise typer.Exit(ExitCode.BUDGET)
 
 
-def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
+def print_plan(quote: PlanFacts, too_much: str | None) -> None:
+    """Print a plan with its price and its forecast."""
     after = quote.remaining_after or {}
     refused = f"{too_much} A job would be refused: ask for less, or ask the curator for more."
     print_pairs(
         [
-            ("algorithm", quote.plan.get("algorithm")),
+            ("algorithm", quote.plan.get("algorithm", quote.plan.get("kind"))),
             ("why", quote.plan.get("reason") or "you chose it"),
             ("cost", quote.cost),
             ("fits", "yes" if too_much is None else refused),
@@ -161,6 +167,15 @@ def _print_plan(quote: PlanFacts, too_much: str | None) -> None:
 
 
 def _request(objective: str, algorithm: str, options: list[str] | None, sites: str | None) -> JobRequest:
+    return {
+        "objective": objective,
+        "algorithm": algorithm,
+        "options": parsed_options(options),
+        "sites": sites,
+    }
+
+
+def parsed_options(options: list[str] | None) -> dict[str, Any]:
     """Parse NAME=VALUE pairs of options; a value is JSON if it can be read as such, else a string."""
     found: dict[str, Any] = {}
     for each in options or []:
@@ -171,7 +186,7 @@ def _request(objective: str, algorithm: str, options: list[str] | None, sites: s
             found[name] = json.loads(text)
         except ValueError:
             found[name] = text
-    return {"objective": objective, "algorithm": algorithm, "options": found, "sites": sites}
+    return found
 
 
 def _of_table(columns: str | None, weights: list[str] | None, scaling: str | None) -> JobRequest:
@@ -255,7 +270,7 @@ def jobs(
             f.dataset,
             f.analyst,
             f.state,
-            _clusters_text(f.request["k"]),
+            _asked_text(f.request),
             "rehearsal" if f.rehearsal else str(f.cost).partition(",")[0],
             f.queued_at,
         ]
@@ -278,7 +293,7 @@ def job(
     with Client() as signed_in:
         found = signed_in.job(id)
         if watch:
-            print_result(watched(found), None, as_json)
+            _print_outcome(found, None, None, as_json)
             return
     if print_json(found.facts, as_json):
         return
@@ -291,7 +306,7 @@ def job(
             ("analyst", facts.analyst),
             ("state", in_words(facts)),
             ("algorithm", facts.algorithm),
-            ("k", _clusters_text(facts.request["k"])),
+            *([("k", _asked_text(facts.request))] if found.kind == "cluster" else [("kind", found.kind)]),
             ("cost", f"{facts.cost}{' (rehearsal: nothing is charged)' if facts.rehearsal else ''}"),
             ("queued", facts.queued_at),
             ("finished", facts.finished_at),
@@ -335,10 +350,18 @@ def result(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """Print a job's centres or write them to a file. Waits until the job has ended."""
+    """Print a job's centres, or the answer of a question, or write them to a file. Waits for the end."""
     with Client() as signed_in:
-        found = watched(signed_in.job(id))
-        print_result(found if k is None else found.at(k), output, as_json)
+        _print_outcome(signed_in.job(id), k, output, as_json)
+
+
+def _print_outcome(job: Job, k: int | None, output: Path | None, as_json: bool) -> None:
+    """Print what a job of any kind released, once it has ended."""
+    if job.kind != "cluster":
+        print_findings(wait_for(job, job.findings), output, as_json)
+        return
+    found = watched(job)
+    print_result(found if k is None else found.at(k), output, as_json)
 
 
 def transcript(
@@ -362,11 +385,16 @@ def _short(job: Job) -> str:
 
 def watched(job: Job) -> Result:
     """Wait for a job's result with a progress bar; Ctrl-C leaves the job running."""
+    return wait_for(job, job.result)
+
+
+def wait_for(job: Job, result: Callable[..., T]) -> T:
+    """Wait for what a job releases with a progress bar; Ctrl-C leaves the job running."""
     if job.ended:
-        return job.result()
+        return result()
     try:
         with _bar(job.facts) as show:
-            return job.result(progress=show)
+            return result(progress=show)
     except KeyboardInterrupt:
         hint(f"\nJob {_short(job)} keeps running. Return to it with `cairn job {_short(job)} --watch`.")
         raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -1,17 +1,22 @@
 """Results of jobs, printed as tables: those of tables in the kinds of their columns."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from cairn_client.commands.printing import hint, print_json, print_table
+from cairn_client.findings import Findings
 from cairn_client.formatting import about, number
 from cairn_client.result import Result
 
 _MOST_COLUMNS = 24
 _COLUMNS_AT_ONCE = 6  # of a result in one table, so that it fits a terminal
 _MOST_SHARES = 3
+#: Lines of findings that are printed.
+_MOST_LINES = 60
 
 
 def print_result(found: Result, output: Path | None, as_json: bool) -> None:
@@ -88,3 +93,27 @@ def _cell(entry: dict[str, Any]) -> Any:
         return entry["value"]
     largest = sorted(entry["shares"].items(), key=lambda each: -each[1])[:_MOST_SHARES]
     return ", ".join(f"{level} {share:.0%}" for level, share in largest if share >= 0.005)
+
+
+def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:
+    """Print findings as a table or JSON, or write them to a file."""
+    if output is not None:
+        found.save(output)
+        hint(f"Wrote the {found.facts.kind} to {output}.")
+    if print_json(found.facts, as_json) or output is not None:
+        return
+    if found.facts.rehearsal:
+        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
+    headings, *lines = csv.reader(io.StringIO(found.csv()))
+    shown = [[*line[:-1], _rounded(line[-1])] for line in lines[:_MOST_LINES]]
+    print_table(headings, shown, "There is nothing.")
+    if len(lines) > _MOST_LINES:
+        hint(f"{len(lines) - _MOST_LINES} more lines: write all of them to a file with -o FILE.csv")
+    hint(f"Counts are noisy: ±{about(2 * found['noise']['count'])} records in 95 of 100 runs.")
+
+
+def _rounded(text: str) -> str:
+    try:
+        return number(float(text))
+    except ValueError:
+        return text

@@ -121,6 +121,7 @@ def test_the_number_of_fine_clusters_is_that_of_the_plan_whatever_the_rows(rows:
 def test_every_answer_is_a_function_of_released_values_and_recorded_seeds() -> None:
     found = released()[0]
     again = Transcript.read(b"".join(Transcript.of(found).parts()), BOX).replay()
+    assert isinstance(again, Clustering)
     first, second = everything(found), everything(again)
     assert first.keys() == second.keys()
     for name, value in first.items():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from core.algorithms import registry
+from core.algorithms.base import Clustering
 from core.blocks.scaling import _range
 from core.data import Boolean, Number, Table, TableSource
 from core.errors import InvalidRequest
@@ -70,6 +71,7 @@ def test_a_scaled_release_is_replayed_from_what_was_released() -> None:
     found = registry.run(plan, source(table()))
     content = b"".join(Transcript.of(found).parts())
     again = Transcript.read(content, table()).replay()
+    assert isinstance(again, Clustering)
     assert np.array_equal(again.centres, found.centres)
     assert again.profiles == found.profiles
 

@@ -64,6 +64,9 @@ def test_one_record_changes_a_statistic_by_at_most_what_it_declares(
         assert isinstance(before, np.ndarray)
         assert isinstance(after, np.ndarray)
         assert before.shape == after.shape == statistic.shape
+        before, after = statistic.finish(before), statistic.finish(after)
+        assert isinstance(before, np.ndarray)
+        assert isinstance(after, np.ndarray)
         assert after.dtype == np.int64
         declared = statistic.sensitivity
         change = (after - before) / declared.scales

@@ -84,7 +84,7 @@ function pairs(one, other) {
 
 // Lets people choose what to compare a job with.
 export async function chooseOther(job) {
-  const others = (await all(`/v1/jobs?dataset=${job.dataset}`)).filter((each) => each.state === "succeeded" && each.id !== job.id);
+  const others = (await all(`/v1/jobs?dataset=${job.dataset}`)).filter((each) => each.state === "succeeded" && !each.request.kind && each.id !== job.id);
   dialog("Compare with another job", (close) => {
     const cancel = h("button", { type: "button", on: { click: close } }, "Cancel");
     if (!others.length) return [h("p", {}, `There is no other result on ${job.dataset} yet.`), h("div", { class: "row end" }, cancel)];

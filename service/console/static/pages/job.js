@@ -1,8 +1,10 @@
 // One job: progress while it runs, then the result and its receipt.
 
 import { get, poll, post, put, remove } from "../api.js";
+import { askMore } from "../ask-more.js";
 import { announce, h, replace, toast } from "../dom.js";
-import { amount, centresAsked, delta, moment, number } from "../format.js";
+import { findingsView } from "../findings.js";
+import { amount, askedFor, delta, moment, number } from "../format.js";
 import { field, form, input, submit } from "../forms.js";
 import { chosenFacts } from "../table-choices.js";
 import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
@@ -18,11 +20,11 @@ export async function job({ me, signal }, id) {
   const actions = h("div", { class: "row" });
   const note = h("p", { class: "written" });
   const show = async (now) => {
-    replace(head, h("h1", {}, now.name || `${centresAsked(now.request.k)} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
-    replace(actions, now.state === "succeeded" && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && button("Name and note", () => describe(now, show)), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
+    replace(head, h("h1", {}, now.name || `${askedFor(now.request)} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
+    replace(actions, now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && button("Name and note", () => describe(now, show)), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
     replace(note, now.note);
     note.hidden = !now.note;
-    if (now.state === "succeeded") await released(place, now);
+    if (now.state === "succeeded") await released(place, now, me);
     else replace(place, waiting(now));
   };
   const cancel = (now) =>
@@ -123,16 +125,23 @@ function request(now) {
   const asked = now.request;
   return facts([
     ["Cost", now.rehearsal ? "free: a rehearsal" : `${amount(now.cost)}, ${delta(now.cost.delta)}`],
-    ["Asked for", `${centresAsked(asked.k)}, k-${asked.objective ?? "means"}, ε ${number(asked.epsilon)}`],
-    ["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`],
+    ["Asked for", `${askedFor(asked)}${asked.kind ? "" : `, k-${asked.objective ?? "means"}`}, ε ${number(asked.epsilon)}`],
+    ...(asked.kind ? [] : [["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`]]),
     ...chosenFacts(asked),
   ]);
 }
 
-async function released(place, now) {
+function shown(now, result, receipt, me) {
+  if (result.findings) return findingsView(now, result);
+  const k = result.range?.suggested ?? result.centres.length;
+  const more = me.role === "analyst" && ["dense", "table"].includes(receipt.domain.kind) && askMore(now, k, Boolean(result.range));
+  return [(result.range ? openResultView : resultView)(now, result, receipt), more];
+}
+
+async function released(place, now, me) {
   try {
     const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: these centres say nothing about the data.")), (result.range ? openResultView : resultView)(now, result, receipt), receiptView(receipt));
+    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: it says nothing about the data.")), shown(now, result, receipt, me), receiptView(receipt));
   } catch (error) {
     replace(place, explain(error));
   }

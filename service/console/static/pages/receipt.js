@@ -10,7 +10,7 @@ const MECHANISMS = {
   "laplace": (m) => `two-sided exponential noise, scale ${number(1 / m.epsilon, 3)} times one record's influence`,
   "l2": (m) => `noise in a random direction, scale ${number(1 / m.epsilon, 3)} times one record's influence`,
   "choice": (m) => `a random choice that favours better candidates (ε ${number(m.epsilon, 3)})`,
-  "top-choice": (m) => `random choices without repetition that favour better candidates (ε ${number(m.epsilon, 3)})`,
+  "top-choice": (m) => `random choices without repetition that favour better candidates (${m.concentrated ? "ρ" : "ε"} ${number(m.amount, 3)})`,
   "threshold": () => "noise on every count, and only counts that stay large are kept",
   "coverage": () => "one charge for all rounds of random choices",
 };

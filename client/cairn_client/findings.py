@@ -1,0 +1,77 @@
+"""Results of questions: histograms, tables, quantiles and summaries, as the service released them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cairn_client.conversion import read, to_json
+from cairn_client.result import RECEIPT, optional
+from cairn_client.wire import Amount, FindingsFacts
+
+
+class Findings:
+    """The answer to a question. All of it is differentially private: keep it, share it, plot it freely."""
+
+    def __init__(
+        self, facts: FindingsFacts, receipt: dict[str, Any] | None, csv: Callable[[], str] | None = None
+    ):
+        #: The answer as the service sent it.
+        self.facts = facts
+        self._receipt = receipt
+        self._csv = csv
+
+    @classmethod
+    def load(cls, path: str | Path) -> Findings:
+        """Read findings from a `.json` file that `save` or `cairn ask -o` wrote."""
+        data = json.loads(Path(path).read_text())
+        return cls(read(FindingsFacts, data), data.get(RECEIPT))
+
+    def save(self, path: str | Path) -> None:
+        """Write the findings: everything to `.json`, for `load`; a line for each number to `.csv`."""
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind == ".csv":
+            path.write_text(self.csv())
+        elif kind == ".json":
+            path.write_text(json.dumps({**self.to_json(), RECEIPT: self._receipt}, indent=2) + "\n")
+        else:
+            raise ValueError(f"{path} should end in .csv or .json")
+
+    def __repr__(self) -> str:
+        free = ", rehearsal" if self.facts.rehearsal else ""
+        return f"<Findings {self.facts.kind} of {self.facts.dataset}, {self.guarantee}{free}>"
+
+    def __getitem__(self, name: str) -> Any:
+        """A part of the answer by its name, such as `columns`, `counts` or `sizes`."""
+        return self.facts.findings[name]
+
+    @property
+    def guarantee(self) -> Amount:
+        """The epsilon and delta of the guarantee."""
+        return read(Amount, {name: self.facts.privacy[name] for name in ("epsilon", "delta")})
+
+    @property
+    def receipt(self) -> dict[str, Any]:
+        """The receipt: the plan and the charge, step by step."""
+        if self._receipt is None:
+            raise ValueError("this file has no receipt: ask again with client.job(id).findings()")
+        return self._receipt
+
+    def csv(self) -> str:
+        """One line for each released number, as the service writes it."""
+        if self._csv is None:
+            raise ValueError("these were read from a file: fetch them again with client.job(id).findings()")
+        return self._csv()
+
+    def frame(self) -> Any:
+        """A pandas DataFrame with a row for each released number; clusters are numbered from 1."""
+        return optional("pandas", "a DataFrame").read_csv(io.StringIO(self.csv()), keep_default_na=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as the service sent it."""
+        found: dict[str, Any] = to_json(self.facts)
+        return found

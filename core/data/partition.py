@@ -1,0 +1,107 @@
+"""Partitions of records by released centres: public inputs of later questions, named by their digest."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from core.arrays import Floats
+from core.data.columns import Ranged
+from core.data.dense import Dense
+from core.data.domain import Stored
+from core.data.geometry import Geometry
+from core.data.sites import digest_of
+from core.data.table import Table
+from core.errors import InvalidRequest
+
+
+@dataclass(frozen=True)
+class PartitionFacts:
+    """The public facts of a partition that a plan needs; the digest names its centres."""
+
+    #: The job that released the centres; empty outside a service.
+    job: str
+    k: int
+    digest: str
+    #: Of a table: the columns, weights and ranges in which records are compared with centres.
+    clustered: Mapping[str, Any] | None = None
+
+    @property
+    def facts(self) -> Self:
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        given = asdict(self)
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Records by the nearest of some released centres, in the domain in which these were found."""
+
+    domain: Dense | Geometry
+    #: In the data's units, as `domain.decode` returned them.
+    centres: Floats
+    job: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        stored: Stored,
+        centres: Any,
+        clustered: Mapping[str, Any] | None = None,
+        ranges: Mapping[str, Any] | None = None,
+        job: str = "",
+    ) -> Self:
+        """The partition of a result: its centres and, of a table, its plan's `clustered` and its ranges.
+
+        `ranges` are the lowest and the highest value of columns that were clipped to released ranges.
+        """
+        points = np.asarray(centres, dtype=np.float64)
+        domain: Dense | Geometry
+        if isinstance(stored, Table):
+            domain = Geometry.from_json(stored, clustered or Geometry.of(stored).choices)
+            known = (clustered or {}).get("ranges")
+            codes = {name: (pair[0], pair[1]) for name, pair in known.items()} if known else None
+            if ranges is not None:
+                codes = {name: _codes(stored, name, pair) for name, pair in ranges.items()}
+            domain = domain if codes is None else domain.clipped(codes)
+        elif isinstance(stored, Dense):
+            domain = stored
+        else:
+            raise InvalidRequest(
+                f"questions are for tables and dense columns, not for {stored.kind} data",
+                parameter="kind",
+            )
+        if points.ndim != 2 or points.shape[1] != domain.dimension or not np.isfinite(points).all():
+            raise InvalidRequest("the centres are not of this dataset", parameter="clusterings")
+        return cls(domain, points, job)
+
+    @property
+    def k(self) -> int:
+        return len(self.centres)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the centres as little-endian doubles, row by row."""
+        return digest_of(self.centres)
+
+    @property
+    def facts(self) -> PartitionFacts:
+        clustered: dict[str, Any] | None = None
+        if isinstance(self.domain, Geometry):
+            clustered = dict(self.domain.choices)
+            if self.domain.ranges is not None:
+                ranges = zip(self.domain.chosen, self.domain.ranges, strict=True)
+                clustered["ranges"] = {name: list(pair) for name, pair in ranges}
+        return PartitionFacts(self.job, self.k, self.digest, clustered)
+
+
+def _codes(table: Table, name: str, values: Any) -> tuple[int, int]:
+    """The codes of the ends of a released range."""
+    column = next(column for column in table.stored if column.name == name)
+    assert isinstance(column, Ranged)  # only they have ranges
+    first, last = (int(code) for code in column.read(np.array(values)).codes)
+    return (first, last) if first < last else (max(0, last - 1), max(1, last))

@@ -1,0 +1,1 @@
+"""Questions about a dataset beside clustering: profiles, tables, quantiles and summaries."""

@@ -1,0 +1,193 @@
+"""The base of all questions: plans made from public numbers, and runs that see rows through a probe."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from core.blocks.work import PASS, VALUE, lloyd_rounds
+from core.data import Geometry, Partition, PartitionFacts, Stored
+from core.errors import InvalidRequest, PlanViolation
+from core.mechanisms.noise import AdditiveNoise, additive_noise
+from core.options import Option, read_options
+from core.plan import Plan, Step, Work, question_domain
+from core.privacy import Budget
+from core.privacy.sensitivity import Sensitivity
+from core.privacy.shares import Shares
+from core.probe import Probe, Release
+from core.questions.columns import require_columns
+from core.views import Assigned, Encoded
+
+#: Most numbers that one question releases.
+MOST_CELLS = 200_000
+#: A count below so many standard deviations of its noise tells nothing.
+_VISIBLE = 2.0
+NOISE = Option.word("noise", "the noise of counts; auto takes what is smaller", "auto", "laplace", "gaussian")
+BINS = Option("bins", int, 10, "bins of a number, a date or a time between its bounds", least=1, most=100)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of an analyst about a dataset; everything in it is public."""
+
+    kind: str
+    budget: Budget
+    #: Columns to ask about, those kept for questions included; by default all.
+    columns: tuple[str, ...] | None = None
+    #: Earlier clusterings, for questions about their clusters.
+    partitions: tuple[Partition | PartitionFacts, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The release of a question: numbers by name (JSON), the plan, and every released value in order."""
+
+    values: dict[str, Any]
+    plan: Plan
+    draws: Mapping[str, str] = field(default_factory=dict)
+    releases: Sequence[Release] = ()
+
+
+class Kind(ABC):
+    """A kind of question: what it measures and how its answer follows from what was released."""
+
+    name: str
+    summary: str
+    options: tuple[Option, ...] = (NOISE,)
+    #: Number of clusterings that it is about.
+    clusterings: int = 0
+    #: Most columns that it takes; 0 where it is about all of them or about none.
+    most_columns: int = 1000
+    #: Whether it chooses by score beside adding noise to counts.
+    chooses: bool = False
+
+    @abstractmethod
+    def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+        """The public numbers (JSON) that a run needs, with `columns`; refuses what could not run."""
+
+    @abstractmethod
+    def steps(self, plan: Plan) -> tuple[Step, ...]:
+        """The measurements, with their noise; of a plan whose steps may not be listed yet."""
+
+    @abstractmethod
+    def entries(self, plan: Plan) -> int:
+        """Number of counts that one record changes in the largest measurement."""
+
+    @abstractmethod
+    def cells(self, plan: Plan) -> int:
+        """Number of values that are released."""
+
+    @abstractmethod
+    def ask(self, plan: Plan, probe: Probe) -> dict[str, Any]:
+        """Measure, and make the answer of what was released."""
+
+    @abstractmethod
+    def noise(self, plan: Plan) -> float:
+        """Standard deviation of the noise in a count."""
+
+    def plan(self, stored: Stored, question: Question) -> Plan:
+        """Make a plan: a pure function of public numbers."""
+        options = read_options(self.options, question.options)
+        if len(question.partitions) != self.clusterings:
+            count = ("no clustering", "one clustering", "two clusterings")[self.clusterings]
+            raise InvalidRequest(f"{self.name} is about {count}", parameter="clusterings")
+        if self.most_columns == 0 and question.columns is not None:
+            raise InvalidRequest(f"{self.name} takes no columns", parameter="columns")
+        named = self.default_columns(stored) if question.columns is None else question.columns
+        columns = require_columns(stored, named, self.most_columns or None)
+        draft = Plan(
+            algorithm=self.name,
+            objective="",
+            k=max((partition.k for partition in question.partitions), default=1),
+            domain=question_domain(stored),
+            budget=question.budget,
+            steps=(),
+            parameters=self.parameters(stored, columns, options),
+            kind=self.name,
+            partitions=question.partitions,
+        )
+        cells = self.cells(draft)
+        if cells > MOST_CELLS:
+            raise InvalidRequest(
+                f"this would release {cells:,} numbers; the most are {MOST_CELLS:,}: ask about fewer "
+                "columns, or with fewer bins",
+                parameter="columns",
+            )
+        budget = _least_noise(draft, self.entries(draft), options["noise"], self.chooses)
+        draft = replace(draft, budget=budget)
+        planned = replace(draft, steps=self.steps(draft))
+        return replace(planned, forecast=self.forecast(planned), work=self.work(planned))
+
+    def default_columns(self, stored: Stored) -> tuple[str, ...] | None:
+        """The columns that it is about where none are named; None for all."""
+        return None
+
+    def forecast(self, plan: Plan) -> dict[str, float]:
+        """The noise to expect in a count, and the count below which noise hides everything."""
+        noise = self.noise(plan)
+        return {"count_noise": noise, "visible_count": math.ceil(_VISIBLE * noise)}
+
+    def shares(self, plan: Plan) -> Shares:
+        """The budget, to be split between steps."""
+        return Shares(plan.budget, plan.domain.rows_per_person, self.chooses)
+
+    def work(self, plan: Plan) -> Work:
+        """The expected work of a run."""
+        size = plan.domain.size
+        counted = PASS * size * 2 * len(plan.parameters.get("columns", ())) * len(plan.steps)
+        assigned = sum(lloyd_rounds(_narrow(plan, each), each.k, 1) for each in plan.partitions)
+        cells = self.cells(plan)
+        return Work(
+            counted + assigned + VALUE * cells + PASS * size, 16.0 * min(size, 1 << 24) + 64.0 * cells
+        )
+
+    def run(self, plan: Plan, probe: Probe) -> Findings:
+        """Carry a plan out."""
+        values = self.ask(plan, probe)
+        return Findings(values, plan, dict(probe.draws), tuple(probe.transcript))
+
+
+def assigned(plan: Plan, place: int = 0) -> Assigned:
+    """The records by the clusters of a partition of the plan, which must have been read with its centres."""
+    partition = plan.partitions[place]
+    if not isinstance(partition, Partition):
+        raise PlanViolation("this plan was read without its centres and cannot be run")
+    return Assigned(Encoded.of(partition.domain), partition.domain.encode_points(partition.centres))
+
+
+def count_deviation(step: Step, sensitivity: Sensitivity) -> float:
+    """Standard deviation of the noise that a step adds to each count."""
+    mechanism = step.mechanism
+    assert isinstance(mechanism, AdditiveNoise)  # counts are not chosen from
+    return mechanism.deviation() * float(getattr(sensitivity, mechanism.norm))
+
+
+def _narrow(plan: Plan, partition: Partition | PartitionFacts) -> Any:
+    """The domain in which records are compared with centres."""
+    if not isinstance(plan.domain, Geometry):
+        return plan.domain
+    clustered = partition.facts.clustered or {}
+    return Geometry.from_json(plan.domain.table, clustered)
+
+
+def _least_noise(plan: Plan, entries: int, wanted: str, chooses: bool) -> Budget:
+    """The budget without its delta where Laplace noise is wanted or, with auto, smaller than Gaussian noise.
+
+    One record changes so many counts by one: l1 is `entries`, l2 its root. Delta that is not used is not
+    charged.
+    """
+    if plan.budget.is_pure:
+        if wanted == "gaussian":
+            raise InvalidRequest("gaussian noise needs a delta above zero", parameter="options.noise")
+        return plan.budget
+    pure = Budget(plan.budget.epsilon_units)
+    if wanted == "auto":
+        rows = plan.domain.rows_per_person
+        laplace, gaussian = (
+            additive_noise(Shares(budget, rows, chooses).noise(1.0)).deviation()
+            for budget in (pure, plan.budget)
+        )
+        wanted = "laplace" if laplace * entries <= gaussian * math.sqrt(entries) else "gaussian"
+    return pure if wanted == "laplace" else plan.budget

@@ -1,0 +1,125 @@
+"""Quantiles of columns, from a tree of counts for each."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from core.arrays import Floats
+from core.data import Stored, Table
+from core.data.columns import Ranged
+from core.errors import InvalidRequest
+from core.mechanisms.noise import additive_noise
+from core.options import Option
+from core.plan import Plan, Step
+from core.postprocessing.consistency import consistent_tree, place_of_rank
+from core.probe import Probe
+from core.questions.base import NOISE, Kind, count_deviation
+from core.questions.columns import BinnedColumn, binned_columns, bins_of
+from core.statistics.histograms import Histograms
+from core.views import Binning
+
+#: Children of a node, and leaves of a whole tree: values that are closer together are not told apart.
+BRANCHES, LEAVES = 16, 4096
+
+
+class Quantiles(Kind):
+    """Quantiles at some levels; the argument is in `quantiles.md`."""
+
+    name = "quantiles"
+    summary = "quantiles of numbers, dates and times"
+    options = (
+        Option("levels", list, [0.25, 0.5, 0.75], "shares of records below", least=0.0, most=1.0),
+        NOISE,
+    )
+    most_columns = 100
+
+    def default_columns(self, stored: Stored) -> tuple[str, ...] | None:
+        if not isinstance(stored, Table):
+            return None
+        return tuple(column.name for column in stored.stored if isinstance(column, Ranged))
+
+    def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+        for column in binned_columns(stored, columns, LEAVES):
+            if column.levels is not None:
+                raise InvalidRequest(
+                    f"{column.name} is a {column.column.kind}, which has no order: ask for a table of it",
+                    parameter="columns",
+                )
+        return {"columns": list(columns), "levels": sorted(float(level) for level in options["levels"])}
+
+    def columns(self, plan: Plan) -> tuple[BinnedColumn, ...]:
+        return binned_columns(plan.stored, plan.parameters["columns"], LEAVES)
+
+    def statistic(self, plan: Plan) -> Histograms:
+        trees = [_tree(column.binning) for column in self.columns(plan)]
+        return Histograms(bins_of(plan.stored, [binning for tree in trees for binning in tree]), None)
+
+    def steps(self, plan: Plan) -> tuple[Step, ...]:
+        noise = additive_noise(self.shares(plan).noise(1.0))
+        purpose = "for each column counts in bins of several widths"
+        return (Step("trees", noise, Histograms.kind, 1, purpose),)
+
+    def entries(self, plan: Plan) -> int:
+        return len(self.statistic(plan).view.binnings)
+
+    def cells(self, plan: Plan) -> int:
+        return sum(self.statistic(plan).view.widths)
+
+    def noise(self, plan: Plan) -> float:
+        return count_deviation(plan.step("trees"), self.statistic(plan).sensitivity)
+
+    def forecast(self, plan: Plan) -> dict[str, float]:
+        """Beside the noise of a count that of a rank, which adds up some nodes of each level."""
+        levels = max(len(_tree(column.binning)) for column in self.columns(plan))
+        noise = self.noise(plan) * math.sqrt(levels * BRANCHES / 4)
+        return {**super().forecast(plan), "rank_noise": noise}
+
+    def ask(self, plan: Plan, probe: Probe) -> dict[str, Any]:
+        statistic = self.statistic(plan)
+        counts = statistic.parts(probe.measure("trees", statistic)[0])
+        described = []
+        for column in self.columns(plan):
+            tree = _tree(column.binning)
+            levels, counts = counts[: len(tree)], counts[len(tree) :]
+            described.append(_answer(column, tree, levels, plan.parameters["levels"]))
+        return {
+            "levels": plan.parameters["levels"],
+            "columns": described,
+            "noise": {"count": self.noise(plan), "rank": plan.forecast["rank_noise"]},
+        }
+
+
+def _answer(
+    column: BinnedColumn, tree: list[Binning], released: list[Any], levels: list[float]
+) -> dict[str, Any]:
+    gaps = [float(counts[-1]) for counts in released] if column.binning.missing else []
+    known = [
+        counts[: len(each.edges) - 1].astype(np.float64) for each, counts in zip(tree, released, strict=True)
+    ]
+    parents = [np.arange(len(below)) // BRANCHES for below in known[1:]]
+    leaves = consistent_tree(known, parents)
+    missing = {"missing": max(0.0, float(np.mean(gaps)))} if gaps else {}
+    values = [column.value(_interpolated(column, place_of_rank(leaves, level))) for level in levels]
+    return {
+        "column": column.name,
+        "kind": column.column.kind,
+        "values": values,
+        "count": float(leaves.sum()),
+        **missing,
+    }
+
+
+def _interpolated(column: BinnedColumn, place: float) -> float:
+    ends: Floats = np.array(column.ends)
+    return float(np.interp(place, np.arange(len(ends)), ends))
+
+
+def _tree(finest: Binning) -> list[Binning]:
+    """Binnings from the widest bins to the finest; a bin holds `BRANCHES` of the next, the last one fewer."""
+    tree = [finest]
+    while len(tree[0].edges) - 1 > BRANCHES:
+        edges = tree[0].edges
+        wider = edges[:-1:BRANCHES]
+        tree.insert(0, Binning(finest.place, (*wider, edges[-1]), finest.missing))
+    return tree

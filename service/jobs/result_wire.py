@@ -1,0 +1,169 @@
+"""Wire types of results: of clusterings, of questions, and made-up rows."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from service.http.wire import Answer, JobKind, example
+
+_ID = "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d"
+
+
+class NoiseFacts(Answer):
+    """Standard deviations of the noise in a result."""
+
+    size: float | None = Field(description="in the size of a cluster, in records")
+    centres: list[float] | None = Field(
+        description="in each coordinate of each centre, in units of the widest column"
+    )
+    columns: list[float] | None = Field(description="factors of `centres` for each column; else all are 1")
+
+
+class Interval(Answer):
+    """An estimate, and an interval of nominally 95%."""
+
+    value: float
+    low: float
+    high: float
+
+
+class ColumnProfile(Answer):
+    """What a centre is in one column of a table."""
+
+    column: str
+    kind: Literal["number", "boolean", "category", "date", "datetime"]
+    measure: Literal["mean", "median", "geometric mean", "geometric median", "rate", "shares"]
+    value: float | str | None = Field(default=None, description="a number, a rate, a date or a time")
+    shares: dict[str, float] | None = Field(default=None, description="of each level; they add up to one")
+    noise: float | None = Field(
+        default=None, description="standard deviation, in days for a date and in seconds for a time"
+    )
+    noise_factor: float | None = Field(default=None, description="of a geometric mean: up or down by this")
+    value_low: float | str | None = Field(default=None, description="of jobs that left k open: 95% intervals")
+    value_high: float | str | None = None
+    shares_low: dict[str, float] | None = None
+    shares_high: dict[str, float] | None = None
+
+
+class LevelFacts(Answer):
+    """What is known of each cluster, for one k of a job that left k open.
+
+    Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
+    """
+
+    k: int
+    centre_low: list[list[float]]
+    centre_high: list[list[float]]
+    size_low: list[float]
+    size_high: list[float]
+    spreads: list[float] = Field(description="root mean squared distance to the centre")
+    apart: list[float] = Field(description="distance to the next centre")
+    real: list[bool] = Field(description="false where noise alone could have made the cluster")
+    loss: Interval = Field(description="mean squared distance of records to their nearest centre")
+    explained: float = Field(description="share of the variance of all records")
+
+
+class CurvePoint(Answer):
+    """The loss at one k."""
+
+    k: int
+    loss: Interval
+    explained: float
+
+
+class RangeFacts(Answer):
+    """The range of a job that left k open, and what holds for all of it."""
+
+    first: int = Field(alias="from")
+    last: int = Field(alias="to")
+    suggested: int = Field(description="the k of the centres and sizes, unless another was asked for")
+    reason: str
+    curve: list[CurvePoint]
+    tree: dict[str, list[Any]] = Field(description="merges of fine clusters, and the loss that each adds")
+    reach: float = Field(description="losses are of records within this distance of a fine cluster")
+    heavy_tailed: bool = Field(description="whether records beyond `reach` may matter")
+    made_up_rows: int
+
+
+_RESULT = {
+    "job": _ID,
+    "dataset": "flowers",
+    "rehearsal": False,
+    "algorithm": "sulq",
+    "objective": "means",
+    "columns": ["petal_length", "petal_width"],
+    "centres": [[1.46, 0.25], [4.26, 1.33], [5.55, 2.03]],
+    "sizes": [4963.0, 5012.0, 5041.0],
+    "noise": {"size": 11.3, "centres": [0.014, 0.013, 0.013], "columns": [1.0, 0.4]},
+    "draws": {"starts": "9f86d081884c7d659a2feaa0c55ad015"},
+    "details": {},
+    "privacy": {"epsilon": "0.5", "delta": "0.000001", "unit": "row"},
+    "receipt": f"/v1/jobs/{_ID}/receipt",
+}
+
+
+class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
+    """Released result of a job."""
+
+    job: str
+    dataset: str
+    rehearsal: bool
+    algorithm: str
+    objective: str
+    columns: list[str] | None
+    centres: list[list[float]] = Field(
+        description="of a table a number for each coordinate: shares of levels, logarithms where a column is "
+        "on a log scale, days or seconds since 1970"
+    )
+    profiles: list[list[ColumnProfile]] | None = Field(
+        default=None, description="of a table: each centre column by column, in the columns' own kinds"
+    )
+    sizes: list[float] | None
+    noise: NoiseFacts | None = Field(default=None, description="missing from results of earlier versions")
+    draws: dict[str, str]
+    details: dict[str, Any]
+    level: LevelFacts | None = Field(default=None, description="only of jobs that left k open")
+    range: RangeFacts | None = Field(default=None, description="only of jobs that left k open")
+    privacy: dict[str, Any]
+    receipt: str
+
+
+class SampleFacts(
+    Answer, json_schema_extra=example({"columns": ["a", "b"], "rows": [[0.1, 0.2]], "made_up": True})
+):
+    """Made-up rows that agree with a release; none of them is a record."""
+
+    columns: list[str]
+    rows: list[list[float | bool | str]] = Field(description="of a table: values of each column's kind")
+    made_up: Literal[True]
+
+
+_FINDINGS = {
+    "job": _ID,
+    "dataset": "flowers",
+    "rehearsal": False,
+    "kind": "quantiles",
+    "clusterings": [],
+    "findings": {
+        "levels": [0.5],
+        "columns": [{"column": "petal_length", "kind": "number", "values": [4.3], "count": 15021.0}],
+        "noise": {"count": 8.5, "rank": 29.4},
+    },
+    "draws": {},
+    "privacy": {"epsilon": "0.5", "delta": "0", "unit": "row"},
+    "receipt": f"/v1/jobs/{_ID}/receipt",
+}
+
+
+class FindingsFacts(Answer, json_schema_extra=example(_FINDINGS)):
+    """Released result of a question."""
+
+    job: str
+    dataset: str
+    rehearsal: bool
+    kind: JobKind
+    clusterings: list[dict[str, Any]] = Field(description="those it is about: job, k and digest of centres")
+    findings: dict[str, Any] = Field(description="the answer; docs/questions.md describes each kind's")
+    draws: dict[str, str]
+    privacy: dict[str, Any]
+    receipt: str

@@ -1,0 +1,57 @@
+"""Questions with the client and with the command, against a real service with a real worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cairn_client import Findings, KindNotGranted
+from tests.support.command import as_json, cairn
+from tests.support.live import Live
+
+pytestmark = pytest.mark.usefixtures("place")
+
+
+def test_clusters_are_profiled_explained_and_compared(live: Live, place: Path) -> None:
+    owned = live.dataset(epsilon="5", cap="4")
+    owned.grant(live.analyst().whoami().name, kinds=["cluster", "profile", "explain", "compare"])
+    mine = live.analyst().dataset(owned.name)
+    result = mine.cluster(k=2, epsilon="0.5", algorithm="sulq")
+    profile = result.profile(["a"], epsilon="0.5", options={"bins": 4})
+    assert [each["column"] for each in profile["columns"]] == ["a"]
+    assert profile.receipt["kind"] == "profile"
+    frame = profile.frame()
+    assert list(frame.columns) == ["cluster", "column", "bin", "count"]
+    assert len(frame) == 2 * (1 + 4)
+    explained = result.explain(1, epsilon="0.5")
+    assert [len(each["columns"]) for each in explained["clusters"]] == [1, 1]
+    assert len(result.compare(result, epsilon="0.5")["counts"]) == 2
+    profile.save(place / "profile.json")
+    profile.save(place / "profile.csv")
+    again = Findings.load(place / "profile.json")
+    assert again["sizes"] == profile["sizes"]
+    assert "profile of" in repr(again)
+    with pytest.raises(KindNotGranted):
+        mine.summary(epsilon="0.1")
+
+
+def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None:
+    owned = live.dataset(epsilon="5", cap="4")
+    owned.grant(live.analyst().whoami().name, kinds=["cluster", "quantiles", "table", "summary", "profile"])
+    assert "quantiles" in cairn("kinds").stdout
+    planned = cairn("ask", owned.name, "quantiles", "--epsilon", "0.5", "--plan").stdout
+    assert "counts below about" in planned
+    answer = as_json("ask", owned.name, "quantiles", "--epsilon", "0.5", "--option", "levels=[0.5]")
+    assert answer["findings"]["levels"] == [0.5]
+    printed = cairn("ask", owned.name, "table", "--epsilon", "0.5", "--columns", "a", "-o", "table.csv")
+    assert "Wrote the table" in printed.stderr
+    assert (place / "table.csv").read_text().startswith("a,count\n")
+    assert "correlation" in cairn("ask", owned.name, "summary", "--epsilon", "0.5").stdout
+    job = live.analyst().dataset(owned.name).cluster(k=2, epsilon="0.5", algorithm="sulq").facts.job
+    cairn("ask", owned.name, "profile", "--of", f"{job[:8]}:2", "--epsilon", "0.1", "--columns", "a")
+    assert " – " in cairn("jobs", "--limit", "1").stdout
+    assert "profile" in cairn("job", "latest").stdout
+    assert "cluster" in cairn("result", "latest").stdout
+    refused = cairn("ask", owned.name, "compare", "--of", job, "--of", job, "--epsilon", "0.1", code=1)
+    assert "curator" in refused.stderr

@@ -1,0 +1,77 @@
+"""Questions in the console: asked from a result page, and shown as histograms and tables."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from cairn_client import Client
+from service.http.wire import JobKind
+from tests.console.conftest import Tab
+from tests.console.test_accessibility import complaints_in_every_dress
+from tests.support.console import Service
+
+
+@pytest.fixture(scope="module")
+def asked(service: Service) -> tuple[str, dict[str, str]]:
+    """The key of an analyst, and the jobs they have: a clustering, and a question of each kind."""
+    chance = np.random.default_rng(2)
+    rows = chance.normal([[2.0, 1.0], [8.0, 3.0]], 0.3, (500, 2, 2)).reshape(-1, 2).clip(0, 9).round(3)
+    text = "\n".join(["a,b", *(f"{x},{y}" for x, y in rows)])
+    key = service.analyst("asking-ada")
+    caps = {"asking-ada": ("50", "0.0001")}
+    service.dataset(
+        "asking", text.encode(), {"a": (0.0, 10.0), "b": (0.0, 10.0)}, budget=("100", "0.001"), caps=caps
+    )
+    granted = {"epsilon": "50", "delta": "0.0001", "kinds": list(get_args(JobKind))}
+    service.call("PUT", "/v1/datasets/asking/grants/asking-ada", json=granted)
+
+    def submit(**body: Any) -> str:
+        sent = {"dataset": "asking", "epsilon": "2", **body}
+        return str(service.call("POST", "/v1/jobs", key=key, json=sent)["id"])
+
+    jobs = {"cluster": submit(k=2, algorithm="sulq")}
+    Client(service.address, key).job(jobs["cluster"]).wait(progress=False)
+    named = [{"job": jobs["cluster"]}]
+    jobs["explain"] = submit(kind="explain", clusterings=named, options={"picks": 1})
+    jobs["compare"] = submit(kind="compare", clusterings=named * 2)
+    jobs["table"] = submit(kind="table", columns=["a"], options={"bins": 2})
+    jobs["quantiles"] = submit(kind="quantiles")
+    jobs["summary"] = submit(kind="summary")
+    return key, jobs
+
+
+def test_a_profile_is_asked_for_on_a_result_page_and_shown(
+    tab: Tab, asked: tuple[str, dict[str, str]]
+) -> None:
+    page = tab.sign_in(asked[0], f"#/jobs/{asked[1]['cluster']}")
+    expect(page.get_by_role("heading", name="Ask more about these clusters")).to_be_visible()
+    expect(page.get_by_text("records are noise")).to_be_visible()
+    page.get_by_label("Epsilon").fill("1")
+    page.get_by_label("Epsilon").blur()
+    expect(page.get_by_text("Costs ε 1")).to_be_visible()
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("heading", name="Profile of asking")).to_be_visible()
+    histogram = page.get_by_role("region", name="Histogram of a")
+    expect(histogram.get_by_role("columnheader", name="Cluster 2")).to_be_visible()
+    expect(histogram.get_by_role("row")).to_have_count(11)
+    assert complaints_in_every_dress(page) == []
+
+
+def test_answers_of_every_kind_are_shown(tab: Tab, asked: tuple[str, dict[str, str]]) -> None:
+    shown = {
+        "explain": "Histogram of",
+        "compare": "Overlap of clusters",
+        "table": "Table of counts",
+        "quantiles": "Quantiles",
+        "summary": "Correlations",
+    }
+    page = tab.sign_in(asked[0], "#/jobs")
+    expect(page.get_by_role("link", name="Summary")).to_be_visible()
+    for kind, label in shown.items():
+        page = tab.go(f"#/jobs/{asked[1][kind]}")
+        expect(page.get_by_role("region", name=label).first).to_be_visible()
+        expect(page.locator("#receipt")).to_be_visible()
