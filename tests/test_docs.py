@@ -31,6 +31,18 @@ def test_every_test_that_a_document_names_exists() -> None:
     assert named
     missing = [f"{path}::{test}" for path, test in sorted(named) if not _has_test(path, test)]
     assert missing == []
+    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    alone = set(re.findall(r"`(test_\w+)`", documented()))
+    assert [test for test in sorted(alone) if f"def {test}(" not in written] == []
+
+
+@pytest.mark.parametrize("page", ["docs/attacks.md", "docs/threat-model.md"])
+def test_every_line_on_an_attack_names_its_test_or_says_that_there_is_none(page: str) -> None:
+    text = (ROOT / page).read_text().split("## What an analyst can observe")[-1]  # not who is who
+    tables = re.findall(r"(?m)^\|---.*\n((?:\|.*\n)+)", text)
+    lines = [line for table in tables for line in table.splitlines()]
+    assert len(lines) > 15
+    assert [line for line in lines if not re.search(r"`[^`]*test_\w+|\| none", line)] == []
 
 
 def _has_test(path: str, test: str) -> bool:

@@ -62,7 +62,7 @@ class Balcan(Algorithm):
     )
 
     def parameters(self, domain: Domain, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
-        settings = settings_for(domain, request.clusters, options)
+        settings = settings_for(domain, request, options)
         return {**asdict(settings), "rounds": options["rounds"], self.choice: options[self.choice]}
 
     def blocks(self, plan: Plan) -> tuple[BestTrial] | tuple[BestTrial, LastStage]:
@@ -97,6 +97,6 @@ class Balcan(Algorithm):
 def selection_work(plan: Plan, rounds: int) -> Work:
     """The work of selection, recovery and so many rounds of refinement together."""
     settings, domain, k = Settings.from_json(plan.parameters), plan.domain, plan.k
-    select = settings.work(domain, k)
+    select = settings.work(domain, k, plan.objective)
     lloyd = lloyd_rounds(domain, k, rounds + settings.trials)
     return Work(select.operations + lloyd, select.memory_bytes + 32.0 * k * domain.dimension)

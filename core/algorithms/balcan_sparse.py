@@ -52,7 +52,7 @@ class BalcanSparse(Algorithm):
                 f"option largest must be above zero and at most the radius {domain.radius:g}",
                 parameter="options.largest",
             )
-        settings = settings_for(domain, request.clusters, {**options, "trials": 1})
+        settings = settings_for(domain, request, {**options, "trials": 1})
         # Under pure noise a second recovery costs more than it gains; with a delta it corrects assignments.
         rounds = options["rounds"] or (1 if request.budget.is_pure else 2)
         shares = Shares(request.budget, domain.rows_per_person, with_choices=True)

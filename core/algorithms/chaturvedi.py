@@ -13,7 +13,7 @@ from core.blocks.base import Clusters
 from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import CONSTANTS, GroupMeans
 from core.blocks.rounds import Refinement
-from core.blocks.work import lloyd_rounds, product
+from core.blocks.work import coverage_picks, lloyd_rounds, product
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS
 from core.options import Option
@@ -65,6 +65,7 @@ class Chaturvedi(ProjectedCoverage):
         return Work(
             operations=product(plan.domain, dimension)
             + lloyd_rounds(plan.domain, plan.k, plan.parameters["lloyd"] + 1)
+            + coverage_picks(picks)
             + size * (40.0 * around + 4.0 * picks * dimension),
             memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * plan.k * width,
         )

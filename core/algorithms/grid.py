@@ -92,7 +92,7 @@ class Grid(Algorithm):
     def work(self, plan: Plan) -> Work:
         (grid,), domain = self.blocks(plan), plan.domain
         counted = PASS * domain.size * domain.dimension + VALUE * grid.total
-        return Work(counted + 3000.0 * grid.total * plan.k, 200.0 * grid.total + 1e7)
+        return Work(counted + 1000.0 * grid.total * plan.k, 200.0 * grid.total + 1e7)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
         (grid,) = self.blocks(plan)

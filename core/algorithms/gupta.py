@@ -50,6 +50,6 @@ class Gupta(SiteAlgorithm):
 def _work(domain: Domain, k: int, sites: int, swaps: int) -> Work:
     rows = float(sites if isinstance(domain, Ids) else domain.size)
     return Work(
-        operations=PASS * rows * sites * (6.0 * (swaps + 1) + 2.5 * domain.dimension),
+        operations=rows * sites * (swaps + 1) * (9.0 * PASS + 0.5 * domain.dimension),
         memory_bytes=32.0 * k * sites + 8.0 * sites**2 + 1e8,
     )

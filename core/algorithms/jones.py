@@ -8,7 +8,7 @@ import numpy as np
 from core.algorithms.base import SiteAlgorithm, coverage_options
 from core.blocks.base import Clusters
 from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
-from core.blocks.work import PASS
+from core.blocks.work import PASS, coverage_picks
 from core.coverage.families import SiteBalls
 from core.data import Domain
 from core.errors import InvalidRequest
@@ -60,12 +60,12 @@ class Jones(SiteAlgorithm):
 
     def work(self, plan: Plan) -> Work:
         (coverage,), sites, size = self.blocks(plan), self.count(plan), plan.domain.size
+        width = plan.domain.dimension
+        # Distances to all sites at each level, and to the site of each pick, of the records that take part.
+        covered = coverage.levels * sites * (2 * PASS + width) + coverage.picks * (2 * PASS + 4.0 * width)
         return Work(
-            operations=size
-            * (
-                2.5 * PASS * sites * plan.domain.dimension
-                + 4.0 * (sites * (coverage.levels + 1) + coverage.picks)
-            ),
+            operations=size * (plan.parameters["kept"] * covered + PASS * sites)
+            + coverage_picks(coverage.picks),
             memory_bytes=24.0 * size + 40.0 * coverage.picks * sites,
         )
 

@@ -15,7 +15,7 @@ from core.blocks.candidates import HashedCandidates, TreeCandidates, candidate_p
 from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
-from core.blocks.work import lloyd_rounds, product
+from core.blocks.work import PASS, coverage_picks, lloyd_rounds, partition_levels, product
 from core.coverage.families import Balls
 from core.data import UNITS
 from core.options import Option
@@ -69,12 +69,12 @@ class JonesEuclidean(ProjectedCoverage):
         return Work(
             operations=product(plan.domain, dimension)
             + lloyd_rounds(plan.domain, plan.k, 2)
+            + partition_levels(plan.domain, dimension, TREES * DEPTH)
+            + coverage_picks(coverage.picks)
+            # The records that take part: distances to all candidates at each level, and to each pick.
             + size
-            * (
-                TREES * DEPTH * (dimension + 40.0)
-                + MOST_CANDIDATES * (coverage.levels + 1.0) * (dimension + 2.0)
-                + 2.0 * coverage.picks * dimension
-            ),
+            * plan.parameters["kept"]
+            * (2 * PASS * MOST_CANDIDATES * coverage.levels + (2 * PASS + 4.0 * dimension) * coverage.picks),
             memory_bytes=size * (8.0 * dimension + 64.0) + 64.0 * plan.k * width + 1e8,
         )
 

@@ -248,8 +248,8 @@ class Summit(Algorithm):
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 4e8 + 900.0 * made_up * width
-            operations += made_up * sum(plan.k_range) * (750.0 + 30.0 * min(width, 64.0))
+            operations += 2.8e8 + 630.0 * made_up * width
+            operations += made_up * sum(plan.k_range) * (525.0 + 21.0 * min(width, 64.0))
             memory += 60.0 * made_up * width
         return Work(operations, memory)
 

@@ -12,11 +12,11 @@ from core.blocks.candidates import TreeCandidates, candidate_points
 from core.blocks.local_search import LocalSearch, crowded_choice
 from core.blocks.projection import dimension_for, random_projection
 from core.blocks.recovery import GroupMeans
-from core.blocks.work import PASS, VALUE, product
+from core.blocks.work import PASS, partition_levels, product
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms.choice import Choice
-from core.plan import Plan, Step, Work
+from core.plan import Plan, Request, Step, Work
 from core.postprocessing.bounds import inside_ball
 from core.privacy.shares import Shares
 from core.probe import Probe
@@ -48,20 +48,23 @@ class Settings:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(**{name: data[name] for name in cls.__dataclass_fields__})
 
-    def work(self, domain: Domain, k: int) -> Work:
-        """Operations and bytes, for `trials` runs of everything here."""
+    def work(self, domain: Domain, k: int, objective: str) -> Work:
+        """Operations and bytes, for `trials` runs of everything here.
+
+        How many candidates a run finds is released, not planned: this allows for as many as there may be.
+        """
         size = float(domain.size)
         project = product(domain, self.dimension)
-        # Each level passes over the records, and releases a count for the children of its cubes.
-        trees = self.trees * self.depth * (20 * PASS * size + 2000 * VALUE)
-        swaps = size * (self.swaps + 1.0) * self.candidates * (self.dimension + 8.0)
+        trees = partition_levels(domain, self.dimension, self.trees * self.depth)
+        paid = PASS if objective == "means" else 9 * PASS  # integer roots
+        swaps = size * self.candidates * (self.swaps * (paid + 2 * PASS) + paid)
         memory = 16.0 * size * self.dimension + 16.0 * k * self.candidates + 1e8
         return Work(self.trials * (project + trees + swaps), memory)
 
 
-def settings_for(domain: Domain, k: int, chosen: Mapping[str, Any]) -> Settings:
+def settings_for(domain: Domain, request: Request, chosen: Mapping[str, Any]) -> Settings:
     """Settings from options, the paper's experiments or its printed constants; refuses what could not run."""
-    logarithm = math.log(domain.size / _PRINTED_FAILURE)
+    k, logarithm = request.clusters, math.log(domain.size / _PRINTED_FAILURE)
     if chosen["constants"] == "printed":
         derived = {
             "dimension": math.ceil(8 * math.log(domain.size)),
@@ -91,7 +94,7 @@ def settings_for(domain: Domain, k: int, chosen: Mapping[str, Any]) -> Settings:
             f"at most {LARGEST_DIMENSION} dimensions can be searched: lower the option dimension",
             parameter="options.dimension",
         )
-    settings.work(domain, k).require_within(LIMIT)
+    settings.work(domain, k, request.objective).require_within(LIMIT)
     return settings
 
 

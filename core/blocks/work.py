@@ -30,3 +30,13 @@ def lloyd_rounds(domain: Domain, centres: float, rounds: float) -> float:
     """Operations of rounds in all columns: records go to the nearest centre, and noisy means are released."""
     passed = PASS * domain.size * (2 * numbers(domain) + centres)
     return rounds * (passed + 2 * product(domain, centres) + VALUE * centres * domain.dimension)
+
+
+def partition_levels(domain: Domain, dimension: int, levels: float) -> float:
+    """Operations of levels of partition trees: records are told their cubes, whose children are counted."""
+    return levels * (domain.size * (90.0 + 8.0 * dimension) + 2000 * VALUE)
+
+
+def coverage_picks(picks: float) -> float:
+    """Operations of the picks of a coverage loop, whatever the number of records."""
+    return 500 * VALUE * picks

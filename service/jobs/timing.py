@@ -46,8 +46,7 @@ def operations_of(plan: Plan, rows: int) -> float:
 
 def rates_of(session: Session, plan: Plan) -> Rates:
     """Return what this service measured for the algorithm of a plan, or the defaults."""
-    kind = "dense" if plan.domain.kind == "table" else plan.domain.kind  # a job's view of a table is dense
-    key = {"algorithm": plan.algorithm, "objective": plan.objective, "kind": kind}
+    key = {"algorithm": plan.algorithm, "objective": plan.objective, "kind": plan.domain.kind}
     found = session.connection().execute(_MEASURED, key).one_or_none()
     return DEFAULT if found is None else Rates(*found)
 

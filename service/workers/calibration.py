@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import structlog
-from scipy.optimize import nnls
+from scipy.optimize import linprog
 
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, SiteAlgorithm
@@ -59,8 +59,10 @@ _MOST_OPERATIONS, _RUNS = 4e9, 3
 _SITES = 20
 #: What a worker needs beside the run itself: the claim, the receipt, the end.
 WORKER_SECONDS = 0.15
-#: No run that was measured takes more than this many times its estimate.
-_SLACK = 1.2
+#: No run that was measured takes more than this many times its estimate, and few of them less than this.
+_MOST_OVER, _LEAST_OVER = 1.2, 0.95
+#: Groups of the rows that are measured: so many that searches list nearly as many candidates as they may.
+_GROUPS = 64
 #: Runs that take this many times their processor time were disturbed by other programs.
 _DISTURBED = 1.25
 
@@ -118,15 +120,26 @@ def measure(algorithm: Algorithm, objective: str, kind: str, spent: list[Spent])
 
 
 def fit(measured: Sequence[tuple[Plan, float]]) -> Rates:
-    """Return the rates with the least relative error, raised where a run took far longer than estimated."""
+    """Return the rates whose largest relative error is least.
+
+    They are lowered where a run took less than estimated, but not so far that another took far longer.
+    """
     seconds = np.array([taken for _, taken in measured]) + WORKER_SECONDS
     parts = np.array(
         [[1.0, plan.measurements * plan.domain.size, plan.work.operations] for plan, _ in measured]
     )
     shares = parts / seconds[:, None]
     scale = shares.max(axis=0)
-    found, _ = nnls(shares / scale, np.ones(len(shares)))
-    raised = max(1.0, 1 / (_SLACK * float((shares / scale @ found).min())))
+    error = np.ones((len(shares), 1))
+    above = np.concatenate([shares / scale, -error], axis=1)  # estimate <= (1 + error) * seconds
+    below = np.concatenate([-shares / scale, -error], axis=1)  # estimate >= (1 - error) * seconds
+    limits = np.concatenate([np.ones(len(shares)), -np.ones(len(shares))])
+    solved = linprog([0, 0, 0, 1], np.concatenate([above, below]), limits)
+    assert solved.x is not None  # rates of zero are always possible, with an error of one
+    found = solved.x[:3]
+    estimates = shares / scale @ found
+    lowered = min(1.0, 1 / (_LEAST_OVER * estimates.max()))
+    raised = max(lowered, 1 / (_MOST_OVER * estimates.min()))
     run, row, operation = raised * found / scale
     return Rates(max(float(run), WORKER_SECONDS), float(row), float(operation))
 
@@ -142,9 +155,9 @@ def plan_of(algorithm: Algorithm, objective: str, kind: str, rows: int, columns:
         return None
 
 
-def run(plan: Plan) -> Spent:
+def run(plan: Plan, groups: int = _GROUPS) -> Spent:
     """Run a plan on synthetic rows of its public size; reading them costs what it does in a worker."""
-    source = synthetic_source(plan.stored, plan.k, plan.domain.size)
+    source = synthetic_source(plan.stored, max(plan.k, groups), plan.domain.size)
     clear_cache()
     gc.collect()
     begun, begun_processor = time.perf_counter(), time.process_time()

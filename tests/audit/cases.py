@@ -26,7 +26,7 @@ from core.data import (
     Table,
     TableSource,
 )
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
@@ -89,7 +89,7 @@ class Variant:
     algorithm: str
     budget: Budget
     objective: str = "means"
-    k: int = 2
+    k: int | KRange = 2
     options: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "dense"
     #: Columns, weights and scaling of a request for a table.
@@ -188,6 +188,7 @@ _SITES = {
 }
 _MATRIX = {"kind": "distances", "matrix": [[abs(i - j) for j in range(4)] for i in range(4)]}
 _SELECTION: dict[str, Any] = {"trees": 1, "depth": 2, "swaps": 1, "candidates": 8}
+_SCALED = {"scaling": "private"}
 _COVER: dict[str, Any] = {"rounds": 2, "growth": 4.0, "span": 4.0}
 #: Released centres that questions are about: in the square, and as shares of a table's levels.
 _CENTRES = ((0.2, 0.2), (0.8, 0.8))
@@ -203,7 +204,7 @@ def _variants() -> list[Variant]:
         objective: str = "means",
         label: str = "",
         kind: str = "dense",
-        k: int = 2,
+        k: int | KRange = 2,
         clustered: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
@@ -234,8 +235,17 @@ def _variants() -> list[Variant]:
     add("jones-euclidean", many[1:], **_COVER)
     add("jones-euclidean", many[1:], "medians", "medians hashing", candidates="hashing", **_COVER)
     add("sulq", few, "means", "table", "table", rounds=2, clip=0.3)
-    add("sulq", few, "means", "scaled", "table", clustered={"scaling": "private"}, rounds=2)
+    add("sulq", few, "means", "scaled", "table", clustered=_SCALED, rounds=2)
     add("summit", many[1:], "means", "table", "table", clustered={"weights": {"side": 0.5}})
+    add("summit", many[1:], "means", "scaled", "table", clustered=_SCALED)
+    add("summit", many, "means", "open k", k=KRange(1, 3))
+    add("grid", few[:1], "means", "table", "table", cells=3)
+    add("balcan", many[1:], "means", "table", "table", rounds=1, **_SELECTION)
+    add("balcan-median", many[1:], "medians", "table", "table", rounds=1, **_SELECTION)
+    add("chaturvedi", many[1:], "means", "scaled", "table", clustered=_SCALED, **_COVER)
+    add("jones-euclidean", many[1:], "means", "scaled", "table", clustered=_SCALED, **_COVER)
+    add("summit", many[1:], "means", "sparse", "sparse")
+    add("sulq", few[1:], "means", "sparse", "sparse", rounds=2)
     fewer: dict[str, dict[str, Any]] = {"profile": {"bins": 3}, "table": {"bins": 3}}
     fewer["explain"] = {"picks": 1, "bins": 3}
     for question in questions.names():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FrameType
@@ -50,7 +51,7 @@ def recorded_work(except_in: tuple[str, ...] = ()) -> Iterator[list[Event]]:
 
     def enter(frame: FrameType, event: str, value: Any) -> Any:
         nonlocal hidden
-        if not _is_watched(frame.f_code) or hidden:
+        if hidden or not _is_watched(frame.f_code.co_filename):
             return None
         if _name(frame.f_code) in except_in:
             hidden += 1
@@ -78,13 +79,16 @@ def assert_same_work(first: list[Event], *others: list[Event]) -> None:
                 )
 
 
-def _is_watched(code: CodeType) -> bool:
-    path = Path(code.co_filename)
+@cache
+def _is_watched(filename: str) -> bool:
+    """Asked at every call of a run, also inside libraries."""
+    path = Path(filename)
     if not path.is_relative_to(_ROOT):
         return False
     return path.relative_to(_ROOT).parts[0].removesuffix(".py") in WATCHED
 
 
+@cache
 def _name(code: CodeType) -> str:
     return f"{Path(code.co_filename).relative_to(_ROOT).with_suffix('')}:{code.co_qualname}"
 
