@@ -26,7 +26,7 @@ table { border-collapse: collapse; }
 td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 .verb { display: inline-block; min-width: 4.5rem; font-weight: 700; }
 @media (max-width: 40rem) {
-  code { overflow-wrap: anywhere; }
+  body { overflow-wrap: anywhere; }
   th { display: none; }
   td { display: block; padding-right: 0; }
   tr { display: block; padding: .4rem 0; }
