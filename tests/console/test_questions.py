@@ -75,3 +75,17 @@ def test_answers_of_every_kind_are_shown(tab: Tab, asked: tuple[str, dict[str, s
         page = tab.go(f"#/jobs/{asked[1][kind]}")
         expect(page.get_by_role("region", name=label).first).to_be_visible()
         expect(page.locator("#receipt")).to_be_visible()
+
+
+def test_a_curator_grants_questions(tab: Tab, service: Service, asked: tuple[str, dict[str, str]]) -> None:
+    service.analyst("asking-ben")
+    page = tab.sign_in(service.curator_key, "#/datasets/asking/grants")
+    page.get_by_role("button", name="Grant", exact=True).click()
+    page.get_by_label("Analyst").select_option("asking-ben")
+    page.get_by_label("Epsilon").fill("1")
+    page.get_by_label("Questions too").check()
+    page.get_by_role("dialog").get_by_role("button", name="Grant").click()
+    expect(page.get_by_text("asking-ben may now use asking.")).to_be_visible()
+    granted = service.call("GET", "/v1/datasets/asking/grants")["items"]
+    kinds = next(each["kinds"] for each in granted if each["analyst"] == "asking-ben")
+    assert set(kinds) == set(get_args(JobKind))

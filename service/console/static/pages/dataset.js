@@ -3,7 +3,7 @@
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
 import { columnTable } from "../columns.js";
 import { announce, h, replace, toast } from "../dom.js";
-import { budgetFields, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
+import { budgetFields, checkbox, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
 import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
 import { auditTable } from "./audit.js";
@@ -247,13 +247,18 @@ function setCap(found, analysts, grant, reload) {
     if (!grant && !analysts.length) return [h("p", {}, "There are no analysts yet."), h("div", { class: "row end" }, h("a", { class: "button primary", href: "#/people", on: { click: close } }, "Create one"))];
     const who = grant ? null : field("Analyst", select("analyst", analysts.map((each) => [each.name, each.name])));
     const present = grant ? grant.cap.declared : found.budget.declared;
+    const asks = Boolean(grant && grant.kinds.length > 1);
+    const questions = checkbox("questions", "Questions too", { checked: asks, hint: "Profiles of clusters, tables, quantiles and summaries, within the same cap; else clusterings alone." });
     return form({}, [
       who,
       budgetFields({ epsilon: present.epsilon, delta: present.delta, hintEpsilon: "The most they may spend.", hintDelta: "0 allows pure differential privacy only." }),
+      questions,
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit(grant ? "Change cap" : "Grant")),
     ], async (data) => {
       const name = grant ? grant.analyst : data.get("analyst");
-      await put(`/v1/datasets/${found.name}/grants/${name}`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) });
+      // Kinds that were chosen one by one elsewhere stay as they are unless the box is changed.
+      const kinds = grant && data.has("questions") === asks ? {} : { kinds: data.has("questions") ? ["cluster", ...(await get("/v1/kinds")).items.map((each) => each.name)] : ["cluster"] };
+      await put(`/v1/datasets/${found.name}/grants/${name}`, { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")), ...kinds });
       close();
       const total = found.budget.declared;
       const above = numberOf(data.get("epsilon")) > Number(total.epsilon) || numberOf(data.get("delta")) > Number(total.delta);
