@@ -22,7 +22,7 @@ from service.operations.settings import KIB, Settings
 #: What a request uses of an allowance: itself, planning, and each 64 KiB that come in or go out.
 _REQUEST, _PLANNING, _PER_BYTE = 1.0, 20.0, 1 / (64 * KIB)
 #: Entries of a list, bytes of a ledger's table and bytes to be planned that take as long as a request.
-_ENTRIES, _TABLE_BYTES, _PLANNED_BYTES = 10, 16 * KIB, 8 * KIB
+_ENTRIES, _TABLE_BYTES, _PLANNED_BYTES = 5, 16 * KIB, 8 * KIB
 _PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
 #: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
 _PLAN_BYTES = 320 * KIB

@@ -121,8 +121,7 @@ class _Snapshot:
 
     def collect(self) -> Iterator[Metric]:
         counters = {(row.name, row.label): row.value for row in self._session.scalars(select(Counter))}
-        yield self._jobs(counters)
-        yield self._queue_age()
+        yield from self._jobs(counters)
         yield self._ledger()
         yield _labelled("cairn_refusals", "Submissions refused, by problem.", "problem", _REFUSALS, counters)
         yield _claims(counters)
@@ -148,25 +147,24 @@ class _Snapshot:
                 family.add_metric([self._datasets[dataset_id], source], amount * scale)
         return family
 
-    def _jobs(self, counters: Mapping[tuple[str, str], int]) -> Metric:
+    def _jobs(self, counters: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
         found = collections.Counter(dict.fromkeys(JobState, 0))
-        for state, dataset_id, times in self._session.execute(
-            select(Job.state, Job.dataset_id, func.count())
+        oldest = self._now
+        for state, dataset_id, times, since in self._session.execute(
+            select(Job.state, Job.dataset_id, func.count(), func.min(Job.queued_at))
             .where(Job.state.in_(_UNFINISHED))
             .group_by(Job.state, Job.dataset_id)
         ):
             found[state] += times if dataset_id in self._datasets else 0
+            oldest = min(oldest, since) if state == JobState.QUEUED else oldest
         for label, dataset_id, times in _by_label(counters, _JOBS):
             found[JobState(label)] += times if dataset_id in self._datasets else 0
         family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
         for state, times in found.items():
             family.add_metric([state], times)
-        return family
-
-    def _queue_age(self) -> Metric:
-        oldest = self._session.scalar(select(func.min(Job.queued_at)).where(Job.state == JobState.QUEUED))
-        age = (self._now - oldest).total_seconds() if oldest else 0.0
-        return GaugeMetricFamily("cairn_queue_age_seconds", "Age of the oldest queued job.", value=age)
+        yield family
+        age = (self._now - oldest).total_seconds()
+        yield GaugeMetricFamily("cairn_queue_age_seconds", "Age of the oldest queued job.", value=age)
 
     def _ledger(self) -> Metric:
         found: collections.Counter[str] = collections.Counter()

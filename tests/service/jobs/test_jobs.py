@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ import pytest
 from sqlalchemy import select, text
 
 from core.algorithms import registry
-from service.jobs import routes
 from service.jobs.receipts import digest_of
-from service.operations.tables import Job, Result
+from service.operations.tables import Job
 from tests.support.service import House
 
 
@@ -51,26 +49,6 @@ def test_result_states_the_size_of_its_noise_as_the_plan_forecast_it(small_house
     assert noise["size"] == plan["forecast"]["size_noise"]
     assert len(noise["centres"]) == 2
     assert noise["columns"] == pytest.approx([1.0, 0.4])  # columns of widths 10 and 4
-
-
-def test_result_is_sent_as_it_was_stored_and_in_pieces(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parsing and writing a result of some MB would keep the interpreter from everybody else."""
-    house.ready(release_ticks=False)
-    house.submit()
-    assert house.work()
-    monkeypatch.setattr(routes, "from_json", lambda _: pytest.fail("parsed"))
-    answer = house.ada.get("/v1/jobs/latest/result")
-    with house.database.read() as session:
-        stored = session.scalars(select(Result)).one()
-    assert answer.json() == stored.body
-    monkeypatch.setattr(routes, "_PIECE", 100)
-
-    async def pieces() -> list[bytes]:
-        return [each async for each in routes._in_pieces(answer.content)]
-
-    sent = asyncio.run(pieces())
-    assert b"".join(sent) == answer.content
-    assert max(map(len, sent)) == 100
 
 
 def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
