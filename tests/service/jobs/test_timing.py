@@ -7,11 +7,12 @@ import itertools
 import pytest
 
 from core.algorithms import registry
-from core.data import Dense
+from core.data import Dense, Number, Table
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from service.jobs import timing
 from service.jobs.timing import DEFAULT, Rates, planned_ms
+from service.operations.tables import Timing
 from service.workers import calibration
 from tests.support.service import House
 
@@ -69,6 +70,28 @@ def test_every_kind_of_records_of_every_algorithm_is_measured() -> None:
         for kind in algorithm.domains:
             shapes = [(algorithm, algorithm.objectives[0], kind, *shape) for shape in calibration.SHAPES]
             assert sum(calibration.plan_of(*shape) is not None for shape in shapes) >= 3
+
+
+def test_job_on_a_table_is_planned_by_what_was_measured_on_tables(small_house: House) -> None:
+    stored = Table(declared=(Number(name="age", low=0, high=110),), size=1000)
+    plan = registry.plan(stored, Request(3, Budget.of("1"), algorithm="sulq"))
+    with small_house.database.write() as session:
+        for kind, run in (("dense", 0.2), ("table", 0.7)):
+            rates = {"run_seconds": run, "row_seconds": 0.0, "operation_seconds": 0.0}
+            key = {"algorithm": "sulq", "objective": "means", "kind": kind}
+            session.add(Timing(**key, **rates, measured_at=small_house.clock.now()))
+    with small_house.database.read() as session:
+        assert timing.rates_of(session, plan).run == 0.7
+        assert timing.rates_of(session, plan_of(1000)).run == 0.2
+
+
+def test_runs_are_hardly_overestimated_where_none_is_far_underestimated() -> None:
+    plans = [plan_of(*shape) for shape in ((1000, 3), (100_000, 3), (20_000, 10, 20), (50_000, 10, 60))]
+    times = [0.9 * DEFAULT.seconds(plans[0], 1000)]
+    times += [DEFAULT.seconds(plan, plan.domain.size) for plan in plans[1:]]
+    found = calibration.fit(list(zip(plans, times, strict=True)))
+    for plan, seconds in zip(plans, times, strict=True):
+        assert found.seconds(plan, plan.domain.size) <= 1.06 * (seconds + calibration.WORKER_SECONDS)
 
 
 def test_work_on_released_values_is_planned_for_a_rehearsal_too() -> None:
