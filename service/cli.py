@@ -298,7 +298,7 @@ def replay(
     import json
 
     from core.errors import InvalidTranscript
-    from service.jobs import transcripts
+    from service.jobs.results import transcripts
 
     try:
         document = json.loads(receipt.read_text())

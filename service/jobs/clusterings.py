@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from core.data import Partition, PartitionFacts, Stored
 from service.datasets.access import domain_of
 from service.errors import InvalidRequest, NotFound
-from service.jobs import answers, release
+from service.jobs import release
+from service.jobs.results import answers
 from service.jobs.wire import ClusteringBody
 from service.operations.states import JobState
 from service.operations.tables import Dataset, Result

@@ -20,7 +20,8 @@ from sqlalchemy.orm import Session
 
 from service import ledger
 from service.datasets import access
-from service.jobs import answers, release, transcripts
+from service.jobs import release
+from service.jobs.results import answers, transcripts
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Answer, Dataset, Job, Result, TranscriptPart

@@ -26,10 +26,11 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN
-from service.jobs import answers as stored_answers
-from service.jobs import csv_files, plans, queue, release, transcripts
-from service.jobs.findings_csv import findings_csv
-from service.jobs.result_wire import FindingsFacts, ResultFacts, SampleFacts
+from service.jobs import plans, queue, release
+from service.jobs.results import answers as stored_answers
+from service.jobs.results import csv_files, transcripts
+from service.jobs.results.findings_csv import findings_csv
+from service.jobs.results.wire import FindingsFacts, ResultFacts, SampleFacts
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,

@@ -11,10 +11,11 @@ from core.data import DataSource, domain_from_json
 from core.plan import Plan
 from core.questions.base import Findings
 from service.datasets import sites
-from service.jobs import answers, clusterings
+from service.jobs import clusterings
 from service.jobs.queue import Claim, Outcome
-from service.jobs.receipts import make_receipt
-from service.jobs.transcripts import cut, facts_of, released_values
+from service.jobs.results import answers
+from service.jobs.results.receipts import make_receipt
+from service.jobs.results.transcripts import cut, facts_of, released_values
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings

@@ -16,8 +16,8 @@ from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
 from service.datasets import wire as datasets
-from service.jobs import result_wire as results
 from service.jobs import wire as jobs
+from service.jobs.results import wire as results
 from service.people import wire as people
 
 PAIRS: list[tuple[type, type[BaseModel]]] = [

@@ -25,7 +25,7 @@ from sqlalchemy import update
 from core.algorithms import registry
 from service.datasets import access
 from service.http.wire import JobKind
-from service.jobs.transcripts import MEDIA_TYPE
+from service.jobs.results.transcripts import MEDIA_TYPE
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset
 from service.workers import execution

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, text
 
 from core.algorithms import registry
-from service.jobs.receipts import digest_of
+from service.jobs.results.receipts import digest_of
 from service.operations.tables import Job
 from tests.support.service import House
 

@@ -10,7 +10,7 @@ import pytest
 
 from core import kinds
 from service.http.wire import JobKind
-from service.jobs.transcripts import replay
+from service.jobs.results.transcripts import replay
 from tests.service.jobs.test_tables import COLUMNS, rows
 from tests.support.service import House
 

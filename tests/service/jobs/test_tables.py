@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.jobs.transcripts import replay
+from service.jobs.results.transcripts import replay
 from tests.support.service import House
 
 COLUMNS: list[dict[str, Any]] = [

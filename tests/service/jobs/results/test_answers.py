@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sqlalchemy import delete, func, select
 
-from service.jobs import transcripts
+from service.jobs.results import transcripts
 from service.operations.tables import Answer, DatasetChunk, LedgerEntry
 from tests.support.service import House, table
 

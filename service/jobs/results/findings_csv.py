@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from typing import Any
 
-from service.jobs.csv_files import written
+from service.jobs.results.csv_files import written
 
 Lines = Iterator[list[Any]]
 

@@ -20,7 +20,7 @@ from core.algorithms import registry
 from core.errors import InvalidTranscript
 from service.cli import app
 from service.datasets import access
-from service.jobs import receipts, transcripts
+from service.jobs.results import receipts, transcripts
 from service.operations.tables import Dataset, DatasetChunk, Result, TranscriptPart
 from tests.support.privacy import example_options
 from tests.support.service import House, table

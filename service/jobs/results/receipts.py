@@ -8,7 +8,7 @@ from typing import Any
 
 from core.plan import CLUSTER, Plan
 from service.datasets import access
-from service.jobs import disclosure
+from service.jobs.results import disclosure
 from service.ledger import accountants
 from service.ledger.units import NOTHING, Cost
 from service.operations.clock import rfc3339

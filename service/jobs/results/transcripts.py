@@ -14,8 +14,8 @@ from core.errors import InvalidTranscript
 from core.kinds import Released
 from core.questions.base import Findings
 from core.transcript import FORMAT, Transcript
-from service.jobs import answers
-from service.jobs.receipts import digest_of
+from service.jobs.results import answers
+from service.jobs.results.receipts import digest_of
 from service.operations.database import Database
 from service.operations.tables import TranscriptPart
 
