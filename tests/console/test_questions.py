@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ from cairn_client import Client
 from service.http.wire import JobKind
 from tests.console.conftest import Tab
 from tests.console.test_accessibility import complaints_in_every_dress
+from tests.console.test_prices import Line, submissions
 from tests.support.console import Service
 
 
@@ -51,14 +53,28 @@ def test_a_profile_is_asked_for_on_a_result_page_and_shown(
     expect(page.get_by_role("heading", name="Ask more about these clusters")).to_be_visible()
     expect(page.get_by_text("records are noise")).to_be_visible()
     page.get_by_label("Epsilon").fill("1")
-    page.get_by_label("Epsilon").blur()
-    expect(page.get_by_text("Costs ε 1")).to_be_visible()
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_role("button", name="Ask for ε 1", exact=True).click()
     expect(page.get_by_role("heading", name="Profile of asking")).to_be_visible()
     histogram = page.get_by_role("region", name="Histogram of a")
     expect(histogram.get_by_role("columnheader", name="Cluster 2")).to_be_visible()
     expect(histogram.get_by_role("row")).to_have_count(11)
     assert complaints_in_every_dress(page) == []
+
+
+def test_a_question_is_asked_at_the_price_on_its_button_or_not_at_all(
+    tab: Tab, asked: tuple[str, dict[str, str]]
+) -> None:
+    page = tab.sign_in(asked[0], f"#/jobs/{asked[1]['cluster']}")
+    button = page.get_by_role("button", name=re.compile("^Ask|Working out"))
+    expect(button).to_have_text("Ask for ε 0.1")
+    line, sent = Line(page), submissions(page)
+    page.get_by_label("Epsilon").fill("1.5")
+    expect(button).to_have_text("Working out the price…")
+    expect(button).to_be_disabled()
+    page.get_by_label("Epsilon").press("Enter")
+    line.let_through()
+    expect(button).to_have_text("Ask for ε 1.5")
+    assert sent == []
 
 
 def test_answers_of_every_kind_are_shown(tab: Tab, asked: tuple[str, dict[str, str]]) -> None:

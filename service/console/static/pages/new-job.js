@@ -1,17 +1,17 @@
 // Plan and submit a job: cost and forecast follow every change, from the free call POST /v1/plans.
 
-import { get, nextStep, post, Problem } from "../api.js";
+import { get, nextStep, Problem } from "../api.js";
 import { clusterFields } from "../clusters.js";
-import { announce, h, replace, toast } from "../dom.js";
+import { h, replace, toast } from "../dom.js";
 import { expectations } from "../forecast.js";
-import { checkbox, decimal, field, findMistake, form, guard, input, isDelta, isEpsilon, isNumber, isWhole, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
+import { checkbox, decimal, field, form, guard, input, isDelta, isEpsilon, isNumber, isWhole, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
 import { amount, count, currency, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
+import { offers } from "../offers.js";
 import { requestAsCurl, requestAsPython } from "../snippets.js";
 import { tableChoices } from "../table-choices.js";
 import { copyButton, explain, facts, figures, gauge, notice } from "../widgets.js";
 import { KINDS } from "./sites.js";
 
-const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
 const LEAST = 0.01;
 
 export async function newJob(context, name) {
@@ -33,15 +33,6 @@ export async function newJob(context, name) {
   const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data." });
   const send = submit("Submit");
   const elsewhere = h("div", { class: "row" }); // the same request for a program
-  // What the button stands for: a request, the plan that the service made of exactly this request, and the key
-  // under which it is submitted. Null while the form says anything else.
-  let offer = null;
-  const showOffer = (made, words = "Submit") => {
-    offer = made;
-    send.disabled = !offer?.plan.fits;
-    send.textContent = offer ? (offer.body.rehearsal ? "Rehearse for free" : `Submit for ${amount(offer.plan.cost)}`) : words;
-  };
-
   const fields = [
     dial.element,
     clusters.element,
@@ -54,17 +45,13 @@ export async function newJob(context, name) {
     h("div", { class: "row apart" }, send, elsewhere),
   ];
   const made = form({ class: "stack" }, fields, async () => {
-    const { body, plan, key } = offer;
     try {
-      const job = await post("/v1/jobs", { ...body, quote: plan.quote }, { idempotencyKey: key });
-      location.hash = `#/jobs/${job.id}`;
+      location.hash = `#/jobs/${(await offered.submit()).id}`;
     } catch (error) {
-      if (!["budget-exhausted", "cap-exhausted", "quote-mismatch"].includes(error.slug)) throw error;
-      ask();
-      if (error.slug === "quote-mismatch") throw error;
+      if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
       refuse(refusal, error);
     }
-  }, () => Boolean(offer?.plan.fits));
+  }, () => offered.stands());
   const refusal = h("div", { id: "refusal" });
   made.append(refusal);
 
@@ -83,48 +70,32 @@ export async function newJob(context, name) {
   drawOptions();
 
   const request = () => ({ ...read(made, name, clusters.read(), usable), ...choices.read() });
-  let waiting = null;
-  let asking = new AbortController();
-  let asked = "";
-  const ask = () => {
-    asked = JSON.stringify(request());
-    clearTimeout(waiting);
-    asking.abort();
-    if (findMistake(made)) {
-      showOffer(null);
+  const offered = offers(made, send, "Submit", {
+    request,
+    mistaken() {
       quote.classList.remove("busy");
       replace(quote, correctFirst());
-      return;
-    }
-    replace(elsewhere);
-    showOffer(null, "Working out the price…");
-    asking = new AbortController();
-    quote.classList.add("busy");
-    waiting = setTimeout(() => question(asking.signal), PAUSE);
-  };
-  const question = async (signal) => {
-    try {
-      const body = request();
-      const plan = await post("/v1/plans", body, { signal });
+    },
+    working() {
+      replace(elsewhere);
+      quote.classList.add("busy");
+    },
+    async priced(plan, body, signal) {
       if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
       drawQuote(quote, plan, found, body, useWhatRemains);
-      showOffer({ body, plan, key: freshKey() });
       replace(elsewhere, copyButton(() => requestAsPython(body), "Copy as Python"), copyButton(() => requestAsCurl(body), "Copy as curl"));
-      announce(body.rehearsal ? "A rehearsal is free." : `Cost ${amount(plan.cost)}. ${plan.fits ? `${amount(plan.remaining_after.cap ?? plan.remaining_after.budget)} would remain.` : "This does not fit."}`);
-    } catch (error) {
-      if (error.name === "AbortError") return;
+      quote.classList.remove("busy");
+    },
+    failed(error) {
       if (refusedFields(made, error) && error.slug === "invalid-request") replace(quote, correctFirst());
       else replace(quote, explain(error));
-      showOffer(null);
-      if (error.slug === "rate-limited") waiting = setTimeout(ask, 1000 * (error.retryAfter ?? 5));
-    }
-    quote.classList.remove("busy");
-  };
+      quote.classList.remove("busy");
+    },
+  });
   const changed = () => {
-    // Leaving a field is a `change` too: the price stays, or a click on the button would be lost.
-    if (asked === JSON.stringify(request())) return;
+    if (!offered.isNew()) return;
     replace(refusal);
-    ask();
+    offered.ask();
   };
   const useWhatRemains = (left) => {
     dial.set(left.epsilon);
@@ -133,11 +104,8 @@ export async function newJob(context, name) {
   };
   made.addEventListener("input", changed);
   made.addEventListener("change", changed);
-  context.signal.addEventListener("abort", () => {
-    clearTimeout(waiting);
-    asking.abort();
-  });
-  ask();
+  context.signal.addEventListener("abort", offered.stop);
+  offered.ask();
 
   const content = h(
     "div",
@@ -156,12 +124,6 @@ export async function newJob(context, name) {
 
 function correctFirst() {
   return h("p", { class: "muted" }, "Correct the marked fields to see the price.");
-}
-
-// Names one submission, so that sending it twice makes one job.
-function freshKey() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16)); // `randomUUID` is missing without HTTPS
-  return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
 }
 
 // A slider on a logarithmic scale beside the exact number.
