@@ -335,9 +335,13 @@ class Campaign:
         )
 
     def file(self, role: str) -> None:
-        """A damaged file, to a draft that takes its format."""
+        """A damaged file, to be previewed, or to a draft that takes its format."""
         kind, content, facts = files.GOOD[self.chance.choice(list(files.GOOD))]
         sent = files.damaged(content, self.chance)
+        if self.chance.random() < 0.1:
+            headers = {"Content-Type": kind}
+            self.send("damaged files", role, "POST", "/v1/previews", content=sent, headers=headers)
+            return
         if self.chance.random() < 0.2:
             path = f"/v1/datasets/own/sites/s{self.requests}"
             self.send("damaged files", role, "PUT", path, content=sent, headers={"Content-Type": kind})
