@@ -16,7 +16,8 @@ _HTML: dict[str, Any] = {
     "content": {"text/html": {"schema": {"type": "string"}, "example": "<!doctype html>"}}
 }
 _STYLE = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; color: #18201c; background: #fff; }
+a { color: #1c6b57; }
 body { max-width: 60rem; margin: 0 auto; padding: 1rem; }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid #8886; border-radius: .4rem; }
@@ -25,6 +26,10 @@ summary { cursor: pointer; }
 table { border-collapse: collapse; }
 td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 .verb { display: inline-block; min-width: 4.5rem; font-weight: 700; }
+@media (prefers-color-scheme: dark) {
+  :root { color: #e9eeeb; background: #111513; }
+  a { color: #8edcc5; }
+}
 @media (max-width: 40rem) {
   body { overflow-wrap: anywhere; }
   th { display: none; }
@@ -75,7 +80,7 @@ def _page(title: str, content: str) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{escape(title)}</title><link rel="stylesheet" href="/docs/style.css"></head>'
-        f"<body>{content}</body></html>"
+        f"<body><main>{content}</main></body></html>"
     )
 
 
@@ -145,7 +150,7 @@ def _fields(openapi: dict[str, Any], media: dict[str, Any]) -> str:
         f"<td>{_words(each.get('description', ''))}</td></tr>"
         for name, each in schema.get("properties", {}).items()
     )
-    head = "<tr><th>Field</th><th>Type</th><th></th><th>Meaning</th></tr>"
+    head = "<tr><th>Field</th><th>Type</th><th>Presence</th><th>Meaning</th></tr>"
     return f"<table>{head}{rows}</table>" if rows else ""
 
 
@@ -179,7 +184,7 @@ def _one_example(label: str, value: Any) -> str:
     if value is None:
         return f"<p>{escape(label)}</p>"
     text = value if isinstance(value, str) else json.dumps(value, indent=2)
-    return f"<p>{escape(label)}:</p><pre>{escape(text)}</pre>"
+    return f'<p>{escape(label)}:</p><pre tabindex="0">{escape(text)}</pre>'
 
 
 def example_of(openapi: dict[str, Any], media: dict[str, Any]) -> Any:

@@ -167,7 +167,7 @@ def test_a_rehearsal_is_free_and_says_so_everywhere(tab: Tab, granted: tuple[str
     expect(page.locator("#cost")).to_have_text("free")
     page.get_by_role("button", name="Rehearse for free").click()
     expect(page.locator("#centres")).to_be_visible()
-    expect(page.get_by_text("these centres say nothing about the data")).to_be_visible()
+    expect(page.get_by_text("A rehearsal on synthetic rows: it says nothing about the data")).to_be_visible()
     expect(page.locator("#receipt")).to_contain_text("A rehearsal on synthetic rows")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Jobs", exact=True).click()
     expect(page.get_by_text("rehearsal, free")).to_be_visible()

@@ -207,7 +207,7 @@ def works_of(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event
     algorithm = registry.get(plan.algorithm)
     before: Probe | None = None
     for source in sources(plan.stored):
-        with light():
+        with light(every_k=False):
             if before is None:
                 before = Probe(plan, source)
                 algorithm.run(plan, before)
