@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 
 from service import monitoring
-from service.datasets import budget_routes, site_routes
+from service.datasets import budget_routes, preview_routes, site_routes
 from service.datasets import routes as dataset_routes
 from service.http import pages, problems, public_keys
 from service.http.context import Context
@@ -63,6 +63,7 @@ def create_app(
         dataset_routes.router,
         budget_routes.router,
         site_routes.router,
+        preview_routes.router,
         people_routes.router,
         monitoring.router,
         public_keys.router,

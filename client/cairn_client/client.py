@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import numpy.typing as npt
 
 from cairn_client.columns import Described
 from cairn_client.dataset import Dataset
+from cairn_client.describing import Description, describe, describe_lines, is_text
 from cairn_client.errors import NotFound
 from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.login import find_login
 from cairn_client.transport import Transport, quoted
+from cairn_client.uploading import body_of, file_options
 from cairn_client.wire import (
     AlgorithmFacts,
     AuditEntry,
@@ -199,6 +202,19 @@ class Client:
         given = {field: value for field, value in body.items() if value is not None}
         made = self._transport.request(DatasetFacts, "POST", "/v1/datasets", body=given, repeatable=False)
         return Dataset(self._transport, name, made)
+
+    def describe(self, path: str | Path) -> Description:
+        """Propose a kind for each column of a file, from its first lines.
+
+        Delimited text is read on this computer. A file of another format is sent to the service, which
+        returns its first lines and stores nothing.
+        """
+        if is_text(path):
+            return describe(path)
+        with body_of(path, None, None) as body:
+            sent = file_options(body)
+            response = self._transport.call("POST", "/v1/previews", repeatable=True, **sent)
+        return describe_lines(response.text.splitlines())
 
     def principals(self) -> list[PrincipalFacts]:
         """All accounts, with the keys and sessions of those that you manage."""

@@ -15,7 +15,7 @@ from cairn_client.questions import Questions
 from cairn_client.result import Result
 from cairn_client.tables import array_of, is_frame
 from cairn_client.transport import Transport, quoted
-from cairn_client.uploading import Body, Sent, body_of
+from cairn_client.uploading import Body, Sent, body_of, file_options
 from cairn_client.wire import (
     Amount,
     DatasetFacts,
@@ -35,7 +35,6 @@ from cairn_client.wire import (
 T = TypeVar("T")
 #: A number of clusters, or the first and the last of a range that leaves it open.
 Clusters = int | tuple[int, int]
-_UPLOAD_SECONDS = 3600.0
 #: The quote of no plan: only a job that has been submitted before is answered under it.
 _NO_QUOTE = "0" * 64
 
@@ -316,9 +315,7 @@ class Dataset(Questions):
             return _NO_QUOTE
 
     def _put(self, kind: type[T], rest: str, body: Body, query: Mapping[str, str]) -> T:
-        headers = {"Content-Type": body.kind, "Content-Length": str(body.size)}
-        options = {"content": body.send, "query": query, "headers": headers, "read_seconds": _UPLOAD_SECONDS}
-        return self._transport.request(kind, "PUT", self._path(rest), **options)
+        return self._transport.request(kind, "PUT", self._path(rest), query=query, **file_options(body))
 
 
 def _job(

@@ -1,13 +1,16 @@
-"""A first description of a table from the first lines of a text file, on the curator's own computer.
+"""A first description of a table from the first lines of a file.
 
-Nothing is sent. What is read off rows (levels, bounds, gaps) is marked, since it becomes public: the curator
-must confirm it, column by column. Names are never taken from a line that looks like data.
+Delimited text is read on the curator's own computer, and nothing is sent. What is read off rows (levels,
+bounds, gaps) is marked, since it becomes public: the curator must confirm it, column by column. Names are
+never taken from a line that looks like data.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,12 +65,33 @@ class Description:
 
 def describe(path: str | Path) -> Description:
     """Read the first lines of a delimited text file and propose a kind for each of its columns."""
-    with open(path, "rb") as file:
-        sample = file.read(_SAMPLE)
-    if b"\0" in sample[:1000] and not sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{path} is not a text file: describe a CSV file, or type the columns yourself")
+    sample = _sample(path)
+    if not _is_text(sample):
+        raise ValueError(f"{path} is not a text file: Client().describe has the service read other formats")
     lines = _decoded(sample).splitlines()
     return describe_lines(lines[:-1] if len(sample) == _SAMPLE else lines)
+
+
+def is_text(path: str | Path) -> bool:
+    """Return True for a file that can be described on this computer."""
+    return _is_text(_sample(path))
+
+
+def _sample(path: str | Path) -> bytes:
+    """The first bytes of a file, unpacked if it is a gzip file."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path) if packed else open(path, "rb") as file:
+            return file.read(_SAMPLE)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise ValueError(f"{path} is a damaged gzip file: compress it again") from None
+
+
+def _is_text(sample: bytes) -> bool:
+    if sample.startswith((b"PK\x03\x04", b"PAR1", b"ARROW1")):
+        return False
+    return b"\0" not in sample[:1000] or sample.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def describe_lines(lines: Sequence[str]) -> Description:

@@ -17,6 +17,7 @@ from cairn_client.tables import is_frame, write_frame
 #: Called with the bytes sent so far and the bytes in total.
 Sent = Callable[[int, int], None]
 _PIECE = 1 << 18
+_READ_SECONDS = 3600.0
 _TYPES = {
     ".csv": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
@@ -58,6 +59,12 @@ class Body:
             sent += len(piece)
             if self._progress is not None:
                 self._progress(sent, self.size)
+
+
+def file_options(body: Body) -> dict[str, Any]:
+    """Options of a call whose body is a file, with the time that the service may take to read it."""
+    headers = {"Content-Type": body.kind, "Content-Length": str(body.size)}
+    return {"content": body.send, "headers": headers, "read_seconds": _READ_SECONDS}
 
 
 @contextmanager

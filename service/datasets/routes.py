@@ -43,7 +43,8 @@ DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a d
 
 _WRITE_AT = 1 << 20
 _CSV = {"example": "petal_length,petal_width\n1.4,0.2\n4.7,1.4\n"}
-_FILE = file_body(_CSV, *(kind for kind in sorted(FORMATS) if kind != "text/csv"))
+#: The body of a call that takes any file with rows.
+FILE = file_body(_CSV, *(kind for kind in sorted(FORMATS) if kind != "text/csv"))
 
 
 @router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
@@ -135,7 +136,7 @@ def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Ret
 @router.put(
     "/{name}/data",
     responses=answers("already-sealed", "retired", "bad-format", "bad-rows", "digest-mismatch", "too-large"),
-    openapi_extra=_FILE,
+    openapi_extra=FILE,
 )
 async def upload_data(
     request: Request,
@@ -163,7 +164,8 @@ async def upload_data(
         return UploadReport.model_validate(earlier)
     settings = context.settings
     with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
-        await _receive(request, spool, Pace(settings))
+        await receive(request, spool, Pace(settings))
+        faults.reach("upload.received")
         spool.check(announced)
         content_type = request.headers.get("content-type", "")
         upload = Upload(spool, content_type, Expected.of(dataset), settings, on_bad_row == "drop")
@@ -183,7 +185,7 @@ def _find_draft(
     return dataset, None
 
 
-async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
+async def receive(request: Request, spool: Spool, pace: Pace) -> None:
     """Spool the body to disk in large pieces, off the event loop."""
     pending: list[bytes] = []
     more = True
@@ -196,7 +198,6 @@ async def _receive(request: Request, spool: Spool, pace: Pace) -> None:
         if sum(map(len, pending)) >= _WRITE_AT or not more:
             await run_in_threadpool(spool.write, *pending)
             pending = []
-    faults.reach("upload.received")
 
 
 def _store(

@@ -29,6 +29,7 @@ _PLAN_BYTES = 320 * KIB
 _LIMIT = re.compile(rb"(?:^|&)limit=(\d{1,4})(?:&|$)")
 _LEDGER = re.compile(r"/v1/datasets/[^/]+/ledger")
 _UPLOAD = re.compile(r"/v1/datasets/[^/]+/data")
+_PREVIEW = ("POST", "/v1/previews")
 _SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
 
 
@@ -40,7 +41,9 @@ class Caller(Protocol):
 
 
 def is_upload(scope: Scope) -> bool:
-    """Return True for the route that streams its body to disk, under limits of its own."""
+    """Return True for the routes that stream their body to disk, under limits of their own."""
+    if (scope["method"], scope["path"]) == _PREVIEW:
+        return True
     return scope["method"] == "PUT" and _UPLOAD.fullmatch(scope["path"]) is not None
 
 

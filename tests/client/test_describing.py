@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,15 @@ def test_a_file_in_another_encoding_is_read(tmp_path: Path) -> None:
     assert [each.column["name"] for each in describe(tmp_path / "latin.csv").columns] == ["größe", "straße"]
     (tmp_path / "wide.csv").write_bytes("a,b\n1,x\n".encode("utf-16"))
     assert [each.column["name"] for each in describe(tmp_path / "wide.csv").columns] == ["a", "b"]
+
+
+def test_a_gzip_file_is_read_and_a_damaged_one_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(b"a,b\n1,x\n")
+    (tmp_path / "rows.csv.gz").write_bytes(packed)
+    assert [each.column["name"] for each in describe(tmp_path / "rows.csv.gz").columns] == ["a", "b"]
+    (tmp_path / "rows.csv.gz").write_bytes(packed[:-9])
+    with pytest.raises(ValueError, match="damaged gzip file"):
+        describe(tmp_path / "rows.csv.gz")
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

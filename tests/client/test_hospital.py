@@ -226,6 +226,23 @@ def test_bounds_that_clip_nearly_everything_are_asked_about(live: Live) -> None:
     made.discard()
 
 
+@pytest.mark.usefixtures("as_curator")
+def test_a_spreadsheet_is_described_by_the_service_and_becomes_a_dataset(live: Live, place: Path) -> None:
+    Path("hospital.xlsx").write_bytes(spreadsheet([list(NAMES), *hospital(60)]))
+    public = [f"--public={name}" for name in NAMES]
+    said = cairn("dataset", "describe", "hospital.xlsx", *public).stderr
+    assert "the service reads its first lines, and stores nothing" in said.replace("\n", " ")
+    budget = ["--size", "60", "--epsilon", "1"]
+    made = as_json("dataset", "create", "from-sheet", "--table", "table.json", *budget)
+    kinds = {column["name"]: column["kind"] for column in made["table"]}
+    assert (kinds["age"], kinds["region"], kinds["visited"]) == ("number", "category", "date")
+    assert as_json("upload", "from-sheet", "hospital.xlsx")["rows"] > 50
+    live.curator().dataset("from-sheet").discard()
+    (place / "hospital.csv").write_text(as_text(hospital(60)))
+    same = live.curator().describe("hospital.csv").columns
+    assert live.curator().describe("hospital.xlsx").columns == same
+
+
 @pytest.mark.usefixtures("as_curator", "place")
 def test_a_first_line_of_data_is_never_taken_for_names() -> None:
     Path("headless.csv").write_text("\n".join(",".join(row) for row in hospital(5)))

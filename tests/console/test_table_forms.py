@@ -10,7 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.console.conftest import Tab
 from tests.console.test_forms import expect_mistake
 from tests.support.console import Service
-from tests.support.hospital import as_text, hospital
+from tests.support.hospital import NAMES, as_text, hospital
+from tests.support.spreadsheets import spreadsheet
 
 
 @pytest.fixture
@@ -189,3 +190,19 @@ def test_what_only_the_service_knows_is_said_below_the_form(page: Page, service:
     page.get_by_role("button", name="Create the dataset").click()
     expect(page.locator("form [aria-invalid], form [role=alert]").first).to_be_visible()
     expect(page.get_by_label("Low of column 1")).to_have_value("0")
+
+
+def test_a_spreadsheet_proposes_the_columns_that_its_text_would(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "hospital.xlsx").write_bytes(spreadsheet([list(NAMES), *hospital(60)]))
+    page.get_by_label("Start from a file").set_input_files(tmp_path / "hospital.xlsx")
+    words = "hospital.xlsx: an Excel or OpenDocument file, read by the service, which kept nothing."
+    expect(page.get_by_text(f"{words} 9 columns proposed from 60 lines.")).to_be_visible()
+    expect(page.get_by_label("Kind of column 8")).to_have_value("date")
+    expect_refused(
+        page,
+        "Levels of column 3",
+        "A category has at least two levels. Tick those that are public, or type them.",
+    )
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1....")
+    page.get_by_label("Start from a file").set_input_files(tmp_path / "damaged.parquet")
+    expect(page.get_by_text("The file cannot be read as Parquet")).to_be_visible()

@@ -96,6 +96,7 @@ RULES = {
         "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
     ),
     "GET /v1/datasets/{name}/sites": Rule("reader"),
+    "POST /v1/previews": Rule("curator", send={"content": b"a,b\n1,1\n"}),
     "POST /v1/plans": Rule("planner", 200, {"retired": 409, "draft": 409}, body(JOB)),
     "POST /v1/jobs": Rule("planner", 202, {"retired": 409, "draft": 409}, body(JOB)),
     "GET /v1/jobs": Rule("key"),

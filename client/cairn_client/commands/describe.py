@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cairn_client.client import Client
 from cairn_client.columns import Described
 from cairn_client.commands.printing import hint, print_table
-from cairn_client.describing import CONFIRMED, Proposal, confirmed
+from cairn_client.describing import CONFIRMED, Description, Proposal, confirmed, is_text
 from cairn_client.describing import describe as describe_file
 
 TableFile = Annotated[
@@ -19,7 +20,9 @@ TableFile = Annotated[
 
 
 def describe(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A text file: CSV, TSV and the like.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Delimited text, spreadsheet, Parquet or Arrow.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Write the description to this file.")
     ] = Path("table.json"),
@@ -28,13 +31,15 @@ def describe(
         typer.Option(help="A column whose levels, bounds and gaps may be made public; can be repeated."),
     ] = None,
 ) -> None:
-    """Propose kinds of columns from the first lines of a file, which stays on this computer.
+    """Propose kinds of columns from the first lines of a file.
+
+    A text file stays on this computer. Of other files the service reads the first lines; nothing is stored.
 
     Levels and bounds taken from rows become public with the dataset. At a terminal you are asked about each
     such column. Otherwise it is marked in the output, and `cairn dataset create` refuses it until you have
     confirmed or replaced it.
     """
-    found = describe_file(file)
+    found = describe_file(file) if is_text(file) else _described_by_the_service(file)
     if found.problem:
         raise typer.BadParameter(found.problem)
     columns = [_asked(each, public or []) for each in found.columns]
@@ -47,6 +52,12 @@ def describe(
         ["column", "kind", "proposal", "from rows, to be confirmed"], rows, "The file has no columns."
     )
     hint(f"Wrote {output}. Check it, then: cairn dataset create NAME --table {output} --size N --epsilon E")
+
+
+def _described_by_the_service(file: Path) -> Description:
+    hint(f"{file} is not a text file: the service reads its first lines, and stores nothing.")
+    with Client() as signed_in:
+        return signed_in.describe(file)
 
 
 def _asked(proposal: Proposal, public: list[str]) -> Proposal:

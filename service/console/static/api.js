@@ -94,7 +94,8 @@ export function whenUnauthorized(act) {
 
 async function send(verb, path, { body, accept = "application/json", signal, idempotencyKey, key } = {}) {
   const headers = { Accept: accept };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const isFile = body instanceof Blob;
+  if (body !== undefined) headers["Content-Type"] = isFile ? kindOf(body.name) : "application/json";
   if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
   if (key) headers.Authorization = `Bearer ${key}`;
   let response;
@@ -102,7 +103,7 @@ async function send(verb, path, { body, accept = "application/json", signal, ide
     response = await fetch(path, {
       method: verb,
       headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || isFile ? body : JSON.stringify(body),
       signal,
       credentials: "same-origin",
       cache: "no-store",
@@ -201,6 +202,12 @@ const KINDS = {
 
 export function kindOf(filename) {
   return KINDS[filename.split(".").pop().toLowerCase()] ?? "application/octet-stream";
+}
+
+// The first lines of a file as CSV, read by the service, which stores nothing of it.
+export async function preview(file) {
+  const response = await send("POST", "/v1/previews", { body: file, accept: "text/csv" });
+  return response.text();
 }
 
 // XMLHttpRequest, because only it tells how much of an upload has been sent.

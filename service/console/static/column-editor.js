@@ -1,7 +1,8 @@
-// The columns of a table: filled in by hand, or proposed from the first lines of a file that stays in the browser.
+// The columns of a table: filled in by hand, or proposed from the first lines of a file.
 
+import { inWords, preview } from "./api.js";
 import { columnCard } from "./column-card.js";
-import { readStart } from "./delimited.js";
+import { readStart, recognise } from "./delimited.js";
 import { h, replace } from "./dom.js";
 import { field } from "./forms.js";
 import { plural } from "./format.js";
@@ -48,21 +49,31 @@ export function columnEditor(start) {
 // A file whose first lines propose the columns of `editor`; `chosen` gets the file.
 export function startFromFile(editor, chosen) {
   const verdict = h("div", { "aria-live": "polite" });
-  const file = h("input", { type: "file", accept: ".csv,.tsv,.txt,.gz,text/csv" });
+  const file = h("input", { type: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.feather,text/csv" });
   file.addEventListener("change", async () => {
     if (!file.files.length) return;
-    const found = await readStart(file.files[0]);
+    const [start] = file.files;
+    chosen(start);
+    const found = await readStart(start).then((read) => (read.other ? readByService(start, read.other) : read));
+    if (file.files[0] !== start) return;
     if (found.problem) replace(verdict, notice("bad", h("p", {}, found.problem)));
-    else propose(found, file.files[0].name);
-    chosen(file.files[0]);
+    else propose(found, start.name);
   });
+  const readByService = async (sent, other) => {
+    replace(verdict, notice("", h("p", {}, `This is ${other}. The service is reading its first lines.`)));
+    try {
+      return { ...recognise(await preview(sent)), words: `${other}, read by the service, which kept nothing` };
+    } catch (error) {
+      return { problem: inWords(error) };
+    }
+  };
   const propose = (found, name) => {
     editor.set(proposals(found));
     const read = `${name}: ${found.words}. ${plural(found.first.length, "column")} proposed from ${plural(found.records.length, "line")}.`;
     const fromRows = "Whatever comes from the rows is marked and counts only once you confirm that it is public.";
     replace(verdict, found.names ? named(read, fromRows, () => propose(nameless(found), name)) : unnamed(read, fromRows));
   };
-  return h("div", { class: "stack" }, field("Start from a file", file, { hint: "Delimited text (CSV). Its first lines are read in this browser to propose the columns; nothing is sent." }), verdict);
+  return h("div", { class: "stack" }, field("Start from a file", file, { hint: "The first lines propose the columns. Delimited text (CSV) is read in this browser, and nothing is sent. A spreadsheet (its first sheet), Parquet or Arrow file is sent to the service, which stores nothing." }), verdict);
 }
 
 function named(read, fromRows, refuse) {

@@ -7,24 +7,27 @@ const BLANKS = "\\u0020\\u00a0\\u202f\\u2009'’"; // also between groups of thr
 const PLAIN = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const DATA = /^[+-]?[\d.,\s'’]*\d(e[+-]?\d+)?\s?%?$|^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|^(true|false|yes|no|nan|null|none|na|n\/a)$/i;
 
-// Files of other kinds, by how they begin.
+// Files that the service reads, by how they begin.
 const OTHERS = [
   [[0x50, 0x4b, 0x03, 0x04], "an Excel or OpenDocument file"],
   [[0xd0, 0xcf, 0x11, 0xe0], "an old Excel file"],
   [[0x50, 0x41, 0x52, 0x31], "a Parquet file"],
   [[0x41, 0x52, 0x52, 0x4f, 0x57, 0x31], "an Arrow file"],
-  [[0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59], "an NPY file"],
+  [[0xff, 0xff, 0xff, 0xff], "an Arrow stream"],
 ];
+const NPY = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 const GZIP = [0x1f, 0x8b];
 const begins = (bytes, mark) => mark.every((each, i) => bytes[i] === each);
 
-// What a file holds as far as its first lines tell, or in words why that cannot be told.
+// What a file holds as far as its first lines tell, or in words why that cannot be told; `other` names a format that
+// only the service reads.
 export async function readStart(file) {
   let bytes = new Uint8Array(await file.slice(0, MOST_BYTES).arrayBuffer());
   if (begins(bytes, GZIP)) bytes = await unpacked(file);
   if (!bytes) return { problem: "This gzip file is damaged. Compress it again." };
   const other = OTHERS.find(([mark]) => begins(bytes, mark));
-  if (other) return { problem: `This is ${other[1]}, and only delimited text is read here. Describe the columns by hand, or save the table as CSV; the file itself can be uploaded as it is.` };
+  if (other) return { other: other[1], problem: `This is ${other[1]}, and only delimited text is read here. Type the columns, or save the table as CSV.` };
+  if (begins(bytes, NPY)) return { problem: "This is an NPY file, which has no column names. Describe the columns by hand; the file itself can be uploaded as it is." };
   const { text, encoding } = decoded(bytes);
   if (text.includes("\0")) return { problem: "This is not a text file. Choose a CSV file, or describe the columns by hand." };
   return recognise(text, { encoding, cut: bytes.length >= MOST_BYTES });

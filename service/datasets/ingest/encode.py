@@ -19,9 +19,9 @@ from service.datasets.ingest.readers.batch import Batch, Expected
 from service.datasets.ingest.readers.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
 from service.datasets.ingest.readers.excel import to_csv
 from service.datasets.ingest.readers.tables import read_arrow, read_parquet
-from service.datasets.ingest.readers.text import Dialect, as_utf8, find_dialect, unpack
+from service.datasets.ingest.readers.text import Dialect, as_utf8, find_dialect, recognised
 from service.datasets.ingest.rows_per_person import RowsPerPerson
-from service.datasets.ingest.spool import Spool, detect
+from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 
@@ -86,15 +86,9 @@ class EncodedUpload:
 
 def encode(upload: Upload) -> EncodedUpload:
     """Read and encode a whole upload; every fault in it is raised as BadFormat, BadRows or TooLarge."""
-    settings = upload.settings
-    format_name = detect(upload.content_type, upload.spool.open())
-    if format_name == "gzip":
-        with unpack(upload.spool.open(), settings.spool_directory, settings.max_upload_bytes) as unpacked:
-            inner = detect("", unpacked.open())
-            if inner == "gzip":
-                raise BadFormat("this gzip file contains another gzip file; compress the table only once")
-            return _encode(replace(upload, rows=unpacked), inner, "gzip")
-    return _encode(upload, format_name)
+    with recognised(upload.spool, upload.content_type, upload.settings) as (format_name, content):
+        notes = () if content is upload.spool else ("gzip",)
+        return _encode(replace(upload, rows=content), format_name, *notes)
 
 
 def _encode(upload: Upload, format_name: str, *notes: str) -> EncodedUpload:

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 from datetime import date, datetime
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,13 +22,15 @@ _SECONDS = 300
 _ADVICE = "save the sheet as CSV and upload that"
 
 
-def to_csv(file: IO[bytes], directory: Path | None, most_bytes: int) -> tuple[Spool, str]:
-    """Return the first sheet of a spreadsheet as CSV, and what was read in words."""
+def to_csv(
+    file: IO[bytes], directory: Path | None, most_bytes: int, most_rows: int = sys.maxsize
+) -> tuple[Spool, str]:
+    """Return the first sheet of a spreadsheet, or its first rows, as CSV, and what was read in words."""
     spool = Spool(directory, most_bytes)
     source, target = os.dup(file.fileno()), spool.file.fileno()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(source), str(target), str(most_bytes)],
+            [sys.executable, "-m", __name__, str(source), str(target), str(most_bytes), str(most_rows)],
             pass_fds=(source, target),
             capture_output=True,
             text=True,
@@ -54,8 +57,8 @@ def _text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date | datetime) else value
 
 
-def _convert(source: int, target: int, most_bytes: int) -> None:
-    """Write the first sheet to a file, and say which one it was."""
+def _convert(source: int, target: int, most_bytes: int, most_rows: int) -> None:
+    """Write the first rows of the first sheet to a file, and say which one it was."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
@@ -67,7 +70,7 @@ def _convert(source: int, target: int, most_bytes: int) -> None:
     sheet = workbook.get_sheet_by_index(0)
     with os.fdopen(target, "w", encoding="utf-8", newline="", closefd=False) as written:
         writer = csv.writer(written, lineterminator="\n")
-        writer.writerows([_text(value) for value in row] for row in sheet.iter_rows())
+        writer.writerows([_text(value) for value in row] for row in islice(sheet.iter_rows(), most_rows))
     count = len(workbook.sheet_names)
     sys.stdout.write("the first sheet" if count > 1 else "the sheet")
     sys.stdout.write(f" (“{sheet.name}”{f', of {count}' if count > 1 else ''})")

@@ -31,34 +31,49 @@ _ARROW_FILE = b"ARROW1"
 Convert = Callable[[Any, int], Batch]
 
 
-def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
-    """Return the matched columns of a Parquet file and its batches, some rows of a row group at a time."""
+def open_parquet(file: IO[bytes], texts: Sequence[str] = ()) -> Any:
+    """Open a Parquet file; `texts` are read as dictionaries, so that a text that repeats is held once."""
     with reading("the file cannot be read as Parquet; it may be incomplete: write it again"):
-        opened = parquet.ParquetFile(file, pre_buffer=False)
-        schema = opened.schema_arrow
-        names, types = schema.names, schema.types
-        matched = match_columns(names, expected)
-        _require_kinds(names, types, matched, expected)
-        texts = [name for name in _chosen(names, matched) if _has_lengths(types[names.index(name)])]
-        if texts:
-            # As a dictionary, a text that repeats is in memory once, not once per row.
-            opened = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
+        opened = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=list(texts))
+        _ = opened.schema_arrow.names  # which may not be text
     for number in range(opened.num_row_groups):
         if opened.metadata.row_group(number).total_byte_size > _LARGEST_ROW_GROUP:
             raise BadFormat("a row group holds more than 4 GiB; write the file with smaller row groups")
+    return opened
+
+
+def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
+    """Return the matched columns of a Parquet file and its batches, some rows of a row group at a time."""
+    opened = open_parquet(file)
+    names, types = opened.schema_arrow.names, opened.schema_arrow.types
+    matched = match_columns(names, expected)
+    _require_kinds(names, types, matched, expected)
+    texts = [name for name in _chosen(names, matched) if has_lengths(types[names.index(name)])]
+    if texts:
+        opened = open_parquet(file, texts)
     convert = _converter(_chosen(names, matched), matched, expected, findings)
     return matched, _parquet_batches(opened, _chosen(names, matched), _rows_at_a_time(matched), convert)
 
 
 def _parquet_batches(opened: Any, names: list[str], size: int, convert: Convert) -> Iterator[Batch]:
     first = 1
-    for block in _undamaged(lambda: opened.iter_batches(size, columns=names, use_threads=False)):
+    for block in undamaged(lambda: opened.iter_batches(size, columns=names, use_threads=False)):
         yield convert(block.select(names), first)
         first += block.num_rows
 
 
 def read_arrow(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
-    """Return the matched columns of an Arrow file or stream and its batches; a file is read as a stream."""
+    """Return the matched columns of an Arrow file or stream and its batches."""
+    buffer, schema = open_arrow(file)
+    names, types = schema.names, schema.types
+    matched = match_columns(names, expected)
+    _require_kinds(names, types, matched, expected)
+    names = _chosen(names, matched)
+    return matched, _arrow_batches(buffer, names, matched, _converter(names, matched, expected, findings))
+
+
+def open_arrow(file: IO[bytes]) -> tuple[Any, Any]:
+    """Return the bytes of an Arrow file or stream, and its schema; a file is read as a stream."""
     with reading("the file cannot be read as Arrow; it may be incomplete: write it again"):
         # Mapped, not read: an uncompressed batch takes no memory, whatever its size.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -67,28 +82,36 @@ def read_arrow(file: IO[bytes], expected: Expected, findings: Findings) -> tuple
         if any(size > _LARGEST_UNPACKED for size in unpacked_sizes(buffer)):
             raise BadFormat("a record batch unpacks to more than 1 GiB; write the file with smaller batches")
         schema = ipc.open_stream(buffer).schema
-        names, types = schema.names, schema.types
-    matched = match_columns(names, expected)
-    _require_kinds(names, types, matched, expected)
-    names = _chosen(names, matched)
-    return matched, _arrow_batches(buffer, names, matched, _converter(names, matched, expected, findings))
+        _ = schema.names  # which may not be text
+    return buffer, schema
 
 
 def _arrow_batches(buffer: Any, names: list[str], matched: Matched, convert: Convert) -> Iterator[Batch]:
     size = _rows_at_a_time(matched)
     wanted = sorted([*matched.positions, *([] if matched.person is None else [matched.person])])
-    options = ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
     first = 1
-    for block in _undamaged(lambda: ipc.open_stream(buffer, options=options)):
-        with reading("the file is damaged: its lengths or offsets are inconsistent; write it again"):
-            block.validate(full=True)  # else pyarrow would follow them beyond the end of the file
+    for block in arrow_blocks(buffer, wanted):
         chosen = block.select(names)
         for start in range(0, block.num_rows, size):
             yield convert(chosen.slice(start, size), first + start)
         first += block.num_rows
 
 
-def _undamaged(open_blocks: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+def arrow_blocks(buffer: Any, places: Sequence[int]) -> Iterator[Any]:
+    """Return the record batches of an Arrow stream, with the columns at these places."""
+    options = ipc.IpcReadOptions(included_fields=list(places), use_threads=False)
+    for block in undamaged(lambda: ipc.open_stream(buffer, options=options)):
+        require_valid(block)
+        yield block
+
+
+def require_valid(block: Any) -> None:
+    """Refuse a block whose lengths lead nowhere: pyarrow would follow them beyond the end of the file."""
+    with reading("the file is damaged: its lengths or offsets are inconsistent; write it again"):
+        block.validate(full=True)
+
+
+def undamaged(open_blocks: Callable[[], Iterable[Any]]) -> Iterator[Any]:
     """Return the blocks of a file; BadFormat where it is truncated or damaged."""
     with reading("the file is incomplete or damaged; write it again"):
         yield from open_blocks()
@@ -177,7 +200,7 @@ def _convert_table(
 
 def _require_short(column: Any, name: str) -> None:
     values = column.dictionary if pa.types.is_dictionary(column.type) else column
-    if _has_lengths(values.type):
+    if has_lengths(values.type):
         longest = compute.max(compute.binary_length(values)).as_py() or 0
         if longest > _LONGEST_NAME:
             raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; shorten it")
@@ -189,6 +212,7 @@ def _people(column: Any, name: str) -> list[str]:
     return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
 
 
-def _has_lengths(kind: Any) -> bool:
+def has_lengths(kind: Any) -> bool:
+    """Return True for text and bytes of any length."""
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(test(kind) for test in tests)

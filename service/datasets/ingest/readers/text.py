@@ -10,13 +10,16 @@ import codecs
 import csv
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from service.datasets.ingest.readers.batch import Expected
-from service.datasets.ingest.spool import Spool
+from service.datasets.ingest.spool import Spool, detect
 from service.errors import BadFormat
+from service.operations.settings import Settings
 
 GZIP = b"\x1f\x8b"
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -81,6 +84,20 @@ def unpack(file: IO[bytes], directory: Path | None, most_bytes: int) -> Spool:
     return spool
 
 
+@contextmanager
+def recognised(spool: Spool, content_type: str, settings: Settings) -> Iterator[tuple[str, Spool]]:
+    """Yield the format of a file and its content, which is another file where it was packed by gzip."""
+    found = detect(content_type, spool.open())
+    if found != "gzip":
+        yield found, spool
+        return
+    with unpack(spool.open(), settings.spool_directory, settings.max_upload_bytes) as unpacked:
+        inner = detect("", unpacked.open())
+        if inner == "gzip":
+            raise BadFormat("this gzip file contains another gzip file; compress the table only once")
+        yield inner, unpacked
+
+
 def as_utf8(spool: Spool, directory: Path | None, most_bytes: int) -> tuple[Spool, str]:
     """Return a text file in UTF-8, the same one where it is already, and its encoding."""
     head = spool.open().read(4)
@@ -116,7 +133,7 @@ def _is_utf8(file: IO[bytes]) -> bool:
     return True
 
 
-def find_dialect(file: IO[bytes], expected: Expected, *notes: str) -> Dialect:
+def find_dialect(file: IO[bytes], expected: Expected | None, *notes: str) -> Dialect:
     """Find the separator and the decimal sign of a text file in UTF-8."""
     sample = file.read(_SAMPLE)
     text = sample.decode("utf-8-sig", "replace")
@@ -127,12 +144,14 @@ def find_dialect(file: IO[bytes], expected: Expected, *notes: str) -> Dialect:
     return Dialect(separator, _decimal(lines, separator), notes)
 
 
-def _fit(lines: list[str], separator: str, expected: Expected) -> tuple[int, int, int]:
+def _fit(lines: list[str], separator: str, expected: Expected | None) -> tuple[int, int, int]:
     """Say how well a separator fits: columns found, width as expected, number of fields."""
     try:
         first = next(csv.reader(lines, delimiter=separator), [])
     except csv.Error:
         return (0, 0, 0)
+    if expected is None:
+        return 0, 0, len(first)
     names = {name.strip().casefold() for name in first}
     wanted = [*expected.columns, *([expected.id_column] if expected.id_column else [])]
     found = sum(name.strip().casefold() in names for name in wanted)

@@ -1,0 +1,145 @@
+"""The first lines of a file, for a curator who describes its columns: bounded, the same for every format."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import random
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+from sqlalchemy import func, select
+
+from service.operations.tables import Base
+from tests.fuzz.files import GOOD, damaged
+from tests.support.service import House, Person
+from tests.support.spreadsheets import spreadsheet
+
+NAMES = ["age", "sex", "cost", "admitted", "smoker"]
+ROWS = [["41", "female", "12.5", "2024-03-01", "true"], ["67", "", "9", "2024-03-02", "false"]]
+TABLE = pa.table(
+    {
+        "age": pa.array([41, 67], pa.int16()),
+        "sex": pa.array(["female", None]).dictionary_encode(),
+        "cost": [12.5, 9.0],
+        "admitted": pa.array([date(2024, 3, 1), date(2024, 3, 2)]).cast(pa.timestamp("ns")),
+        "smoker": [True, False],
+    }
+)
+
+
+def as_parquet(table: Any) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(table, file, row_group_size=64)
+    return file.getvalue()
+
+
+def as_arrow(table: Any, stream: bool = False) -> bytes:
+    file = io.BytesIO()
+    if stream:
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        feather.write_feather(table, file, compression="lz4", chunksize=64)
+    return file.getvalue()
+
+
+FILES = {
+    "excel": spreadsheet([NAMES, *ROWS]),
+    "parquet": as_parquet(TABLE),
+    "arrow": as_arrow(TABLE),
+    "arrow stream": as_arrow(TABLE, stream=True),
+    "text": "\n".join(";".join(row) for row in [NAMES, *ROWS]).encode("utf-16"),
+    "gzip": gzip.compress(as_parquet(TABLE)),
+}
+
+
+def ask(person: Person, content: bytes, kind: str = "application/octet-stream") -> Any:
+    return person.call("POST", "/v1/previews", content=content, headers={"Content-Type": kind})
+
+
+def lines(house: House, content: bytes) -> list[list[str]]:
+    answer = ask(house.carla, content)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+    return list(csv.reader(io.StringIO(answer.text)))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_any_format_is_shown_as_the_same_lines(shared_house: House, name: str) -> None:
+    assert lines(shared_house, FILES[name]) == [NAMES, *ROWS]
+
+
+@pytest.mark.parametrize("write", [as_parquet, as_arrow], ids=["parquet", "arrow"])
+def test_only_the_first_rows_are_shown_without_what_no_column_can_hold(
+    shared_house: House, write: Any
+) -> None:
+    long = {
+        "id": range(500),
+        "note": ["é" * 300] * 500,
+        "list": [[1, 2]] * 500,
+        "day": [date(2024, 1, 1)] * 500,
+    }
+    head, *rows = lines(shared_house, write(pa.table(long)))
+    assert (head, len(rows)) == (list(long), 200)
+    assert rows[199] == ["199", "é" * 200, "", "2024-01-01"]
+
+
+def test_wide_and_long_lines_are_bounded(shared_house: House) -> None:
+    text = "a,b\n" + ("x" * 5000 + "," + "y" * 5000 + "\n") * 500
+    found = lines(shared_house, text.encode())
+    assert found[1] == ["x" * 200, "y" * 200]
+    assert len(found) < 202
+    wide = ask(shared_house.carla, ",".join(f"c{i}" for i in range(1001)).encode())
+    assert wide.json()["detail"] == "a table has at most 1000 columns, and this file has 1001"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"%PDF-1.7", "this is a PDF document, not a table; export the table as CSV and upload that"),
+        (b"", "the upload is empty; send a file with at least a header line"),
+        (b"PAR1....", "the file cannot be read as Parquet; it may be incomplete: write it again"),
+        (GOOD["npy"][1], "an array has no column names; describe its columns yourself"),
+        (
+            as_arrow(pa.Table.from_arrays([[1], [2]], names=["a", "a"]), stream=True),
+            "the file has more than one column named a; rename or remove one",
+        ),
+    ],
+)
+def test_what_is_no_table_is_named_for_what_it_is(shared_house: House, content: bytes, words: str) -> None:
+    answer = ask(shared_house.carla, content)
+    assert (answer.status_code, answer.json()["detail"]) == (422, words)
+
+
+def test_a_file_that_is_too_large_is_refused(sqlite_url: str, tmp_path: Any) -> None:
+    house = House(sqlite_url, tmp_path, max_upload_bytes=1024)
+    assert ask(house.carla, b"a,b\n" + b"1,1\n" * 1000).status_code == 413
+    assert ask(house.carla, gzip.compress(b"a,b\n" + b"1,1\n" * 1000)).status_code == 413
+    house.close()
+
+
+def test_analysts_are_refused(shared_house: House) -> None:
+    assert ask(shared_house.ada, FILES["parquet"]).status_code == 403
+
+
+def test_nothing_is_stored(shared_house: House) -> None:
+    def counts() -> dict[str, int | None]:
+        with shared_house.database.read() as session:
+            tables = Base.metadata.sorted_tables
+            return {each.name: session.scalar(select(func.count()).select_from(each)) for each in tables}
+
+    before = counts()
+    lines(shared_house, FILES["parquet"])
+    assert counts() == before
+
+
+@pytest.mark.parametrize("name", [name for name in GOOD if "parquet" in name or "arrow" in name])
+def test_a_damaged_file_is_shown_or_refused(shared_house: House, name: str) -> None:
+    kind, content, _ = GOOD[name]
+    chance = random.Random(3)
+    found = {ask(shared_house.carla, damaged(content, chance), kind).status_code for _ in range(30)}
+    assert found <= {200, 413, 415, 422}
