@@ -338,13 +338,10 @@ class Campaign:
         """A damaged file, to be previewed, or to a draft that takes its format."""
         kind, content, facts = files.GOOD[self.chance.choice(list(files.GOOD))]
         sent = files.damaged(content, self.chance)
-        if self.chance.random() < 0.1:
-            headers = {"Content-Type": kind}
-            self.send("damaged files", role, "POST", "/v1/previews", content=sent, headers=headers)
-            return
-        if self.chance.random() < 0.2:
-            path = f"/v1/datasets/own/sites/s{self.requests}"
-            self.send("damaged files", role, "PUT", path, content=sent, headers={"Content-Type": kind})
+        if self.chance.random() < 0.3:
+            sites = f"/v1/datasets/own/sites/s{self.requests}"
+            verb, path = self.chance.choice((("POST", "/v1/previews"), ("PUT", sites)))
+            self.send("damaged files", role, verb, path, content=sent, headers={"Content-Type": kind})
             return
         name = "f" + re.sub(r"[^a-z]", "", str(sorted(facts)) + kind)[-40:]
         owner = role if role in ("carla", "cleo") else "carla"
