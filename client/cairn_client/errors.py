@@ -167,7 +167,7 @@ class BudgetExhausted(Problem, advice="submit a smaller one, or ask the curator 
 
     #: The amount that was asked for.
     requested = _StatedAmount()
-    #: The amount that is left of the tighter of the two limits.
+    #: The amount that is left of the limit that is named.
     remaining = _StatedAmount()
     #: The most that a job may cost now, within the dataset's budget and your cap.
     largest = _StatedAmount()

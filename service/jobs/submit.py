@@ -278,9 +278,11 @@ def _exhausted(dataset: Dataset, grant: Grant, body: JobBody, refusal: ledger.Ov
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
     automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
     why = ", chosen automatically and never less than a tenth of the default" if automatic else ""
+    less = "Your cap has less left than that. " if refusal.tightest != refusal.whose else ""
     return kind(
         f"{whose}{dataset.name} has {_in_words(present['remaining'])} left, and this asks for "
-        f"{_in_words(requested)}{why}. The largest job that you can submit now costs {_in_words(largest)}",
+        f"{_in_words(requested)}{why}. {less}The largest job that you can submit now costs "
+        f"{_in_words(largest)}",
         requested=requested,
         largest=largest,
         **present,

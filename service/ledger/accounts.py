@@ -56,13 +56,21 @@ class Balance:
 class Overdrawn(Exception):
     """A reservation, or a new total, does not fit; nothing was changed."""
 
-    def __init__(self, whose: str, requested: Cost, balance: Balance, largest: Cost | None = None):
-        """`largest`: what would fit into every account concerned."""
+    def __init__(
+        self,
+        whose: str,
+        requested: Cost,
+        balance: Balance,
+        largest: Cost | None = None,
+        tightest: str | None = None,
+    ):
+        """`largest`: what would fit into every account concerned, of which `tightest` has the least left."""
         super().__init__(f"the {whose} account cannot take this")
         self.whose = whose
         self.requested = requested
         self.balance = balance
         self.largest = largest or balance.remaining
+        self.tightest = tightest or whose
 
 
 class NotReserved(Exception):
@@ -163,14 +171,15 @@ def reserve(
 
 
 def _require_room(balances: dict[str, Balance], cost: Cost) -> None:
-    """Raise Overdrawn, for the account that has the least left, unless the cost fits into all of them."""
+    """Raise Overdrawn, for the first account that has no room, unless the cost fits into all of them."""
     rooms = {whose: found.remaining for whose, found in balances.items()}
     least_loss = min(rooms, key=lambda whose: rooms[whose].loss)
     least_delta = min(rooms, key=lambda whose: rooms[whose].delta)
     largest = Cost(rooms[least_loss].loss, rooms[least_delta].delta)
     if not cost.fits(largest):
-        whose = least_loss if cost.loss > largest.loss else least_delta
-        raise Overdrawn(whose, cost, balances[whose], largest)
+        whose = next(each for each, room in rooms.items() if not cost.fits(room))
+        tightest = least_loss if cost.loss > largest.loss else least_delta
+        raise Overdrawn(whose, cost, balances[whose], largest, tightest)
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:

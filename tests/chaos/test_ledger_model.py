@@ -201,14 +201,9 @@ class Books(RuleBasedStateMachine):
             self.withdraw(None)
 
     def exhausted(self, cap: Account, cost: Cost) -> type[errors.ServiceError] | None:
-        """The refusal for the account that has the least left of what is lacking, if any lacks something."""
+        """The refusal for the first of the accounts that have no room, if any has none."""
         both = ((self.whole, errors.BudgetExhausted), (cap, errors.CapExhausted))
-        if all(account.has_room(cost) for account, _ in both):
-            return None
-        least, refusal = min(both, key=lambda each: each[0].left.loss)
-        if cost.loss > least.left.loss:
-            return refusal
-        return min(both, key=lambda each: each[0].left.delta)[1]
+        return next((refusal for account, refusal in both if not account.has_room(cost)), None)
 
     def withdraw(self, who: int | None) -> None:
         for job in self.jobs:

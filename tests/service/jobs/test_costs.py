@@ -37,9 +37,12 @@ def test_refusal_names_the_tighter_limit_and_the_largest_job_that_fits_both(hous
     house.ready(budget={"epsilon": "3", "delta": "0.000001"})
     house.grant("ada", epsilon="2", delta="0.000001")
     problem = house.submit("3.5", delta="0").json()  # more than either has
-    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/cap-exhausted", "2")
+    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/budget-exhausted", "3")
     assert problem["largest"] == {"epsilon": "2", "delta": "0.000001"}
-    assert "The largest job that you can submit now costs epsilon 2" in problem["detail"]
+    named = "Your cap has less left than that. The largest job that you can submit now costs epsilon 2"
+    assert named in problem["detail"]
+    problem = house.submit("2.5", delta="0").json()  # the dataset has it
+    assert (problem["type"], problem["remaining"]["epsilon"]) == ("/problems/cap-exhausted", "2")
     house.grant("ben", epsilon="3", delta="0.000001")
     assert house.submit("2", who=house.ben, delta="0").status_code == 202
     problem = house.submit("2.5", delta="0").json()  # the cap has 2 left, the dataset 1
