@@ -54,7 +54,7 @@ def test_refusal_for_delta_names_the_most_that_both_accounts_have(small_house: H
     small_house.ready(budget={"epsilon": "3", "delta": "0.00001"})
     small_house.grant("ada", epsilon="3", delta="0.000001")
     problem = small_house.submit("0.1", delta="0.0001").json()
-    assert (problem["type"], problem["largest"]["delta"]) == ("/problems/cap-exhausted", "0.000001")
+    assert (problem["type"], problem["largest"]["delta"]) == ("/problems/budget-exhausted", "0.000001")
 
 
 def test_automatic_delta_asks_for_what_is_left_down_to_a_tenth_of_the_default(house: House) -> None:
