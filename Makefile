@@ -2,8 +2,9 @@
 # A fresh machine needs Python 3.11 or newer and nothing else: targets make `.venv` and install into it.
 
 PYTHON ?= python3
-# More or fewer test processes, extra options for pytest, and the benchmark to run: `make test WORKERS=1`.
-WORKERS ?= 2
+# Test processes (they wait for browsers and services, so three keep two cores busy), extra options for pytest, and the
+# benchmark to run: `make test WORKERS=1`.
+WORKERS ?= 3
 PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
@@ -19,7 +20,7 @@ SBOM_READY := $(VENV)-sbom/.ready
 CYCLONEDX := 7.5.0
 VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
 
-# One BLAS thread per test process: two processes on two cores should not become four threads.
+# One BLAS thread per test process: several processes on two cores should not become twice as many threads.
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
