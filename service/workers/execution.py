@@ -10,6 +10,7 @@ from core import kinds
 from core.data import DataSource, domain_from_json
 from core.plan import Plan
 from core.questions.base import Findings
+from core.views import clear_cache
 from service.datasets import sites
 from service.jobs import clusterings
 from service.jobs.queue import Claim, Outcome
@@ -45,8 +46,11 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
     keys = open_keys(settings)
     faults.reach("execute.begun")
-    with make_executor(settings) as executor:
-        released = kinds.run(plan, _source(claim, plan, database, settings), executor, listener)
+    try:
+        with make_executor(settings) as executor:
+            released = kinds.run(plan, _source(claim, plan, database, settings), executor, listener)
+    finally:
+        clear_cache()  # derived rows follow this run's released values: no other job can use them
     faults.reach("execute.released")
     transcript = cut(released, settings.transcript_bytes)
     receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys)
