@@ -230,7 +230,7 @@ class Summit(Algorithm):
         operations = 3 * PASS * size * numbers(domain) + product(domain, schedule.sketch + axes)
         operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
         if schedule.picture:  # the first round is about more centres
-            operations += lloyd_rounds(domain, max(schedule.explore_centres, k) - k, 1)
+            operations += lloyd_rounds(domain, schedule.explore_centres - k, 1)
         if not schedule.picture:
             noise = Blocks.of(plan).explore.deviation(plan, "sizes")
             seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))

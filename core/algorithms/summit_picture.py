@@ -56,7 +56,7 @@ class PictureBlocks:
 
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
-        seeds = max(self.scene.schedule.explore_centres, self.k)
+        seeds = self.scene.schedule.explore_centres
         return self.refine.run(probe, scene, self._picture(probe, scene), seeds, self.k)
 
     def _picture(self, probe: Probe, scene: Scene) -> Picture:

@@ -95,9 +95,11 @@ PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
 #: to `PICTURE_SIGNAL` of the mean eigenvalue, which is enough to turn and to scale the tree. The upper limit
 #: is that for `PICTURE_COLUMNS` columns; with fewer it falls in proportion, since the tree cuts most of them.
 LEAST_PICTURE_SUBSPACE, MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.05, 0.5, 0.2
-#: Rounds, each with so many times the budget of the one before. The first is about `PICTURE_OVERSEED` centres
-#: for each one asked for: what the picture took for one cluster may be two.
-PICTURE_ROUNDS, PICTURE_GROWTH, PICTURE_OVERSEED = 3, 1.3, 1.5
+#: Rounds, each with so many times the budget of the one before.
+PICTURE_ROUNDS, PICTURE_GROWTH = 3, 1.3
+#: The first round is about up to `PICTURE_OVERSEED` centres for each one asked for, since what the picture took
+#: for one cluster may be two; but only about as many as have `PICTURE_SEED / mu` records each on average.
+PICTURE_OVERSEED, PICTURE_SEED = 1.5, 10.0
 #: The tree has a large first level and few later ones: the more levels, the more noise in each. An average
 #: cell of the first level holds `PICTURE_HEAD` standard deviations. The last level has as many cells as noise
 #: leaves to tell apart, about `2^PICTURE_CELLS * N * mu`, but no axis has more than `PICTURE_HALVINGS`.
@@ -206,7 +208,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_depth=depth,
         tree_levels=_tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
-        explore_centres=round(PICTURE_OVERSEED * k) if picture else max(round(OVERSEED * k), ENOUGH_SEEDS),
+        explore_centres=_most_seeds(k, per_centre, picture),
         pooled_share=pooled,
         picture=picture,
     )
@@ -261,6 +263,13 @@ def _require_enough(size: int, shares: Shares) -> None:
             f"declared to have {size}: ask for a larger epsilon",
             parameter="epsilon",
         )
+
+
+def _most_seeds(k: int, per_centre: float, picture: bool) -> int:
+    """Seeds to follow at most; in a picture exactly so many, in its first round."""
+    if picture:
+        return round(k * min(max(per_centre / PICTURE_SEED, 1.0), PICTURE_OVERSEED))
+    return max(round(OVERSEED * k), ENOUGH_SEEDS)
 
 
 def _count_deviation(shares: Shares, fraction: float) -> float:

@@ -84,13 +84,18 @@ def test_every_planned_round_is_measured_for_every_centre_whatever_the_rows(coun
         measured = [statistic for name, statistic in probe.seen if name == step.name]
         assert len(measured) == step.repeats or step.name == "tree"
         if isinstance(measured[0], (ResidualSums, ClusterCounts)):
-            centres = 15 if step.name.startswith("refine-1-") else 10
+            centres = plan.parameters["explore_centres"] if step.name.startswith("refine-1-") else 10
             assert all(statistic.shape[0] == centres for statistic in measured)
         if isinstance(measured[0], ResidualSums):
             scales = measured[0].sensitivity.scales[:, 0]
             assert np.array_equal(scales, measured[0].radii * 2.0**15)
         if step.name.endswith("spread"):
             assert isinstance(measured[0], PooledHistogram)
+
+
+def test_the_first_round_is_about_more_centres_than_asked_for_where_records_suffice() -> None:
+    assert plan_for(k=10).parameters["explore_centres"] == 15
+    assert 30 <= plan_for(k=30).parameters["explore_centres"] < 33
 
 
 def test_the_cells_of_the_tree_follow_the_records_and_the_budget_but_not_k() -> None:
