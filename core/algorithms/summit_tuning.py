@@ -97,8 +97,8 @@ PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
 LEAST_PICTURE_SUBSPACE, MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.05, 0.5, 0.2
 #: Rounds, each with so many times the budget of the one before.
 PICTURE_ROUNDS, PICTURE_GROWTH = 3, 1.3
-#: The first round is about up to `PICTURE_OVERSEED` centres for each one asked for, since what the picture took
-#: for one cluster may be two; but only about as many as have `PICTURE_SEED / mu` records each on average.
+#: The first round is about up to `PICTURE_OVERSEED` centres for each one asked for, since what the picture
+#: took for one cluster may be two; but only about as many as have `PICTURE_SEED / mu` records on average.
 PICTURE_OVERSEED, PICTURE_SEED = 1.5, 10.0
 #: The tree has a large first level and few later ones: the more levels, the more noise in each. An average
 #: cell of the first level holds `PICTURE_HEAD` standard deviations. The last level has as many cells as noise
