@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from unittest.mock import patch
 
 import numpy as np
@@ -211,7 +211,7 @@ def summarise(runs: Sequence[dict[str, str]], cells: Sequence[Cell]) -> list[dic
 
     A bar counts as met where the mean is below it plus one standard error.
     """
-    by_cell = defaultdict(list)
+    by_cell: dict[str, list[dict[str, str]]] = defaultdict(list)
     for run in runs:
         by_cell[run["cell"]].append(run)
     lines: list[dict[str, object]] = []
@@ -252,7 +252,7 @@ def main(
     every = SWEEP if sweep else CELLS
     path = results / ("modest-sweep.csv" if sweep else "modest.csv")
     if not reprint:
-        rows: list[dict[str, object]] = [*read_csv(path)] if append and path.exists() else []
+        rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
         for cell in every:
             for seed in range(first, first + runs):
                 if fnmatch(cell.label, only):
