@@ -106,7 +106,7 @@ def test_work_on_released_values_is_planned_for_a_rehearsal_too() -> None:
 def test_calibration_measures_synthetic_rows_and_plans_follow_it(
     small_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "SHAPES", calibration.SHAPES[:3])
+    monkeypatch.setattr(calibration, "SHAPES", calibration.SHAPES[:2])
     small_house.ready(size=3_000_000)
     with small_house.database.read() as session:
         assert timing.rates_of(session, plan_of(1000)) == DEFAULT
