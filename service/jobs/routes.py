@@ -25,7 +25,7 @@ from service.http.documentation import BINARY, links
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
-from service.http.wire import JOB_PATTERN, NAME_PATTERN
+from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
 from service.jobs import plans, queue, release
 from service.jobs.results import answers as stored_answers
 from service.jobs.results import csv_files, transcripts
@@ -164,7 +164,10 @@ def list_jobs(
         str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
     ] = None,
     search: Annotated[
-        str, Query(max_length=80, description="only jobs with this in their name or note")
+        str,
+        Query(
+            max_length=80, pattern=VISIBLE_PATTERN, description="only jobs with this in their name or note"
+        ),
     ] = "",
 ) -> JobPage:
     """List your jobs, or the jobs on datasets that you own, newest first."""
