@@ -55,16 +55,30 @@ def inputs_of(
     return PublicInputs({**body.options, "sites": found}, named)
 
 
-def make_plan(
-    dataset: Dataset, grant: Grant, body: PlanBody, inputs: PublicInputs, work: Work, *, delta_left: int
-) -> Plan:
-    """Plan a request; needs no database, and refuses what would take too much work."""
-    if body.kind not in grant.allowed_kinds:
+def require_kind(dataset: Dataset, grant: Grant | None, body: PlanBody) -> None:
+    """Raise KindNotGranted unless the grant allows this kind of job; the owner may ask for every kind."""
+    if grant is not None and body.kind not in grant.allowed_kinds:
         raise KindNotGranted(
             f"your grant on {dataset.name} allows {', '.join(grant.allowed_kinds)}, but not {body.kind}; ask "
             "its curator to add it",
             kinds=grant.allowed_kinds,
         )
+
+
+def make_plan(
+    dataset: Dataset,
+    grant: Grant | None,
+    body: PlanBody,
+    inputs: PublicInputs,
+    work: Work,
+    *,
+    delta_left: int,
+) -> Plan:
+    """Plan a request of an analyst, or of the owner without a grant; refuses what would take too much work.
+
+    Needs no database.
+    """
+    require_kind(dataset, grant, body)
     lifecycle.require_sealed(dataset)
     domain = access.domain_of(dataset)
     budget = _budget(dataset, grant, body, domain.size, delta_left)
@@ -141,8 +155,8 @@ def _plan(domain: Stored, asked: dict[str, Any], sites: SiteFacts | None, budget
     return plan
 
 
-def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int, delta_left: int) -> Budget:
-    offered = min(dataset.delta_units, grant.delta_units) > 0
+def _budget(dataset: Dataset, grant: Grant | None, body: PlanBody, size: int, delta_left: int) -> Budget:
+    offered = min(each.delta_units for each in (dataset, grant) if each) > 0
     if body.delta is None:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not offered or pure:
@@ -169,14 +183,13 @@ def _automatic_delta(size: int, left: int) -> int:
 
 
 def quote(
-    session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan, planned_ms: int
+    session: Session, dataset: Dataset, grant: Grant | None, body: PlanBody, plan: Plan, planned_ms: int
 ) -> dict[str, Any]:
     """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
     cost = quotes.cost_of(dataset, body, plan)
-    rooms = {
-        "budget": ledger.balance(ledger.find(session, dataset.id)).remaining,
-        "cap": ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining,
-    }
+    rooms = {"budget": ledger.balance(ledger.find(session, dataset.id)).remaining}
+    if grant is not None:
+        rooms["cap"] = ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining
     fits = all(cost.fits(room) for room in rooms.values())
     after = {
         name: accountants.amount(

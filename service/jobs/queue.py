@@ -149,7 +149,7 @@ def _charge(
     """Charge a queued job, or end it with its reservation void when it may not run."""
     understood = can_run(job.plan, dataset.domain)  # before the accounts are locked
     accounts = None if job.rehearsal else ledger.lock(session, job.dataset_id, job.grant_id)
-    allowed = access.is_open(session, job.grant_id)
+    allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind)
     if allowed and understood:
         if accounts is not None:
             ledger.charge(session, accounts, job.id, actor=worker, at=now)

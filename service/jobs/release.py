@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session, defer
 
-from service.errors import NotFound
+from service.errors import Forbidden, NotFound
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
@@ -29,8 +29,9 @@ _STORING = timedelta(milliseconds=100)
 _LONGEST_WAIT = 10
 _AFTER_CHARGE = "the job ended without a result; its charge stands"
 _MESSAGES: dict[EndReason | tuple[JobState, EndReason], str] = {
-    EndReason.CANCELLED: "cancelled by the analyst; nothing was charged",
-    EndReason.WITHDRAWN: "withdrawn because the grant or the dataset was withdrawn; nothing was charged",
+    EndReason.CANCELLED: "cancelled by whoever submitted it; nothing was charged",
+    EndReason.WITHDRAWN: "withdrawn because the dataset, the grant or this kind of job was withdrawn; "
+    "nothing was charged",
     EndReason.CANNOT_RUN: "no worker could run this plan; nothing was charged; submit it again",
     # One text for every failure after the charge: which of them it was might depend on rows.
     EndReason.ERROR: _AFTER_CHARGE,
@@ -117,6 +118,14 @@ def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, s
     if found is None:
         raise NotFound("there is no such job, or it is not yours")
     job, dataset, analyst = found
+    return job, dataset, analyst
+
+
+def find_own(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, str]:
+    """Return a job that the caller submitted; Forbidden for an analyst's, on the caller's dataset."""
+    job, dataset, analyst = find(session, job_id, caller)
+    if job.principal_id != caller.id:
+        raise Forbidden(f"only {analyst}, who submitted this job, may do this; you can end it")
     return job, dataset, analyst
 
 

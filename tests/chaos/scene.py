@@ -160,7 +160,7 @@ class Scene:
         key = options.pop("key", None)
         request = body(dataset, epsilon, **options)
         caller = who or self.ada
-        row, grant = access.find_granted(session, dataset, caller)
+        row, grant = access.find(session, dataset, caller)
         return submit.reserve_and_enqueue(
             session, caller, request, row, grant, plan(epsilon), key=key, limits=LIMITS, now=now
         )
