@@ -1,4 +1,4 @@
-"""Curators ask too: their jobs have no grant. Datasets can have working bounds, narrower than the declared."""
+"""Jobs of curators have no grant; datasets can have working bounds, narrower than the declared ones."""
 
 import re
 from collections.abc import Callable
@@ -61,7 +61,9 @@ def downgrade() -> None:
 def _make_anew(change: Callable[[str], str]) -> None:
     """SQLite alters no constraint: make the table anew, from its own description with one change."""
     bind = op.get_bind()
-    described = sa.text("SELECT sql FROM sqlite_master WHERE tbl_name = 'jobs' AND type = :type AND sql <> ''")
+    described = sa.text(
+        "SELECT sql FROM sqlite_master WHERE tbl_name = 'jobs' AND type = :type AND sql <> ''"
+    )
     table = bind.scalars(described, {"type": "table"}).one()
     indexes = bind.scalars(described, {"type": "index"}).all()
     op.execute(re.sub(r'^CREATE TABLE "?jobs"?', "CREATE TABLE new_jobs", change(table)))

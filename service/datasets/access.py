@@ -95,6 +95,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
+        "working_bounds": _working(dataset),
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -115,6 +116,14 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "kinds": grant.allowed_kinds if grant else None,
         "upload": report_on(dataset) if grant is None else None,
     }
+
+
+def _working(dataset: Dataset) -> dict[str, Any] | None:
+    """Return the bounds in which new jobs are planned, if they are narrower than the declared ones."""
+    found = dataset.working
+    if found is None:
+        return None
+    return {"columns": found.columns, "digest": found.digest, "set_at": found.set_at}
 
 
 def _declared(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -158,6 +167,9 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
             "is made with an id column"
         )
+    if dataset.working is not None and domain.fingerprint == dataset.working.digest:
+        narrower = (f"{each['column']} ({each['origin']})" for each in dataset.working.columns)
+        found.append(f"rows are clipped to working bounds of {', '.join(narrower)}")
     if dataset.from_rows:
         named = "; ".join(f"{name} ({', '.join(facts)})" for name, facts in dataset.from_rows.items())
         found.append(f"taken from the rows, and confirmed by the curator to be public: {named}")

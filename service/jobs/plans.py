@@ -18,7 +18,7 @@ from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT
 from core.questions.base import Question
 from service import ledger
-from service.datasets import access, lifecycle, sites
+from service.datasets import access, lifecycle, sites, working_bounds
 from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
 from service.jobs import clusterings, quotes
 from service.jobs.wire import OpenK, PlanBody
@@ -37,6 +37,8 @@ _LONGEST_PLAN = 64 << 10
 class PublicInputs:
     """Options of a request with the facts of the site set that it names, and of the clusterings."""
 
+    #: Working bounds or the declared ones; those in which the sites, or clusterings, that it names lie.
+    domain: Stored
     options: dict[str, Any]
     partitions: tuple[PartitionFacts, ...] = ()
 
@@ -45,14 +47,16 @@ def inputs_of(
     session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
 ) -> PublicInputs:
     """Return the public inputs that a request names; the caller must be able to see the clusterings now."""
-    named = clusterings.facts_of(
+    named, domain = clusterings.facts_of(
         session, caller, dataset, body.clusterings or (), rehearsal=body.rehearsal, now=now
     )
-    if body.sites is None:
-        sites.require_short(body.options.get("sites"))
-        return PublicInputs(dict(body.options), named)
-    found = sites.facts_of(dataset, sites.find(session, dataset, body.sites))
-    return PublicInputs({**body.options, "sites": found}, named)
+    if body.sites is not None:
+        found = sites.facts_of(dataset, sites.find(session, dataset, body.sites))
+        return PublicInputs(access.domain_of(dataset), {**body.options, "sites": found})
+    if body.options.get("sites") is not None:
+        sites.require_short(body.options["sites"])
+        domain = access.domain_of(dataset)
+    return PublicInputs(domain or working_bounds.present_domain(dataset), dict(body.options), named)
 
 
 def require_kind(dataset: Dataset, grant: Grant | None, body: PlanBody) -> None:
@@ -80,7 +84,7 @@ def make_plan(
     """
     require_kind(dataset, grant, body)
     lifecycle.require_sealed(dataset)
-    domain = access.domain_of(dataset)
+    domain = inputs.domain
     budget = _budget(dataset, grant, body, domain.size, delta_left)
     if budget.epsilon_units < dataset.least_epsilon_units:
         least = units_text(dataset.least_epsilon_units, EPSILON_UNIT)

@@ -25,7 +25,7 @@ def cost_of(dataset: Dataset, body: PlanBody, plan: Plan) -> Cost:
 
 
 def quote_of(dataset: Dataset, grant: Grant | None, body: PlanBody, plan: Plan) -> str:
-    """Return the digest of the caller (by their grant, else the owner), the request, its plan and its cost."""
+    """Return the digest of the caller (by grant, or as the owner), the request, its plan and its cost."""
     cost = cost_of(dataset, body, plan)
     bound = {
         "analyst": grant.principal_id if grant else dataset.owner_id,

@@ -29,9 +29,8 @@ _STORING = timedelta(milliseconds=100)
 _LONGEST_WAIT = 10
 _AFTER_CHARGE = "the job ended without a result; its charge stands"
 _MESSAGES: dict[EndReason | tuple[JobState, EndReason], str] = {
-    EndReason.CANCELLED: "cancelled by whoever submitted it; nothing was charged",
-    EndReason.WITHDRAWN: "withdrawn because the dataset, the grant or this kind of job was withdrawn; "
-    "nothing was charged",
+    EndReason.CANCELLED: "cancelled by the analyst; nothing was charged",
+    EndReason.WITHDRAWN: "withdrawn because the grant or the dataset was withdrawn; nothing was charged",
     EndReason.CANNOT_RUN: "no worker could run this plan; nothing was charged; submit it again",
     # One text for every failure after the charge: which of them it was might depend on rows.
     EndReason.ERROR: _AFTER_CHARGE,

@@ -145,7 +145,7 @@ async def submit_job(
 ) -> JobFacts:
     """Submit a job: its cost is reserved now, and charged when a worker takes it.
 
-    An analyst's grant and cap decide what may be asked for; the dataset's owner is limited by its total alone.
+    An analyst needs a grant, and room in its cap; the dataset's owner is limited by its total alone.
     """
     now, limits = context.clock.now(), Limits.of(context.settings)
     work = partial(submit, context.database, caller, body, key=idempotency_key, limits=limits, now=now)

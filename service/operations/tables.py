@@ -156,7 +156,7 @@ class Dataset(Base):
 
 
 class WorkingBounds(Base):
-    """Bounds narrower than those a dataset was declared with; plans name them by digest, so none is deleted."""
+    """Bounds narrower than the declared ones; plans name them by digest, so none are deleted."""
 
     __tablename__ = "working_bounds"
 

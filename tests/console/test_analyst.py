@@ -190,7 +190,7 @@ def test_a_queued_job_can_be_cancelled_and_costs_nothing(
         tab.go(f"#/jobs/{job}")
         page.get_by_role("button", name="Cancel").click()
         page.get_by_role("button", name="Cancel the job").click()
-        expect(page.get_by_text("cancelled by whoever submitted it; nothing was charged")).to_be_visible()
+        expect(page.get_by_text("cancelled by the analyst; nothing was charged")).to_be_visible()
     cap = service.call("GET", f"/v1/datasets/{granted[0]}", key=granted[1])["cap"]
     assert (cap["spent"]["epsilon"], cap["reserved"]["epsilon"]) == ("0", "0")
 
