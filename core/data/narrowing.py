@@ -19,6 +19,8 @@ from core.kernels.rows import UNITS
 
 #: Lowest and highest value of a column, as a curator writes them.
 Bounds = tuple[Any, Any]
+#: Between narrower bounds lie at least so many of the steps in which a column is stored.
+_LEAST_STEPS = 2
 
 
 def narrowed(stored: Stored, bounds: Mapping[str, Bounds]) -> Dense | Table:
@@ -57,6 +59,13 @@ def _inside(column: Ranged, low: Any, high: Any) -> Ranged:
     # Gaps were filled when the rows were stored.
     filled: dict[str, Any] = {} if column.fill is None else {"missing": "refuse", "fill": None}
     made: Ranged = replace(given, low=low, high=high, **filled)
+    width, stored = (each.line[1] - each.line[0] for each in (made, column))
+    if width * (column.codes - 1) < _LEAST_STEPS * stored:
+        raise InvalidDomain(
+            f"column {column.name}: these bounds are narrower than {_LEAST_STEPS} of the steps in which the "
+            "column is stored",
+            parameter="columns",
+        )
     if made.line[0] < column.line[0] or made.line[1] > column.line[1]:
         raise InvalidDomain(
             f"column {column.name}: bounds must lie inside the declared ones, from {given.low} to "

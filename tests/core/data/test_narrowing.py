@@ -127,6 +127,8 @@ def test_derived_rows_are_cached_under_their_own_domain() -> None:
         ({"age": (20, 20)}, "low must be below high"),
         ({"age": (1.5, 20)}, "whole"),
         ({"age": ("x", 20)}, "numbers"),
+        ({"age": (20, 21)}, "narrower than 2 of the steps"),
+        ({"bmi": (20, 20 + 1e-9)}, "narrower than 2 of the steps"),
         ({"visited": ("2010-01-01", "soon")}, "such as"),
         ({"visited": ("1999-12-31", "2020-01-01")}, "inside the declared ones"),
         ({"ward": (0, 1)}, "only numbers, dates and times"),
