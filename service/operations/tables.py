@@ -5,29 +5,17 @@ both databases store and compare them exactly.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    CheckConstraint,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    MetaData,
-    String,
-    Text,
-    UniqueConstraint,
-    text,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from service.operations.columns import Base as Base
 from service.operations.columns import (
     DatasetId,
     GrantId,
     Id,
     Key,
-    Moment,
     Name,
     PrincipalId,
     Sha256,
@@ -35,35 +23,8 @@ from service.operations.columns import (
     Uuid,
     indexed_where,
     one_of,
-    stored,
 )
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
-
-
-class Base(DeclarativeBase):
-    """The schema; constraints are named so that migrations can speak of them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map: ClassVar[dict[Any, Any]] = {
-        datetime: Moment,
-        dict[str, Any]: JSON(none_as_null=True),
-        list[Any]: JSON,
-        bytes: LargeBinary,
-        bool: Boolean,
-        Role: stored(Role),
-        DatasetState: stored(DatasetState),
-        EntryKind: stored(EntryKind),
-        JobState: stored(JobState),
-        EndReason: stored(EndReason, 32),
-    }
 
 
 class Principal(Base):

@@ -53,7 +53,8 @@ def plan(epsilon: str, kind: str = "cluster") -> Plan:
 def body(dataset: str, epsilon: str, *, kind: JobKind = "cluster", rehearsal: bool = False) -> JobBody:
     """The request of a small job."""
     if kind != "cluster":
-        return JobBody(dataset=dataset, kind=kind, epsilon=epsilon, delta=DELTA, rehearsal=rehearsal)
+        asked = {"dataset": dataset, "kind": kind, "epsilon": epsilon, "delta": DELTA}
+        return JobBody.model_validate({**asked, "rehearsal": rehearsal})
     return JobBody(
         dataset=dataset, k=2, algorithm="sulq", epsilon=epsilon, delta=DELTA, sites=None, rehearsal=rehearsal
     )

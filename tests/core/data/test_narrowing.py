@@ -29,7 +29,7 @@ from core.statistics.sums import Sums
 from core.views import Encoded
 
 WIDE = Dense.box([0, -100, 5], [1000, 100, 6], ["a", "b", "c"], size=1000)
-NARROW = narrowed(WIDE, {"a": (10, 60), "b": (-3, 4)})
+NARROW: Any = narrowed(WIDE, {"a": (10, 60), "b": (-3, 4)})
 TABLE = Table(
     declared=(
         Number(name="age", low=0, high=110, whole=True),
@@ -74,11 +74,12 @@ def test_rows_in_a_box_are_those_of_the_narrower_domain_up_to_stored_steps() -> 
 
 
 def test_rows_of_a_table_are_those_of_the_narrower_columns_up_to_stored_steps() -> None:
-    narrow, columns = narrowed(TABLE, BOUNDS), made_up(3000)
+    narrow: Any = narrowed(TABLE, BOUNDS)
+    columns = made_up(3000)
     (load,) = NarrowedSource(TableSource(TABLE, columns), narrow).loaders()
-    found = load().rows.astype(np.int64)
+    found: Any = load().rows.astype(np.int64)
     (direct,) = TableSource(narrow, {**columns, "dose": np.nan_to_num(columns["dose"], nan=40)}).loaders()
-    wanted = direct().rows.astype(np.int64)
+    wanted: Any = direct().rows.astype(np.int64)
     # Whole numbers, days and levels are exact; other steps are as wide as they were stored.
     assert np.abs(found - wanted).max(axis=0).tolist() <= [0, 2, 0, 0, 3, 2]
     assert np.array_equal(found[:, 4] == MISSING_CODE, np.isnan(columns["bmi"]))
