@@ -1,4 +1,7 @@
-"""Clusterings that questions are about: released centres of earlier jobs, named by job, k and digest."""
+"""Clusterings that questions are about: released centres of earlier jobs, named by job, k and digest.
+
+A question about a clustering is asked in the bounds in which its centres were found.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,8 +9,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from core.data import Partition, PartitionFacts, Stored
-from service.datasets.access import domain_of
+from core.data import Partition, PartitionFacts, Stored, domain_from_json
+from service.datasets import working_bounds
 from service.errors import InvalidRequest, NotFound
 from service.jobs import release
 from service.jobs.results import answers
@@ -25,12 +28,22 @@ def facts_of(
     *,
     rehearsal: bool,
     now: datetime,
-) -> tuple[PartitionFacts, ...]:
-    """Return what a plan needs to know of clusterings; NotFound for those that the caller cannot see now."""
-    return tuple(_facts(session, caller, dataset, each, rehearsal=rehearsal, now=now) for each in named)
+) -> tuple[tuple[PartitionFacts, ...], Stored | None]:
+    """Return what a plan needs to know of clusterings, and the domain in which their centres were found.
+
+    NotFound for clusterings that the caller cannot see now. None, if there are none.
+    """
+    found = [_partition_of(session, caller, dataset, each, rehearsal=rehearsal, now=now) for each in named]
+    domains = {domain.fingerprint: domain for _, domain in found}
+    if len(domains) > 1:
+        raise InvalidRequest(
+            "these clusterings were found in different working bounds, in which records are clipped "
+            "differently: cluster again in the present bounds, and compare that"
+        )
+    return tuple(partition.facts for partition, _ in found), next(iter(domains.values()), None)
 
 
-def _facts(
+def _partition_of(
     session: Session,
     caller: Caller,
     dataset: Dataset,
@@ -38,7 +51,7 @@ def _facts(
     *,
     rehearsal: bool,
     now: datetime,
-) -> PartitionFacts:
+) -> tuple[Partition, Stored]:
     job, _, _ = release.find(session, named.job, caller)
     if release.visible_state(job, caller, now).state != JobState.SUCCEEDED:
         raise NotFound(f"job {named.job} has no result that could be asked about")
@@ -48,10 +61,13 @@ def _facts(
         raise InvalidRequest(
             f"job {named.job} is a rehearsal, whose clusters are made up: only a rehearsal can ask about them"
         )
-    partition = _partition(session, domain_of(dataset), job.id, named.k)
+    inputs = session.get_one(Result, job.id).receipt.get("inputs", {})
+    digest = inputs.get("domain", {}).get("digest", "")  # missing from receipts of early versions
+    domain = domain_from_json(working_bounds.domain_named(session, dataset, digest))
+    partition = _partition(session, domain, job.id, named.k)
     if named.digest is not None and named.digest != partition.digest:
         raise InvalidRequest(f"the centres of job {named.job} have another digest: {partition.digest}")
-    return partition.facts
+    return partition, domain
 
 
 def load(session: Session, domain: Stored, facts: Mapping[str, Any]) -> Partition:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session, defer
 
-from service.errors import NotFound
+from service.errors import Forbidden, NotFound
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
@@ -118,6 +118,14 @@ def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, s
         raise NotFound("there is no such job, or it is not yours")
     job, analyst = found
     return job, session.get_one(Dataset, job.dataset_id), analyst
+
+
+def find_own(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, str]:
+    """Return a job that the caller submitted; Forbidden for an analyst's, on the caller's dataset."""
+    job, dataset, analyst = find(session, job_id, caller)
+    if job.principal_id != caller.id:
+        raise Forbidden(f"only {analyst}, who submitted this job, may do this; you can end it")
+    return job, dataset, analyst
 
 
 def page(
