@@ -418,7 +418,7 @@ def test_books_follow_the_model_in_any_order_of_events(
     examples = 12 if default.max_examples <= 100 else 60
     run_machine(machine, settings=hypothesis_settings(max_examples=examples, stateful_step_count=30))
     assert happened["submitted"] >= 20
-    assert happened["submitted by the curator"] >= 5
+    assert happened["submitted by the curator"] >= 2
     assert happened["refused or cut off"] >= 3
     assert happened["claimed"] >= 10
     assert happened["taken over"] >= 3

@@ -32,7 +32,7 @@ def test_curator_asks_every_kind_of_question_and_the_dataset_alone_pays(patients
     job = ask(house, "cluster", k=2, columns=["age", "region"])
     assert house.work()
     about = {"job": job["id"]}
-    asked = {
+    asked: dict[str, dict[str, Any]] = {
         "profile": {"columns": ["smoker"], "clusterings": [about]},
         "explain": {"clusterings": [about], "options": {"picks": 2}},
         "table": {"columns": ["region", "smoker"]},
