@@ -155,7 +155,9 @@ class Course:
         answers = self.clients.answers(requests)
         claimed = [racer.answer() for racer in self.racers[:claiming]]
         for answer in answers:
-            self.expect(answer.status in (200, 202, 204, 403, 404, 409), f"answered {answer.status} {answer.body}")
+            self.expect(
+                answer.status in (200, 202, 204, 403, 404, 409), f"answered {answer.status} {answer.body}"
+            )
         return answers, claimed
 
     def expect(self, holds: bool, problem: str) -> None:
