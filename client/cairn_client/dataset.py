@@ -58,6 +58,8 @@ class JobRequest(TypedDict, total=False):
     scaling: str | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
+    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open and whose result you see.
+    rehearse_on: str | None
     #: The `quote` of a plan of the same request: the job is refused if anything else would be charged. By
     #: default that of a plan made just before.
     quote: str | None
@@ -104,7 +106,7 @@ class Dataset(Questions):
 
         Pass its `quote` to `submit` or `cluster` to be charged this and nothing else.
         """
-        request["rehearsal"], request["quote"] = False, None
+        request["rehearsal"], request["rehearse_on"], request["quote"] = False, None, None
         body, _ = _job(self.name, k, epsilon, delta, **request)
         return self._plan(body)
 
@@ -331,6 +333,7 @@ def _job(
     weights: Mapping[str, float] | None = None,
     scaling: str | None = None,
     rehearsal: bool = False,
+    rehearse_on: str | None = None,
     quote: str | None = None,
     idempotency_key: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
@@ -347,7 +350,8 @@ def _job(
         "columns": None if columns is None else list(columns),
         "weights": dict(weights) if weights else None,
         "scaling": scaling,
-        "rehearsal": rehearsal or None,
+        "rehearsal": rehearsal or rehearse_on is not None or None,
+        "rehearse_on": rehearse_on,
         "quote": quote,
     }
     headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}

@@ -1,4 +1,4 @@
-"""Clusterings that questions are about: released centres of earlier jobs, named by job, k and digest."""
+"""Earlier jobs that a request names: clusterings that a question is about, or made-up rows to rehearse on."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from service.jobs import release
 from service.jobs.results import answers
 from service.jobs.wire import ClusteringBody
 from service.operations.states import JobState
-from service.operations.tables import Dataset, Result
+from service.operations.tables import Dataset, Job, Result
 from service.people.authentication import Caller
 
 
@@ -30,6 +30,27 @@ def facts_of(
     return tuple(_facts(session, caller, dataset, each, rehearsal=rehearsal, now=now) for each in named)
 
 
+def require_made_up_rows(
+    session: Session, caller: Caller, dataset: Dataset, job_id: str, now: datetime
+) -> None:
+    """Refuse to rehearse on the made-up rows of a job unless the caller can see them now."""
+    _visible(session, caller, dataset, job_id, now)
+    if not answers.has_made_up_rows(session, job_id):
+        raise InvalidRequest(
+            f"job {job_id} has no made-up rows: name one that left k open, or leave rehearse_on out"
+        )
+
+
+def _visible(session: Session, caller: Caller, dataset: Dataset, job_id: str, now: datetime) -> Job:
+    """Return a job on the dataset whose result the caller can see now."""
+    job, _, _ = release.find(session, job_id, caller)
+    if release.visible_state(job, caller, now).state != JobState.SUCCEEDED:
+        raise NotFound(f"job {job_id} has no result that could be used")
+    if job.dataset_id != dataset.id:
+        raise InvalidRequest(f"job {job_id} is of another dataset than {dataset.name}")
+    return job
+
+
 def _facts(
     session: Session,
     caller: Caller,
@@ -39,11 +60,7 @@ def _facts(
     rehearsal: bool,
     now: datetime,
 ) -> PartitionFacts:
-    job, _, _ = release.find(session, named.job, caller)
-    if release.visible_state(job, caller, now).state != JobState.SUCCEEDED:
-        raise NotFound(f"job {named.job} has no result that could be asked about")
-    if job.dataset_id != dataset.id:
-        raise InvalidRequest(f"job {named.job} is a clustering of another dataset than {dataset.name}")
+    job = _visible(session, caller, dataset, named.job, now)
     if job.rehearsal and not rehearsal:
         raise InvalidRequest(
             f"job {named.job} is a rehearsal, whose clusters are made up: only a rehearsal can ask about them"

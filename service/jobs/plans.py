@@ -44,10 +44,12 @@ class PublicInputs:
 def inputs_of(
     session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
 ) -> PublicInputs:
-    """Return the public inputs that a request names; the caller must be able to see the clusterings now."""
+    """Return the public inputs that a request names; the caller must be able to see the jobs named now."""
     named = clusterings.facts_of(
         session, caller, dataset, body.clusterings or (), rehearsal=body.rehearsal, now=now
     )
+    if body.rehearse_on is not None:
+        clusterings.require_made_up_rows(session, caller, dataset, body.rehearse_on, now)
     if body.sites is None:
         sites.require_short(body.options.get("sites"))
         return PublicInputs(dict(body.options), named)

@@ -27,7 +27,7 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
     if print_json(found.facts, as_json) or output is not None:
         return
     if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
+        hint("This was a rehearsal: it read no data and says nothing new about them.")
     _hint_other_k(found)
     k, width = found.centres.shape
     if width > _MOST_COLUMNS and found.facts.profiles is None:
@@ -103,7 +103,7 @@ def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:
     if print_json(found.facts, as_json) or output is not None:
         return
     if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
+        hint("This was a rehearsal: it read no data and says nothing new about them.")
     headings, *lines = csv.reader(io.StringIO(found.csv()))
     shown = [[*line[:-1], _rounded(line[-1])] for line in lines[:_MOST_LINES]]
     print_table(headings, shown, "There is nothing.")
