@@ -58,7 +58,7 @@ class JobRequest(TypedDict, total=False):
     scaling: str | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
-    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open and whose result you see.
+    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
     rehearse_on: str | None
     #: The `quote` of a plan of the same request: the job is refused if anything else would be charged. By
     #: default that of a plan made just before.

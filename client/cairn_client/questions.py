@@ -26,7 +26,7 @@ class QuestionRequest(TypedDict, total=False):
     options: Mapping[str, Any] | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
-    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open and whose result you see.
+    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
     rehearse_on: str | None
     #: The `quote` of a plan of the same question; by default that of a plan made just before.
     quote: str | None

@@ -60,6 +60,8 @@ def _hint_other_k(found: Result) -> None:
     k = len(found.centres)
     others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
     hint(f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}.")
+    if open_k.get("warning"):
+        hint(f"{open_k['warning']}.")
 
 
 def _hint_noise(found: Result) -> None:

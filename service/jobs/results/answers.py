@@ -100,7 +100,9 @@ def shown(synopsis: Synopsis) -> dict[str, Any]:
             ],
             "tree": {"joined": synopsis.tree.joined.tolist(), "added": synopsis.tree.added.tolist()},
             "reach": synopsis.reach,
+            "beyond": synopsis.beyond,
             "heavy_tailed": synopsis.heavy_tailed,
+            "warning": synopsis.warning,
             "made_up_rows": len(synopsis.rows),
         },
     }
