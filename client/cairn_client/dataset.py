@@ -31,6 +31,7 @@ from cairn_client.wire import (
     VerifyReport,
     amount_text,
 )
+from cairn_client.working_bounds import WorkingBounds
 
 T = TypeVar("T")
 #: A number of clusters, or the first and the last of a range that leaves it open.
@@ -75,7 +76,7 @@ class WaitingRequest(JobRequest, total=False):
     progress: bool | Show | None
 
 
-class Dataset(Questions):
+class Dataset(Questions, WorkingBounds):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):

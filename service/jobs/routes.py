@@ -25,7 +25,7 @@ from service.http.documentation import BINARY, links
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
-from service.http.wire import JOB_PATTERN, NAME_PATTERN
+from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
 from service.jobs import plans, queue, release
 from service.jobs.results import answers as stored_answers
 from service.jobs.results import csv_files, transcripts
@@ -45,7 +45,7 @@ from service.jobs.wire import (
 )
 from service.operations.states import JobState
 from service.operations.tables import Result
-from service.people.authentication import Analyst, Anyone, Caller, Curator
+from service.people.authentication import Anyone, Caller, Curator
 
 log = structlog.get_logger()
 
@@ -104,11 +104,11 @@ def list_kinds(_caller: Anyone) -> KindList:
 
 
 @router.post("/plans", responses=answers(*_PLANNING))
-def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
+def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
-        dataset, grant = access.find_granted(session, body.dataset, caller)
-        delta_left = ledger.delta_left(session, dataset.id, grant.id)
+        dataset, grant = access.find(session, body.dataset, caller)
+        delta_left = ledger.delta_left(session, dataset.id, grant.id if grant else None)
         inputs = plans.inputs_of(session, caller, dataset, body, context.clock.now())
     limits = Limits.of(context.settings)
     plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
@@ -135,7 +135,7 @@ def make_plan(body: PlanBody, caller: Analyst, context: Services) -> Quote:
 )
 async def submit_job(
     body: JobBody,
-    caller: Analyst,
+    caller: Anyone,
     context: Services,
     response: Response,
     idempotency_key: Annotated[
@@ -143,7 +143,10 @@ async def submit_job(
         Header(pattern=r"^[\x21-\x7e]{1,128}$", description="repeating it repeats the answer, not the job"),
     ] = None,
 ) -> JobFacts:
-    """Submit a job: its cost is reserved now, and charged when a worker takes it."""
+    """Submit a job: its cost is reserved now, and charged when a worker takes it.
+
+    An analyst needs a grant, and room in its cap; the dataset's owner is limited by its total alone.
+    """
     now, limits = context.clock.now(), Limits.of(context.settings)
     work = partial(submit, context.database, caller, body, key=idempotency_key, limits=limits, now=now)
     submission = await to_thread.run_sync(work, limiter=context.submissions)
@@ -164,7 +167,10 @@ def list_jobs(
         str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
     ] = None,
     search: Annotated[
-        str, Query(max_length=80, description="only jobs with this in their name or note")
+        str,
+        Query(
+            max_length=80, pattern=VISIBLE_PATTERN, description="only jobs with this in their name or note"
+        ),
     ] = "",
 ) -> JobPage:
     """List your jobs, or the jobs on datasets that you own, newest first."""
@@ -190,22 +196,22 @@ def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response
 
 
 @router.delete("/jobs/{job_id}", responses=answers("not-cancellable"))
-def cancel_job(job_id: JobId, caller: Analyst, context: Services) -> JobFacts:
-    """Cancel a queued job; its reservation is given back."""
+def cancel_job(job_id: JobId, caller: Anyone, context: Services) -> JobFacts:
+    """Cancel a queued job of yours; its reservation is given back."""
     now = context.clock.now()
     with context.database.write() as session:
-        job, dataset, analyst = release.find(session, job_id, caller)
+        job, dataset, analyst = release.find_own(session, job_id, caller)
         if not queue.cancel(session, job, actor=caller.name, now=now):
             raise NotCancellable("only a queued job can be cancelled; this one was claimed, or has ended")
     return release.facts(job, dataset, analyst, caller, now)
 
 
 @router.put("/jobs/{job_id}/note", responses=answers())
-def describe_job(job_id: JobId, body: NoteBody, caller: Analyst, context: Services) -> JobFacts:
+def describe_job(job_id: JobId, body: NoteBody, caller: Anyone, context: Services) -> JobFacts:
     """Name a job of yours or write a note about it; the dataset's owner can read both."""
     now = context.clock.now()
     with context.database.write() as session:
-        job, dataset, analyst = release.find(session, job_id, caller)
+        job, dataset, analyst = release.find_own(session, job_id, caller)
         job.name = job.name if body.name is None else body.name.strip()
         job.note = job.note if body.note is None else body.note.strip()
     return release.facts(job, dataset, analyst, caller, now)

@@ -13,6 +13,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from service.datasets.columns import WorkingColumn
 from service.datasets.wire import AmountFacts
 from service.http.wire import (
     VISIBLE_PATTERN,
@@ -375,6 +376,10 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     privacy_unit: str
     neighbours: str
     steps: list[dict[str, Any]]
+    working_bounds: list[WorkingColumn] | None = Field(
+        default=None,
+        description="columns whose bounds were narrower than declared; missing if there are none",
+    )
     transcript: TranscriptFacts | None = Field(
         default=None, description="null, or missing in earlier versions: the job has no transcript"
     )

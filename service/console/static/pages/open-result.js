@@ -14,7 +14,8 @@ import { columnChoice, columnsOf, resultView } from "./result.js";
 const MOST_ROWS = 1500;
 const MOST_VALUES = 200_000; // what the service sends as text
 
-export function openResultView(job, first, receipt) {
+// `chosen` is told which k is shown.
+export function openResultView(job, first, receipt, chosen) {
   const { range } = first;
   const answers = new Map([[first.centres.length, Promise.resolve(first)]]);
   const answer = (k) => {
@@ -43,6 +44,7 @@ export function openResultView(job, first, receipt) {
     knob.tell(result);
     cloud?.show(shown);
     replace(parts, resultView(job, shown, receipt, choice));
+    chosen?.(result.centres.length);
   };
   const choose = async (k) => {
     wanted = k;
