@@ -46,7 +46,16 @@ class PublicInputs:
 def inputs_of(
     session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
 ) -> PublicInputs:
-    """Return the public inputs that a request names; the caller must be able to see the clusterings now."""
+    """Return the public inputs that a request names; the caller must be able to see the jobs named now."""
+    inputs = _named_inputs(session, caller, dataset, body, now)
+    if body.rehearse_on is not None:
+        clusterings.require_made_up_rows(session, caller, dataset, body.rehearse_on, inputs.domain, now)
+    return inputs
+
+
+def _named_inputs(
+    session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
+) -> PublicInputs:
     named, domain = clusterings.facts_of(
         session, caller, dataset, body.clusterings or (), rehearsal=body.rehearsal, now=now
     )

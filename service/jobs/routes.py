@@ -318,10 +318,10 @@ def get_sample(
     """
     result = _released(job_id, caller, context)
     with context.database.read() as session:
-        rows = stored_answers.made_up_rows(session, result.job_id, result.receipt)
-    if rows is None:
+        made_up = stored_answers.made_up_rows(session, result.job_id, result.receipt)
+    if made_up is None:
         raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
-    rows = rows[:n]
+    rows = made_up.decoded()[:n]
     if _NPY in accept:
         return Response(_npy(rows), media_type=_NPY)
     columns = list(rows.dtype.names or result.receipt["domain"]["columns"])

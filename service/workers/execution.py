@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from core import kinds
 from core.data import DataSource, Dense, NarrowedSource, Table, domain_from_json
@@ -21,9 +21,9 @@ from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.signing import open_keys
-from service.operations.tables import Dataset, Job, Principal
+from service.operations.tables import Dataset, Job, Principal, Result
 from service.workers.executors import make_executor
-from service.workers.rehearsal import synthetic_source
+from service.workers.rehearsal import made_up_source, synthetic_source
 from service.workers.rows import ChunkCache, DatabaseSource
 
 Listener = Callable[[str, int, int], None]
@@ -81,13 +81,24 @@ def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str, li
 
 def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) -> DataSource:
     if claim.rehearsal:
-        return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
+        named = claim.request.get("rehearse_on")
+        if named is None:
+            return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
+        made_up = database.patiently(lambda session: _made_up_rows(session, named))
+        return made_up_source(plan.stored, plan.k, settings.rehearsal_rows, made_up)
     cache = ChunkCache(settings.cache_directory, settings.cache_bytes)
     source = DatabaseSource(database, claim.dataset_id, cache)
     domain = plan.stored
     if isinstance(domain, Dense | Table) and domain.fingerprint != source.domain.fingerprint:
         return NarrowedSource(source, domain)
     return source
+
+
+def _made_up_rows(session: Session, job_id: str) -> answers.MadeUpRows:
+    receipt = session.get_one(Result, job_id, options=[defer(Result.body)]).receipt
+    made_up = answers.made_up_rows(session, job_id, receipt)
+    assert made_up is not None  # the submission was refused otherwise
+    return made_up
 
 
 def _body(job: Job, dataset: Dataset, released: kinds.Released, receipt: dict[str, Any]) -> dict[str, Any]:

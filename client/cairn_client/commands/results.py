@@ -45,7 +45,7 @@ def _written(found: Result | Findings, what: str, output: Path | None, as_json: 
     if print_json(found.facts, as_json) or output is not None:
         return True
     if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
+        hint("This was a rehearsal: it read no data and says nothing new about them.")
     return False
 
 
@@ -67,6 +67,8 @@ def _hint_other_k(found: Result) -> None:
     k = len(found.centres)
     others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
     hint(f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}.")
+    if open_k.get("warning"):
+        hint(f"{open_k['warning']}.")
 
 
 def _hint_noise(found: Result) -> None:

@@ -102,7 +102,9 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
 
 def _statement(job: Job, plan: Plan, unit: str) -> str:
     if job.rehearsal:
-        return "A rehearsal on synthetic rows: it read no data, cost nothing and says nothing about the data."
+        named = job.request.get("rehearse_on")
+        rows, new = ("synthetic rows", "") if named is None else (f"the made-up rows of job {named}", "new ")
+        return f"A rehearsal on {rows}: it read no data, cost nothing and says nothing {new}about the data."
     return f"{disclosure.guarantee(plan)}, which protects {disclosure.protects(plan, unit)}"
 
 

@@ -138,10 +138,13 @@ function shown(now, result, receipt, me) {
   return [result.range ? openResultView(now, result, receipt, more?.about) : resultView(now, result, receipt), more?.element];
 }
 
+const rehearsed = ({ request: { rehearse_on: job } }) =>
+  job ? ["A rehearsal on the made-up rows of ", h("a", { href: `#/jobs/${job}` }, `job ${job.slice(0, 8)}`), ": it says nothing new about the data."] : "A rehearsal on synthetic rows: it says nothing about the data.";
+
 async function released(place, now, me) {
   try {
     const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: it says nothing about the data.")), shown(now, result, receipt, me), receiptView(receipt));
+    replace(place, now.rehearsal && notice("warn", h("p", {}, rehearsed(now))), shown(now, result, receipt, me), receiptView(receipt));
   } catch (error) {
     replace(place, explain(error));
   }
