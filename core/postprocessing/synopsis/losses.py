@@ -92,7 +92,7 @@ def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
     cells = cloud.model.cells
     fine = MeanSquare.of(cells.pooled, cells.total)
     away = np.linalg.norm(cloud.rows - cells.anchors[cloud.owners], axis=1)
-    seen = np.flatnonzero(away <= fine.reach) if (away <= fine.reach).any() else np.arange(len(away))
+    seen = (away <= fine.reach) | (away <= away.min())  # at least one
     overshoot = overshoots(cloud)
     spurious = _spurious_gain(cloud, seen)
     plain = {k: _estimate(cloud, fine, overshoot, seen, spurious, each) for k, each in found.items()}
@@ -117,7 +117,7 @@ def overshoots(cloud: Cloud) -> Floats:
     return mean
 
 
-def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.int64]) -> float:
+def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.bool_]) -> float:
     """Gain of Lloyd's algorithm on made-up rows from the fine centres, which were settled on the records.
 
     Made-up rows lie closer together within a cell than records do; so this gain is one of the model only.
@@ -132,7 +132,7 @@ def _estimate(
     cloud: Cloud,
     fine: MeanSquare,
     overshoot: Floats,
-    seen: npt.NDArray[np.int64],
+    seen: npt.NDArray[np.bool_],
     spurious: float,
     partition: Partition,
 ) -> Estimate:

@@ -85,7 +85,8 @@ def test_every_k_is_answered_and_charged_to_nobody(house: House) -> None:
 
 def test_another_k_takes_one_read_of_its_answer_and_neither_ledger_nor_rows(house: House) -> None:
     """Work is counted, not timed: nothing is derived, and nothing else of the job's answers is loaded."""
-    job, statements = opened(house), []
+    job = opened(house)
+    statements: list[str] = []
 
     def note(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
         statements.append(statement)
