@@ -1,6 +1,7 @@
 """One release for every k: its losses, estimates, intervals and made-up rows, `python -m benchmarks open_k`.
 
-Each line compares one release to runs without privacy, and to direct private runs, on the same rows.
+Each line compares one release to runs without privacy, to a private run for that k alone with the whole
+budget, and to private runs that share the budget between all k, on the same rows.
 """
 
 from __future__ import annotations
@@ -21,19 +22,30 @@ from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.data import ArraySource, Dense
 from core.plan import KRange, Request
-from core.postprocessing.synopsis import Level
+from core.postprocessing.synopsis import Level, Synopsis
 from core.privacy import Budget
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True)
 Floats = npt.NDArray[np.float64]
+NOT_RUN = float("nan")
 
 
-def release(data: Dataset, k: int | KRange, epsilon: str) -> Clustering:
-    budget = Budget.at_most(epsilon, delta_for("N^-1.5", data.domain.size))
-    plan = registry.plan(data.domain, Request(k, budget))
+def release(
+    data: Dataset, k: int | KRange, epsilon: str, parts: int = 1, algorithm: str = "auto"
+) -> Clustering:
+    """Run a plan with one of so many equal parts of the budget."""
+    delta = delta_for("N^-1.5", data.domain.size)
+    budget = Budget.at_most(f"{float(epsilon) / parts:.9f}", delta / parts)
+    plan = registry.plan(data.domain, Request(k, budget, algorithm=algorithm))
     return registry.run(plan, ArraySource(data.domain, data.rows))
+
+
+def excess(data: Dataset, k: int, epsilon: str, parts: int, algorithm: str, baseline: float) -> float:
+    """Loss of a private run for one k, over that of the baseline."""
+    centres = release(data, k, epsilon, parts, algorithm).centres
+    return loss(data.rows, centres, "means") / baseline
 
 
 def nearest(rows: Floats, centres: Floats) -> npt.NDArray[np.int64]:
@@ -41,16 +53,24 @@ def nearest(rows: Floats, centres: Floats) -> npt.NDArray[np.int64]:
     return np.concatenate([((centres**2).sum(axis=1) - 2 * b @ centres.T).argmin(axis=1) for b in blocks])
 
 
-def scores(data: Dataset, level: Level) -> dict[str, float]:
+def squared(rows: Floats, centres: Floats) -> Floats:
+    """Squared distances to the nearest centre."""
+    distances: Floats = ((rows - centres[nearest(rows, centres)]) ** 2).sum(axis=1)
+    return distances
+
+
+def scores(data: Dataset, found: Synopsis, level: Level) -> dict[str, float]:
     """Coverage of the level's intervals, and widths beside what noise alone would need."""
     labels = nearest(data.rows, level.centres)
     sizes = np.bincount(labels, minlength=level.k)
     sums = np.stack([np.bincount(labels, column, minlength=level.k) for column in data.rows.T], axis=1)
     means = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], level.centres)
-    true = loss(data.rows, level.centres, "means") / len(data.rows)
+    lost = squared(data.rows, level.centres)
+    true = float(lost[squared(data.rows, found.anchors) <= found.reach**2].mean())
     half = (level.centre_high - level.centre_low) / 2
     return {
         "estimate / true": level.loss.value / true,
+        "of all": true / float(lost.mean()),
         "loss covered": float(level.loss.low <= true <= level.loss.high),
         "loss width": (level.loss.high - level.loss.low) / 2 / true,
         "sizes covered": float(np.mean((level.size_low <= sizes) & (sizes <= level.size_high))),
@@ -85,6 +105,7 @@ def losses(
     epsilon: str = "1",
     runs: int = 3,
     direct: Annotated[bool, typer.Option(help="Also run each k by itself.")] = True,
+    split: Annotated[bool, typer.Option(help="Also run each k with its part of a budget for all.")] = True,
     mnist: Annotated[Path | None, typer.Option(help="An .npz file with MNIST's `pixels`.")] = None,
     name: str = "open-k",
     results: Path = RESULTS,
@@ -101,23 +122,26 @@ def losses(
             marginals, projections = total_variation(
                 dataset.rows, found.sample(len(found.rows)), np.random.default_rng(run)
             )
-            for clusters in k or (2, 4, 8, 16, 32):
-                if clusters > last:
-                    continue
+            for clusters in k or range(2, last + 1):
                 level = found.at(clusters)
                 baseline = baselines.loss(dataset.name, dataset.rows, clusters, "means")
                 lost = loss(dataset.rows, level.centres, "means")
-                alone = release(dataset, clusters, epsilon).centres if direct else None
                 rows.append(
                     {
                         "dataset": chosen,
                         "k": clusters,
                         "run": run,
                         "loss": lost / baseline,
-                        "direct": float("nan")
-                        if alone is None
-                        else loss(dataset.rows, alone, "means") / baseline,
-                        **scores(dataset, level),
+                        "direct": excess(dataset, clusters, epsilon, 1, "auto", baseline)
+                        if direct
+                        else NOT_RUN,
+                        **{
+                            name: excess(dataset, clusters, epsilon, last - 1, algorithm, baseline)
+                            if split
+                            else NOT_RUN
+                            for name, algorithm in (("split", "auto"), ("sulq, split", "sulq"))
+                        },
+                        **scores(dataset, found, level),
                         "suggested": found.suggested,
                         "heavy": float(found.heavy_tailed),
                         "marginals": marginals,

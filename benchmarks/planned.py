@@ -142,7 +142,7 @@ def main(
     """Planned times beside what runs use, and how many overrun."""
     runs = [Run.from_csv(cells) for cells in read_csv(output)] if output.exists() else []
     for name, objective, each in kinds_of(algorithm or [], kind or []):
-        measured_shapes = calibration.measure(registry.get(name), objective, each, [])
+        measured_shapes = calibration.measure(calibration.plans_of(name, objective, each), [])
         if not measured_shapes:
             continue
         rates = calibration.fit(measured_shapes)

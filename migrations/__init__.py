@@ -5,6 +5,8 @@ Developers make a revision with `alembic revision --autogenerate` (alembic.ini, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
@@ -16,7 +18,7 @@ from sqlalchemy import Connection, Engine, MetaData, text
 
 from service.operations.database import WRITE
 
-__all__ = ["drift", "head", "is_current", "upgrade"]
+__all__ = ["drift", "head", "is_current", "transaction", "upgrade"]
 
 
 #: Names the advisory lock of migrations on PostgreSQL.
@@ -32,7 +34,7 @@ def _config(connection: Connection | None = None) -> Config:
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Bring the database to `revision`, in one transaction; waits while another process does."""
-    with engine.execution_options(**{WRITE: True}).begin() as connection:
+    with transaction(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         command.upgrade(_config(connection), revision)
@@ -40,8 +42,28 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 
 def downgrade(engine: Engine, revision: str) -> None:
     """Take the database back to `revision`, in one transaction."""
-    with engine.begin() as connection:
+    with transaction(engine) as connection:
         command.downgrade(_config(connection), revision)
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """A transaction in which SQLite lets tables be made anew: foreign keys are checked at its end."""
+    with engine.execution_options(**{WRITE: True}).connect() as connection:
+        if connection.dialect.name != "sqlite":
+            with connection.begin():
+                yield connection
+            return
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        raw.execute("PRAGMA foreign_keys = OFF")  # has no effect inside a transaction
+        try:
+            with connection.begin():
+                yield connection
+                if connection.execute(text("PRAGMA foreign_key_check")).first() is not None:
+                    raise RuntimeError("the migration would leave rows that refer to nothing")
+        finally:
+            raw.execute("PRAGMA foreign_keys = ON")
 
 
 def head() -> str:

@@ -3,6 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection
 
+import migrations
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.tables import Base
@@ -18,5 +19,5 @@ handed = context.config.attributes.get("connection")
 if handed is not None:
     run(handed)
 else:
-    with Database(Settings().database_address()).engine.begin() as opened:
+    with migrations.transaction(Database(Settings().database_address()).engine) as opened:
         run(opened)

@@ -13,7 +13,9 @@ from service.datasets import routes as dataset_routes
 from service.http import pages, problems, public_keys
 from service.http.context import Context
 from service.http.limits import RequestLimits
+from service.jobs import bounds_routes
 from service.jobs import routes as job_routes
+from service.jobs.results import routes as result_routes
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
@@ -60,6 +62,8 @@ def create_app(
     for router in (
         *extra_routers,
         job_routes.router,
+        result_routes.router,
+        bounds_routes.router,
         dataset_routes.router,
         budget_routes.router,
         site_routes.router,

@@ -31,6 +31,7 @@ from cairn_client.wire import (
     VerifyReport,
     amount_text,
 )
+from cairn_client.working_bounds import WorkingBounds
 
 T = TypeVar("T")
 #: A number of clusters, or the first and the last of a range that leaves it open.
@@ -58,6 +59,8 @@ class JobRequest(TypedDict, total=False):
     scaling: str | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
+    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
+    rehearse_on: str | None
     #: The `quote` of a plan of the same request: the job is refused if anything else would be charged. By
     #: default that of a plan made just before.
     quote: str | None
@@ -73,7 +76,7 @@ class WaitingRequest(JobRequest, total=False):
     progress: bool | Show | None
 
 
-class Dataset(Questions):
+class Dataset(Questions, WorkingBounds):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):
@@ -104,7 +107,7 @@ class Dataset(Questions):
 
         Pass its `quote` to `submit` or `cluster` to be charged this and nothing else.
         """
-        request["rehearsal"], request["quote"] = False, None
+        request["rehearsal"], request["rehearse_on"], request["quote"] = False, None, None
         body, _ = _job(self.name, k, epsilon, delta, **request)
         return self._plan(body)
 
@@ -331,6 +334,7 @@ def _job(
     weights: Mapping[str, float] | None = None,
     scaling: str | None = None,
     rehearsal: bool = False,
+    rehearse_on: str | None = None,
     quote: str | None = None,
     idempotency_key: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
@@ -347,7 +351,8 @@ def _job(
         "columns": None if columns is None else list(columns),
         "weights": dict(weights) if weights else None,
         "scaling": scaling,
-        "rehearsal": rehearsal or None,
+        "rehearsal": rehearsal or rehearse_on is not None or None,
+        "rehearse_on": rehearse_on,
         "quote": quote,
     }
     headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}

@@ -26,7 +26,10 @@ def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
         return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
     if any(share > limit for share, limit in zip(found, _GOOD, strict=True)):
         return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
-    return "The noise is small beside the clusters: expect centres close to those without privacy."
+    return (
+        "The noise is small beside the clusters. This counts noise only: clusters of few records far from "
+        "all others can be off by more."
+    )
 
 
 def range_verdict(

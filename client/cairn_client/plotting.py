@@ -74,7 +74,7 @@ def draw(result: Result) -> Any:
         _draw_profiles(next(axes), result)
     if sizes is not None:
         _draw_sizes(next(axes), sizes, result.size_error)
-    kind = "rehearsal on synthetic rows" if result.facts.rehearsal else result.guarantee
+    kind = "rehearsal" if result.facts.rehearsal else result.guarantee
     figure.suptitle(
         f"{result.facts.dataset}: {len(result.centres)} centres by {result.facts.algorithm}, {kind}"
     )

@@ -26,6 +26,8 @@ class QuestionRequest(TypedDict, total=False):
     options: Mapping[str, Any] | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
+    #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
+    rehearse_on: str | None
     #: The `quote` of a plan of the same question; by default that of a plan made just before.
     quote: str | None
     #: By default a new one for each call.
@@ -79,6 +81,7 @@ def body_of(
     clusterings: Sequence[Mapping[str, Any]] | None = None,
     options: Mapping[str, Any] | None = None,
     rehearsal: bool = False,
+    rehearse_on: str | None = None,
     quote: str | None = None,
     idempotency_key: str | None = None,
 ) -> dict[str, Any]:
@@ -91,7 +94,8 @@ def body_of(
         "columns": None if columns is None else list(columns),
         "clusterings": [dict(each) for each in clusterings] if clusterings else None,
         "options": dict(options or {}),
-        "rehearsal": rehearsal or None,
+        "rehearsal": rehearsal or rehearse_on is not None or None,
+        "rehearse_on": rehearse_on,
         "quote": quote,
     }
     return {name: value for name, value in body.items() if value is not None}

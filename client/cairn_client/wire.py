@@ -105,6 +105,33 @@ class UploadReport:
 
 
 @dataclass(frozen=True)
+class WorkingColumn:
+    """A column with bounds narrower than declared, and where they come from."""
+
+    column: str
+    low: Any
+    high: Any
+    #: "released by job ..." or "typed by the curator".
+    origin: str
+    job: str | None = None
+
+    def as_sent(self) -> dict[str, Any]:
+        """What sets these bounds again."""
+        if self.job is not None:
+            return {"column": self.column, "job": self.job}
+        return {"column": self.column, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class WorkingBoundsFacts:
+    """The bounds in which new jobs are planned; columns that are not named have their declared ones."""
+
+    columns: list[WorkingColumn]
+    digest: str
+    set_at: datetime
+
+
+@dataclass(frozen=True)
 class DatasetFacts:
     """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
 
@@ -137,6 +164,8 @@ class DatasetFacts:
     table: list[dict[str, Any]] | None = None
     #: Kinds of jobs that your grant allows.
     kinds: list[str] | None = None
+    #: Narrower bounds that new jobs use.
+    working_bounds: WorkingBoundsFacts | None = None
 
 
 @dataclass(frozen=True)

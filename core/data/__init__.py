@@ -5,6 +5,7 @@ from core.data.columns import Boolean, Category, Column, Date, DateTime, Number,
 from core.data.dense import Dense
 from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
 from core.data.geometry import Geometry
+from core.data.narrowing import NarrowedSource, bounded_columns, narrowed
 from core.data.partition import Partition, PartitionFacts
 from core.data.reading import MISSING_CODE, Fault, Reading
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
@@ -30,6 +31,7 @@ __all__ = [
     "Fault",
     "Geometry",
     "Ids",
+    "NarrowedSource",
     "Number",
     "Partition",
     "PartitionFacts",
@@ -42,9 +44,11 @@ __all__ = [
     "Table",
     "TableSource",
     "Text",
+    "bounded_columns",
     "choose_sites",
     "clip_encoded",
     "column_from_json",
     "domain_from_json",
+    "narrowed",
     "read_sites",
 ]

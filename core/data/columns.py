@@ -173,6 +173,11 @@ class Ranged(Column):
     def value(self, place: float) -> Any:
         """A place on the line as a value that the curator would write."""
 
+    def place(self, value: Any) -> float:
+        """The place of a released value on the line, inside the bounds."""
+        (found,), _, _ = self._parse(np.array([value]))
+        return float(np.clip(found, *self.line))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Ranged):

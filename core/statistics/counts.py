@@ -75,15 +75,21 @@ class ColumnHistograms(Statistic):
 
 
 @dataclass(frozen=True, eq=False)
-class NormHistogram(Counts):
-    """For each centre a histogram of the distances of its records: bin b holds those up to edges[b]."""
+class _DistanceCounts(Counts):
+    """Counts of records by their distance to the nearest centre: bin b holds those up to edges[b]."""
 
-    kind: ClassVar[str] = "norm-histogram"
     view: Assigned
     edges: Integers
 
     def __post_init__(self) -> None:
         require_increasing(self.edges, "edges")
+
+
+@dataclass(frozen=True, eq=False)
+class NormHistogram(_DistanceCounts):
+    """A histogram of distances for each centre."""
+
+    kind: ClassVar[str] = "norm-histogram"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,15 +101,10 @@ class NormHistogram(Counts):
 
 
 @dataclass(frozen=True, eq=False)
-class PooledHistogram(Counts):
-    """One histogram of the distances of all records to their nearest centre: bin b ends at edges[b]."""
+class PooledHistogram(_DistanceCounts):
+    """One histogram of distances for all records together."""
 
     kind: ClassVar[str] = "pooled-histogram"
-    view: Assigned
-    edges: Integers
-
-    def __post_init__(self) -> None:
-        require_increasing(self.edges, "edges")
 
     @property
     def shape(self) -> tuple[int, ...]:

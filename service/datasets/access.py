@@ -14,7 +14,7 @@ from service.errors import NotFound
 from service.ledger import accountants
 from service.operations import metrics
 from service.operations.states import DatasetState
-from service.operations.tables import Dataset, Grant, Principal
+from service.operations.tables import Dataset, Grant, Principal, allowed_kinds
 from service.people.authentication import Caller
 
 #: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
@@ -34,10 +34,15 @@ _GRANTED_BY_NAME, _OWNED_BY_NAME = (
     for query in (_GRANTED, _OWNED)
 )
 _STATE = (
-    select(Dataset.state, Grant.revoked_at, Principal.disabled_at)
+    select(Dataset.state, Grant.revoked_at, Principal.disabled_at, Grant.kinds)
     .join(Grant, Grant.dataset_id == Dataset.id)
     .join(Principal, Principal.id == Grant.principal_id)
     .where(Grant.id == bindparam("grant"))
+)
+_OWNERS_STATE = (
+    select(Dataset.state, Principal.disabled_at)
+    .join(Principal, Principal.id == Dataset.owner_id)
+    .where(Dataset.id == bindparam("dataset"))
 )
 
 
@@ -51,20 +56,17 @@ def find(session: Session, name: str, caller: Caller) -> tuple[Dataset, Grant | 
     return dataset, grant
 
 
-def find_granted(session: Session, name: str, analyst: Caller) -> tuple[Dataset, Grant]:
-    """Return a dataset granted to an analyst, with the grant, or raise NotFound."""
-    dataset, grant = find(session, name, analyst)
-    assert grant is not None, "only analysts have grants"
-    return dataset, grant
+def is_open(session: Session, dataset_id: int, grant_id: int | None, kind: str) -> bool:
+    """Return True when the dataset is sealed, and neither the right to such a job nor its holder withdrawn.
 
-
-def is_open(session: Session, grant_id: int) -> bool:
-    """Return True when the dataset is sealed and neither the grant nor its analyst was withdrawn.
-
-    The caller holds the account's lock.
+    Without a grant, the right is that of the dataset's owner. The caller holds the account's lock.
     """
-    state, revoked_at, disabled_at = session.connection().execute(_STATE, {"grant": grant_id}).one()
-    return state == DatasetState.SEALED and revoked_at is None and disabled_at is None
+    if grant_id is None:
+        state, disabled_at = session.connection().execute(_OWNERS_STATE, {"dataset": dataset_id}).one()
+        return state == DatasetState.SEALED and disabled_at is None
+    state, revoked_at, disabled_at, kinds = session.connection().execute(_STATE, {"grant": grant_id}).one()
+    allowed = kind in allowed_kinds(kinds)
+    return state == DatasetState.SEALED and revoked_at is None and disabled_at is None and allowed
 
 
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[tuple[Dataset, Grant | None]]:
@@ -93,6 +95,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
+        "working_bounds": _working(dataset),
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -113,6 +116,14 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "kinds": grant.allowed_kinds if grant else None,
         "upload": report_on(dataset) if grant is None else None,
     }
+
+
+def _working(dataset: Dataset) -> dict[str, Any] | None:
+    """Return the bounds in which new jobs are planned, if they are narrower than the declared ones."""
+    found = dataset.working
+    if found is None:
+        return None
+    return {"columns": found.columns, "digest": found.digest, "set_at": found.set_at}
 
 
 def _declared(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,6 +167,9 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
             "the guarantee is for each row: a person with several rows is protected less, unless the dataset "
             "is made with an id column"
         )
+    if dataset.working is not None and domain.fingerprint == dataset.working.digest:
+        narrower = (f"{each['column']} ({each['origin']})" for each in dataset.working.columns)
+        found.append(f"rows are clipped to working bounds of {', '.join(narrower)}")
     if dataset.from_rows:
         named = "; ".join(f"{name} ({', '.join(facts)})" for name, facts in dataset.from_rows.items())
         found.append(f"taken from the rows, and confirmed by the curator to be public: {named}")

@@ -109,9 +109,11 @@ def get_ledger(
     """List the ledger's entries in order: all of them to the owner, an analyst's own to the analyst."""
     with context.database.read() as session:
         dataset, grant = access.find(session, name, caller)
-        analysts = {
+        analysts: dict[int | None, str] = {
             row.id: person.name for row, person in grants.page(session, dataset, after="", limit=None)
         }
+        if grant is None:
+            analysts[None] = caller.name  # whose own jobs have no grant
     whole = grant is None
 
     def page(after: int, limit: int) -> list[LedgerEntry]:
@@ -175,12 +177,14 @@ def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> di
     }
 
 
-def _entry(dataset: Dataset, entry: LedgerEntry, analysts: dict[int, str], *, whole: bool) -> dict[str, Any]:
+def _entry(
+    dataset: Dataset, entry: LedgerEntry, analysts: dict[int | None, str], *, whole: bool
+) -> dict[str, Any]:
     return {
         "sequence": entry.sequence,
         "kind": entry.kind,
         "at": entry.at,
-        "analyst": analysts.get(entry.grant_id) if entry.grant_id is not None else None,
+        "analyst": analysts.get(entry.grant_id) if entry.grant_id or entry.job_id else None,
         "job": entry.job_id,
         "amount": accountants.amount(
             dataset.accountant, Cost(entry.loss_units, entry.delta_units), dataset.delta_units

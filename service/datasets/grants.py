@@ -29,7 +29,8 @@ def grant(
 ) -> Grant:
     """Grant a cap, change it, or renew a revoked grant; what the analyst used stays used.
 
-    `kinds` of jobs that are not given stay as they are: clusterings alone in a new grant.
+    `kinds` of jobs that are not given stay as they are: clusterings alone in a new grant. Queued jobs of
+    kinds that are not allowed any more are withdrawn.
     """
     if analyst.role != Role.ANALYST:
         raise InvalidRequest(f"{analyst.name} is a curator; grants are for analysts")
@@ -46,6 +47,7 @@ def grant(
     if kinds is not None:
         row.kinds = list(kinds)
     session.flush()
+    withdraw(session, dataset.id, grant_id=row.id, kept=row.allowed_kinds, actor=actor, at=at)
     try:
         ledger.set_cap(session, dataset.id, row.id, total, actor=actor, at=at)
     except ledger.Overdrawn as error:

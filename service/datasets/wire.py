@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from service.datasets.columns import TableColumns
+from service.datasets.columns import TableColumns, WorkingBounds
 from service.http.wire import (
     Amount,
     Answer,
@@ -34,6 +34,7 @@ _DATASET = {
     "dimension": 2,
     "bounds": _BOUNDS,
     "table": None,
+    "working_bounds": None,
     "scaling": "unit",
     "size": 10000,
     "rows_per_person": 1,
@@ -256,6 +257,9 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     dimension: int
     bounds: dict[str, Any] = Field(description="empty for a table, whose columns have bounds of their own")
     table: TableColumns | None = Field(default=None, description="of a table: all columns, as declared")
+    working_bounds: WorkingBounds | None = Field(
+        description="narrower bounds that new jobs use; null: the declared ones"
+    )
     scaling: str | None
     size: int
     rows_per_person: int

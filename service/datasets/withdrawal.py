@@ -1,5 +1,6 @@
-"""Withdrawal of queued jobs whose dataset is retired or whose grant is revoked."""
+"""Withdrawal of queued jobs whose dataset is retired, or whose grant is revoked or allows them no more."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import select
@@ -12,16 +13,24 @@ from service.operations.tables import Job
 
 
 def withdraw(
-    session: Session, dataset_id: int, *, grant_id: int | None = None, actor: str, at: datetime
+    session: Session,
+    dataset_id: int,
+    *,
+    grant_id: int | None = None,
+    kept: Collection[str] = (),
+    actor: str,
+    at: datetime,
 ) -> int:
     """Cancel the queued jobs of a dataset or of one grant; the caller holds the dataset's account.
 
-    Jobs that a claim has locked are skipped: the claim checks dataset and grant once it gets the account.
+    `kept` are kinds of jobs that stay queued. Jobs that a claim has locked are skipped: the claim checks
+    dataset and grant once it gets the account.
     """
     query = select(Job).where(Job.dataset_id == dataset_id, Job.state == JobState.QUEUED)
     if grant_id is not None:
         query = query.where(Job.grant_id == grant_id)
-    jobs = session.scalars(query.order_by(Job.number).with_for_update(skip_locked=True)).all()
+    queued = session.scalars(query.order_by(Job.number).with_for_update(skip_locked=True))
+    jobs = [job for job in queued if job.kind not in kept]
     for job in jobs:
         if not job.rehearsal:
             ledger.void(session, ledger.lock(session, dataset_id, job.grant_id), job.id, actor=actor, at=at)

@@ -1,19 +1,23 @@
-"""Clusterings that questions are about: released centres of earlier jobs, named by job, k and digest."""
+"""Earlier jobs that a request names: clusterings that a question is about, or made-up rows to rehearse on.
+
+Centres are named by job, k and digest. A question about a clustering is asked in the bounds in which its
+centres were found.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
-from core.data import Partition, PartitionFacts, Stored
-from service.datasets.access import domain_of
+from core.data import Partition, PartitionFacts, Stored, domain_from_json
+from service.datasets import working_bounds
 from service.errors import InvalidRequest, NotFound
 from service.jobs import release
 from service.jobs.results import answers
 from service.jobs.wire import ClusteringBody
 from service.operations.states import JobState
-from service.operations.tables import Dataset, Result
+from service.operations.tables import Dataset, Job, Result
 from service.people.authentication import Caller
 
 
@@ -25,12 +29,55 @@ def facts_of(
     *,
     rehearsal: bool,
     now: datetime,
-) -> tuple[PartitionFacts, ...]:
-    """Return what a plan needs to know of clusterings; NotFound for those that the caller cannot see now."""
-    return tuple(_facts(session, caller, dataset, each, rehearsal=rehearsal, now=now) for each in named)
+) -> tuple[tuple[PartitionFacts, ...], Stored | None]:
+    """Return what a plan needs to know of clusterings, and the domain in which their centres were found.
+
+    NotFound for clusterings that the caller cannot see now. None, if there are none.
+    """
+    found = [_partition_of(session, caller, dataset, each, rehearsal=rehearsal, now=now) for each in named]
+    domains = {domain.fingerprint: domain for _, domain in found}
+    if len(domains) > 1:
+        raise InvalidRequest(
+            "these clusterings were found in different working bounds, in which records are clipped "
+            "differently: cluster again in the present bounds, and compare that"
+        )
+    return tuple(partition.facts for partition, _ in found), next(iter(domains.values()), None)
 
 
-def _facts(
+def require_made_up_rows(
+    session: Session, caller: Caller, dataset: Dataset, job_id: str, domain: Stored, now: datetime
+) -> None:
+    """Refuse to rehearse in a domain on the made-up rows of a job unless the caller can see them now."""
+    _visible(session, caller, dataset, job_id, now)
+    if not answers.has_made_up_rows(session, job_id):
+        raise InvalidRequest(
+            f"job {job_id} has no made-up rows: name one that left k open, or leave rehearse_on out"
+        )
+    if _domain_of(session, dataset, job_id).fingerprint != domain.fingerprint:
+        raise InvalidRequest(
+            f"the made-up rows of job {job_id} lie in other working bounds than this job: name one that ran "
+            "in the same bounds"
+        )
+
+
+def _visible(session: Session, caller: Caller, dataset: Dataset, job_id: str, now: datetime) -> Job:
+    """Return a job on the dataset whose result the caller can see now."""
+    job, _, _ = release.find(session, job_id, caller)
+    if release.visible_state(job, caller, now).state != JobState.SUCCEEDED:
+        raise NotFound(f"job {job_id} has no result that could be used")
+    if job.dataset_id != dataset.id:
+        raise InvalidRequest(f"job {job_id} is of another dataset than {dataset.name}")
+    return job
+
+
+def _domain_of(session: Session, dataset: Dataset, job_id: str) -> Stored:
+    """Return the domain in which a job ran: declared bounds, or working bounds."""
+    receipt = session.get_one(Result, job_id, options=[defer(Result.body)]).receipt
+    digest = receipt.get("inputs", {}).get("domain", {}).get("digest", "")  # missing from early versions
+    return domain_from_json(working_bounds.domain_named(session, dataset, digest))
+
+
+def _partition_of(
     session: Session,
     caller: Caller,
     dataset: Dataset,
@@ -38,20 +85,17 @@ def _facts(
     *,
     rehearsal: bool,
     now: datetime,
-) -> PartitionFacts:
-    job, _, _ = release.find(session, named.job, caller)
-    if release.visible_state(job, caller, now).state != JobState.SUCCEEDED:
-        raise NotFound(f"job {named.job} has no result that could be asked about")
-    if job.dataset_id != dataset.id:
-        raise InvalidRequest(f"job {named.job} is a clustering of another dataset than {dataset.name}")
+) -> tuple[Partition, Stored]:
+    job = _visible(session, caller, dataset, named.job, now)
     if job.rehearsal and not rehearsal:
         raise InvalidRequest(
             f"job {named.job} is a rehearsal, whose clusters are made up: only a rehearsal can ask about them"
         )
-    partition = _partition(session, domain_of(dataset), job.id, named.k)
+    domain = _domain_of(session, dataset, job.id)
+    partition = _partition(session, domain, job.id, named.k)
     if named.digest is not None and named.digest != partition.digest:
         raise InvalidRequest(f"the centres of job {named.job} have another digest: {partition.digest}")
-    return partition.facts
+    return partition, domain
 
 
 def load(session: Session, domain: Stored, facts: Mapping[str, Any]) -> Partition:

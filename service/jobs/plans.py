@@ -18,7 +18,7 @@ from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT
 from core.questions.base import Question
 from service import ledger
-from service.datasets import access, lifecycle, sites
+from service.datasets import access, lifecycle, sites, working_bounds
 from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
 from service.jobs import clusterings, quotes
 from service.jobs.wire import OpenK, PlanBody
@@ -37,6 +37,8 @@ _LONGEST_PLAN = 64 << 10
 class PublicInputs:
     """Options of a request with the facts of the site set that it names, and of the clusterings."""
 
+    #: Working bounds or the declared ones; those in which the sites, or clusterings, that it names lie.
+    domain: Stored
     options: dict[str, Any]
     partitions: tuple[PartitionFacts, ...] = ()
 
@@ -44,29 +46,54 @@ class PublicInputs:
 def inputs_of(
     session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
 ) -> PublicInputs:
-    """Return the public inputs that a request names; the caller must be able to see the clusterings now."""
-    named = clusterings.facts_of(
+    """Return the public inputs that a request names; the caller must be able to see the jobs named now."""
+    inputs = _named_inputs(session, caller, dataset, body, now)
+    if body.rehearse_on is not None:
+        clusterings.require_made_up_rows(session, caller, dataset, body.rehearse_on, inputs.domain, now)
+    return inputs
+
+
+def _named_inputs(
+    session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
+) -> PublicInputs:
+    named, domain = clusterings.facts_of(
         session, caller, dataset, body.clusterings or (), rehearsal=body.rehearsal, now=now
     )
-    if body.sites is None:
-        sites.require_short(body.options.get("sites"))
-        return PublicInputs(dict(body.options), named)
-    found = sites.facts_of(dataset, sites.find(session, dataset, body.sites))
-    return PublicInputs({**body.options, "sites": found}, named)
+    if body.sites is not None:
+        found = sites.facts_of(dataset, sites.find(session, dataset, body.sites))
+        return PublicInputs(access.domain_of(dataset), {**body.options, "sites": found})
+    if body.options.get("sites") is not None:
+        sites.require_short(body.options["sites"])
+        domain = access.domain_of(dataset)
+    return PublicInputs(domain or working_bounds.present_domain(dataset), dict(body.options), named)
 
 
-def make_plan(
-    dataset: Dataset, grant: Grant, body: PlanBody, inputs: PublicInputs, work: Work, *, delta_left: int
-) -> Plan:
-    """Plan a request; needs no database, and refuses what would take too much work."""
-    if body.kind not in grant.allowed_kinds:
+def require_kind(dataset: Dataset, grant: Grant | None, body: PlanBody) -> None:
+    """Raise KindNotGranted unless the grant allows this kind of job; the owner may ask for every kind."""
+    if grant is not None and body.kind not in grant.allowed_kinds:
         raise KindNotGranted(
             f"your grant on {dataset.name} allows {', '.join(grant.allowed_kinds)}, but not {body.kind}; ask "
             "its curator to add it",
             kinds=grant.allowed_kinds,
         )
+
+
+def make_plan(
+    dataset: Dataset,
+    grant: Grant | None,
+    body: PlanBody,
+    inputs: PublicInputs,
+    work: Work,
+    *,
+    delta_left: int,
+) -> Plan:
+    """Plan a request of an analyst, or of the owner without a grant; refuses what would take too much work.
+
+    Needs no database.
+    """
+    require_kind(dataset, grant, body)
     lifecycle.require_sealed(dataset)
-    domain = access.domain_of(dataset)
+    domain = inputs.domain
     budget = _budget(dataset, grant, body, domain.size, delta_left)
     if budget.epsilon_units < dataset.least_epsilon_units:
         least = units_text(dataset.least_epsilon_units, EPSILON_UNIT)
@@ -141,8 +168,8 @@ def _plan(domain: Stored, asked: dict[str, Any], sites: SiteFacts | None, budget
     return plan
 
 
-def _budget(dataset: Dataset, grant: Grant, body: PlanBody, size: int, delta_left: int) -> Budget:
-    offered = min(dataset.delta_units, grant.delta_units) > 0
+def _budget(dataset: Dataset, grant: Grant | None, body: PlanBody, size: int, delta_left: int) -> Budget:
+    offered = min(each.delta_units for each in (dataset, grant) if each) > 0
     if body.delta is None:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not offered or pure:
@@ -169,14 +196,13 @@ def _automatic_delta(size: int, left: int) -> int:
 
 
 def quote(
-    session: Session, dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan, planned_ms: int
+    session: Session, dataset: Dataset, grant: Grant | None, body: PlanBody, plan: Plan, planned_ms: int
 ) -> dict[str, Any]:
     """Describe a plan with its cost, what would remain, and whether it fits now; costs nothing."""
     cost = quotes.cost_of(dataset, body, plan)
-    rooms = {
-        "budget": ledger.balance(ledger.find(session, dataset.id)).remaining,
-        "cap": ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining,
-    }
+    rooms = {"budget": ledger.balance(ledger.find(session, dataset.id)).remaining}
+    if grant is not None:
+        rooms["cap"] = ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining
     fits = all(cost.fits(room) for room in rooms.values())
     after = {
         name: accountants.amount(

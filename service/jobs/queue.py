@@ -19,7 +19,7 @@ from sqlalchemy import case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service import ledger
-from service.datasets import access
+from service.datasets import access, working_bounds
 from service.jobs import release
 from service.jobs.results import answers, transcripts
 from service.operations import audit, faults, metrics
@@ -106,12 +106,14 @@ def claim(
         return None
     faults.reach("claim.locked")
     dataset = session.get_one(Dataset, job.dataset_id)
+    digest = job.plan.get("inputs", {}).get("domain", {}).get("digest", "")
+    domain = working_bounds.domain_named(session, dataset, digest)
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
             job.end(JobState.FAILED, EndReason.LOST, now, _released_at(job, dataset, now))
             metrics.ended(session, dataset.id, job.state)
             return None
-    elif not _charge(session, job, dataset, worker=worker, now=now, can_run=can_run):
+    elif not _charge(session, job, domain, worker=worker, now=now, can_run=can_run):
         return None
     job.state = JobState.RUNNING
     job.attempts += 1
@@ -132,7 +134,7 @@ def claim(
         job.planned,
         dataset.release_ticks,
         job.plan,
-        dataset.domain,
+        domain,
         job.request,
     )
 
@@ -140,16 +142,16 @@ def claim(
 def _charge(
     session: Session,
     job: Job,
-    dataset: Dataset,
+    domain: dict[str, Any],
     *,
     worker: str,
     now: datetime,
     can_run: Callable[[dict[str, Any], dict[str, Any]], bool],
 ) -> bool:
     """Charge a queued job, or end it with its reservation void when it may not run."""
-    understood = can_run(job.plan, dataset.domain)  # before the accounts are locked
+    understood = can_run(job.plan, domain)  # before the accounts are locked
     accounts = None if job.rehearsal else ledger.lock(session, job.dataset_id, job.grant_id)
-    allowed = access.is_open(session, job.grant_id)
+    allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind)
     if allowed and understood:
         if accounts is not None:
             ledger.charge(session, accounts, job.id, actor=worker, at=now)
@@ -160,7 +162,7 @@ def _charge(
         job.end(JobState.FAILED, EndReason.CANNOT_RUN, now)
     else:
         job.end(JobState.CANCELLED, EndReason.WITHDRAWN, now)
-    metrics.ended(session, dataset.id, job.state)
+    metrics.ended(session, job.dataset_id, job.state)
     return False
 
 

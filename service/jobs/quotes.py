@@ -24,13 +24,13 @@ def cost_of(dataset: Dataset, body: PlanBody, plan: Plan) -> Cost:
     return NOTHING if body.rehearsal else accountants.cost_of(dataset.accountant, plan)
 
 
-def quote_of(dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> str:
-    """Return the digest of the caller (by their grant on the dataset), the request, its plan and its cost."""
+def quote_of(dataset: Dataset, grant: Grant | None, body: PlanBody, plan: Plan) -> str:
+    """Return the digest of the caller (by grant, or as the owner), the request, its plan and its cost."""
     cost = cost_of(dataset, body, plan)
     bound = {
-        "analyst": grant.principal_id,
+        "analyst": grant.principal_id if grant else dataset.owner_id,
         "dataset": dataset.id,
-        "grant": grant.id,
+        "grant": grant.id if grant else None,
         "request": body.asked(),
         "plan": plan.digest,
         "cost": [dataset.accountant, cost.loss, cost.delta],
@@ -38,7 +38,7 @@ def quote_of(dataset: Dataset, grant: Grant, body: PlanBody, plan: Plan) -> str:
     return hashlib.sha256(json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def require_quoted(dataset: Dataset, grant: Grant, body: JobBody, plan: Plan) -> None:
+def require_quoted(dataset: Dataset, grant: Grant | None, body: JobBody, plan: Plan) -> None:
     """Raise QuoteMismatch when a request carries a quote of anything but what it would be charged for now."""
     if body.quote is None or body.quote == quote_of(dataset, grant, body, plan):
         return

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session, defer
 
-from service.errors import NotFound
+from service.errors import Forbidden, NotFound
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
@@ -116,7 +116,15 @@ def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, s
     found = session.execute(_visible(caller).where(Job.id == job_id)).one_or_none()
     if found is None:
         raise NotFound("there is no such job, or it is not yours")
-    job, dataset, analyst = found
+    job, analyst = found
+    return job, session.get_one(Dataset, job.dataset_id), analyst
+
+
+def find_own(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, str]:
+    """Return a job that the caller submitted; Forbidden for an analyst's, on the caller's dataset."""
+    job, dataset, analyst = find(session, job_id, caller)
+    if job.principal_id != caller.id:
+        raise Forbidden(f"only {analyst}, who submitted this job, may do this; you can end it")
     return job, dataset, analyst
 
 
@@ -130,11 +138,14 @@ def page(
         query = query.where(or_(*wanted))
     if before is not None:
         query = query.where(Job.number < select(Job.number).where(Job.id == before).scalar_subquery())
-    found = session.execute(query.order_by(Job.number.desc()).limit(limit))
-    return [(job, owned, analyst) for job, owned, analyst in found]
+    found = session.execute(query.order_by(Job.number.desc()).limit(limit)).all()
+    # Not joined: each row would carry the whole dataset, and its domain be parsed again.
+    datasets = session.scalars(select(Dataset).where(Dataset.id.in_({job.dataset_id for job, _ in found})))
+    named = {dataset.id: dataset for dataset in datasets}
+    return [(job, named[job.dataset_id], analyst) for job, analyst in found]
 
 
-def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, Dataset, str]:
+def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, str]:
     """Select the jobs that a caller may see: a curator those on their datasets, an analyst their own.
 
     Each condition is on one column of jobs, whose index has them in order.
@@ -150,8 +161,7 @@ def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, Dataset,
         granted = granted.where(Dataset.name == dataset, Grant.principal_id == caller.id)
         mine = Job.grant_id == granted.scalar_subquery()
     return (
-        select(Job, Dataset, Principal.name)
-        .join(Dataset, Job.dataset_id == Dataset.id)
+        select(Job, Principal.name)
         .join(Principal, Job.principal_id == Principal.id)
         .where(mine)
         .options(defer(Job.plan, raiseload=True))  # up to 64 KiB, which no list shows

@@ -130,9 +130,10 @@ def submit(
 ) -> Submission:
     """Reserve the cost of a job and enqueue it, or raise the problem that prevents it."""
     with database.read() as session:
-        dataset, grant = access.find_granted(session, body.dataset, caller)
+        dataset, grant = access.find(session, body.dataset, caller)
+        grant_id = grant.id if grant else None
         # Before an earlier job is looked for: what that one reserved must not change the plan.
-        delta_left = ledger.delta_left(session, dataset.id, grant.id) if body.delta is None else 0
+        delta_left = ledger.delta_left(session, dataset.id, grant_id) if body.delta is None else 0
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
             return Submission(earlier, dataset, replayed=True)
@@ -159,7 +160,7 @@ def reserve_and_enqueue(
     caller: Caller,
     body: JobBody,
     dataset: Dataset,
-    grant: Grant,
+    grant: Grant | None,
     plan: Plan,
     *,
     key: str | None,
@@ -169,7 +170,9 @@ def reserve_and_enqueue(
     """Enqueue a planned job and reserve its cost in one write transaction, which a refusal must roll back.
 
     `dataset` and `grant` are as they were when the job was planned; they are checked again under the lock.
+    The dataset's owner has no grant: only the total limits what they spend.
     """
+    grant_id = grant.id if grant else None
     # One submission of an analyst at a time, whatever the dataset: quotas and keys count across datasets.
     session.connection().execute(_LOCK_ANALYST, {"analyst": caller.id})
     asked = {"analyst": caller.id, "key": key, "dataset": dataset.id, "now": now, "since": now - _HOUR}
@@ -185,7 +188,7 @@ def reserve_and_enqueue(
         id=str(uuid.uuid4()),
         dataset_id=dataset.id,
         principal_id=caller.id,
-        grant_id=grant.id,
+        grant_id=grant_id,
         owner_id=dataset.owner_id,
         rehearsal=body.rehearsal,
         request=request,
@@ -205,10 +208,11 @@ def reserve_and_enqueue(
         request_digest=_digest(body),
     )
     # The accounts come last, because every submission to the dataset waits for their lock.
-    accounts = ledger.lock(session, dataset.id, grant.id)
-    if not access.is_open(session, grant.id):
-        changed, _ = access.find_granted(session, body.dataset, caller)
+    accounts = ledger.lock(session, dataset.id, grant_id)
+    if not access.is_open(session, dataset.id, grant_id, body.kind):
+        changed, renewed = access.find(session, body.dataset, caller)
         lifecycle.require_sealed(changed)
+        plans.require_kind(changed, renewed, body)
     if isinstance(plan.sites, Sites):
         sites.store_unnamed(session, dataset, plan.sites, at=now)
     session.add(job)
@@ -267,9 +271,11 @@ def _require_quota(
         )
 
 
-def _exhausted(dataset: Dataset, grant: Grant, body: JobBody, refusal: ledger.Overdrawn) -> ServiceError:
-    of_dataset = refusal.whose == "dataset"
-    delta_units = dataset.delta_units if of_dataset else grant.delta_units
+def _exhausted(
+    dataset: Dataset, grant: Grant | None, body: JobBody, refusal: ledger.Overdrawn
+) -> ServiceError:
+    of_dataset = refusal.whose == "dataset" or grant is None
+    delta_units = dataset.delta_units if grant is None or of_dataset else grant.delta_units
     requested, largest = (
         accountants.amount(dataset.accountant, cost, delta_units)
         for cost in (refusal.requested, refusal.largest)

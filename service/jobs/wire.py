@@ -13,6 +13,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from service.datasets.columns import WorkingColumn
 from service.datasets.wire import AmountFacts
 from service.http.wire import (
     VISIBLE_PATTERN,
@@ -32,6 +33,7 @@ from service.http.wire import (
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 _REQUEST = {"dataset": "flowers", "k": 3, "epsilon": "0.5"}
 _ID = "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d"
+_JOB_ID = "^[0-9a-f-]{36}$"
 _QUOTE = "9b" * 32
 _COST = {"epsilon": "0.5", "delta": "0.000001"}
 
@@ -59,7 +61,7 @@ Clusters = Annotated[
 class ClusteringBody(Body, json_schema_extra=example({"job": _ID, "k": 3})):
     """A clustering that a question is about: a job whose result you can see."""
 
-    job: str = Field(pattern="^[0-9a-f-]{36}$")
+    job: str = Field(pattern=_JOB_ID)
     k: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         default=None, description="of a job that left k open; default: the suggested k"
     )
@@ -103,6 +105,12 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     rehearsal: bool = Field(
         False, description="run on synthetic rows drawn inside the public bounds, for free"
     )
+    rehearse_on: str | None = Field(
+        default=None,
+        pattern=_JOB_ID,
+        description="of a rehearsal: a job that left k open and whose result you can see, to run on its "
+        "made-up rows",
+    )
     columns: Annotated[list[ColumnName], Field(min_length=1, max_length=1000)] | None = Field(
         default=None,
         description="of a table: the columns to cluster on; default: all that are there for it. Of a "
@@ -134,12 +142,16 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         if given:
             words = f"{given[0]} is no field of a request of kind {self.kind}: leave it out"
             raise PydanticCustomError("other_kind", "{words}", {"words": words})
+        if self.rehearse_on is not None and not self.rehearsal:
+            words = "rehearse_on is a field of rehearsals: send rehearsal true with it, or leave it out"
+            raise PydanticCustomError("no_rehearsal", "{words}", {"words": words})
         return self
 
     def asked(self) -> dict[str, Any]:
         """Return the request without its quote; what is asked of tables or in questions where it is asked."""
         whole = self.model_dump(mode="json", by_alias=True, exclude={"quote"})
         unasked = {"columns": None, "weights": None, "scaling": "declared", "kind": "cluster"}
+        unasked |= {"rehearse_on": None}
         unasked |= dict.fromkeys(_OF_QUESTIONS)
         if self.kind != "cluster":
             whole = {name: value for name, value in whole.items() if name not in _OF_CLUSTERINGS}
@@ -364,6 +376,10 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     privacy_unit: str
     neighbours: str
     steps: list[dict[str, Any]]
+    working_bounds: list[WorkingColumn] | None = Field(
+        default=None,
+        description="columns whose bounds were narrower than declared; missing if there are none",
+    )
     transcript: TranscriptFacts | None = Field(
         default=None, description="null, or missing in earlier versions: the job has no transcript"
     )

@@ -79,10 +79,21 @@ class NotReserved(Exception):
 
 @dataclass(frozen=True)
 class Accounts:
-    """The locked accounts of a dataset and, where a job or a cap is concerned, of a grant."""
+    """The locked accounts of a dataset and, where an analyst's job or cap is concerned, of a grant."""
 
     dataset: Account
     grant: Account | None
+    #: The grant whose job is paid; None: a job of the dataset's owner, which the total alone limits.
+    grant_id: int | None
+
+    @property
+    def paying(self) -> dict[str, Account]:
+        """The accounts that a job is paid from, by whose they are."""
+        if self.grant_id is None:
+            return {"dataset": self.dataset}
+        if self.grant is None:
+            raise ValueError("the grant has no account: a job under a grant is paid from two")
+        return {"dataset": self.dataset, "grant": self.grant}
 
 
 def balance(account: Account) -> Balance:
@@ -102,8 +113,8 @@ def find(session: Session, dataset_id: int, grant_id: int | None = None) -> Acco
     return session.scalars(query).one()
 
 
-def delta_left(session: Session, dataset_id: int, grant_id: int) -> int:
-    """Return the delta, in units, that one more job of a grant may cost now."""
+def delta_left(session: Session, dataset_id: int, grant_id: int | None) -> int:
+    """Return the delta, in units, that one more job of a grant, or of the owner, may cost now."""
     found = session.connection().execute(_DELTA_LEFT, {"dataset": dataset_id, "grant": grant_id})
     return int(found.scalar_one())
 
@@ -111,7 +122,7 @@ def delta_left(session: Session, dataset_id: int, grant_id: int) -> int:
 def lock(session: Session, dataset_id: int, grant_id: int | None = None) -> Accounts:
     """Lock the dataset's account, then the grant's; every writer takes them in this order."""
     rows = session.scalars(_LOCK, {"dataset": dataset_id, "grant": grant_id}).all()
-    return Accounts(rows[0], rows[1] if len(rows) > 1 else None)
+    return Accounts(rows[0], rows[1] if len(rows) > 1 else None, grant_id)
 
 
 def open_account(session: Session, dataset_id: int, total: Cost, *, actor: str, at: datetime) -> Account:
@@ -151,10 +162,10 @@ def set_cap(
 def reserve(
     session: Session, accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime
 ) -> None:
-    """Reserve a job's cost in both accounts, or raise Overdrawn and change nothing."""
-    grant = _grant(accounts)
-    _require_room({"dataset": balance(accounts.dataset), "grant": balance(grant)}, cost)
-    for account in (accounts.dataset, grant):
+    """Reserve a job's cost in the accounts that pay it, or raise Overdrawn and change nothing."""
+    paying = accounts.paying
+    _require_room({whose: balance(account) for whose, account in paying.items()}, cost)
+    for account in paying.values():
         account.loss_reserved += cost.loss
         account.delta_reserved += cost.delta
     append(
@@ -164,7 +175,7 @@ def reserve(
         cost,
         actor=actor,
         at=at,
-        grant_id=grant.grant_id,
+        grant_id=accounts.grant_id,
         job_id=job_id,
     )
     session.flush()
@@ -195,22 +206,23 @@ def void(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: d
 def _settle(
     session: Session, accounts: Accounts, kind: EntryKind, job_id: str, *, actor: str, at: datetime
 ) -> Cost:
-    grant = _grant(accounts)
     rows = session.scalars(
         select(LedgerEntry).where(
             LedgerEntry.dataset_id == accounts.dataset.dataset_id, LedgerEntry.job_id == job_id
         )
     ).all()
-    if [row.kind for row in rows] != [EntryKind.RESERVE] or rows[0].grant_id != grant.grant_id:
+    if [row.kind for row in rows] != [EntryKind.RESERVE] or rows[0].grant_id != accounts.grant_id:
         raise NotReserved(job_id)
     cost = Cost(rows[0].loss_units, rows[0].delta_units)
-    for account in (accounts.dataset, grant):
+    for account in accounts.paying.values():
         account.loss_reserved -= cost.loss
         account.delta_reserved -= cost.delta
         if kind is EntryKind.CHARGE:
             account.loss_spent += cost.loss
             account.delta_spent += cost.delta
-    append(session, accounts.dataset, kind, cost, actor=actor, at=at, grant_id=grant.grant_id, job_id=job_id)
+    append(
+        session, accounts.dataset, kind, cost, actor=actor, at=at, grant_id=accounts.grant_id, job_id=job_id
+    )
     session.flush()
     return cost
 
@@ -228,9 +240,3 @@ def _new_account(dataset_id: int, grant_id: int | None, total: Cost) -> Account:
         entries=0,
         head=GENESIS,
     )
-
-
-def _grant(accounts: Accounts) -> Account:
-    if accounts.grant is None:
-        raise ValueError("a job is paid from two accounts; lock the grant's too")
-    return accounts.grant

@@ -82,7 +82,7 @@ def _job_faults(session: Session, dataset_id: int, after_job: int, after_entry: 
     """Compare jobs after a number with their entries, and entries after another with their jobs.
 
     A job that was claimed, or has a result, is charged what was planned; one that waits is reserved; any
-    other is void. Rehearsals have no entries.
+    other is void. Rehearsals have no entries. What a job costs is paid from the grant that it was made under.
     """
     settled = and_(LedgerEntry.job_id == Job.id, LedgerEntry.kind.in_((EntryKind.CHARGE, EntryKind.VOID)))
     wanted = case(
@@ -95,12 +95,13 @@ def _job_faults(session: Session, dataset_id: int, after_job: int, after_entry: 
     amounts: ColumnElement[bool] = or_(
         LedgerEntry.loss_units != Job.loss_units, LedgerEntry.delta_units != Job.delta_units
     )
+    other_grant = LedgerEntry.grant_id.is_distinct_from(Job.grant_id)
     jobs = (
         select(Job.id, wanted, had)
         .outerjoin(LedgerEntry, settled)
         .outerjoin(Result, Result.job_id == Job.id)
         .where(Job.dataset_id == dataset_id, Job.number > after_job)
-        .where(or_(wanted != had, amounts))
+        .where(or_(wanted != had, amounts, and_(LedgerEntry.id.is_not(None), other_grant)))
         .order_by(Job.number)
         .limit(_MOST_FAULTS)
     )
@@ -120,5 +121,5 @@ def _job_faults(session: Session, dataset_id: int, after_job: int, after_entry: 
 
 def _in_words(job: str, wanted: str, kind: str) -> str:
     if wanted == kind:
-        return f"job {job} was planned at another amount than its {kind}"
+        return f"job {job} was planned at another amount, or under another grant, than its {kind}"
     return f"job {job} should have {f'a {wanted}' if wanted else 'no settlement'} and has {kind or 'none'}"

@@ -109,7 +109,7 @@ class Replay:
             self.faults.append(f"entry {entry.sequence} settles what was not reserved")
         self.settled.add(job)
         if entry.kind == EntryKind.CHARGE:
-            for account in (None, entry.grant_id):
+            for account in {None, entry.grant_id}:  # a job of the owner is paid from the dataset's alone
                 self.spent[account] = self.spent.get(account, NOTHING) + cost
 
     def compare(self, account: Account) -> None:

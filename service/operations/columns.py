@@ -1,22 +1,28 @@
-"""Column types and constraints that tables share."""
+"""The base of the tables, and the column types and constraints that they share."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Dialect,
     Enum,
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
+    MetaData,
     String,
     TypeDecorator,
     text,
 )
-from sqlalchemy.orm import mapped_column
+from sqlalchemy.orm import DeclarativeBase, mapped_column
+
+from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -54,6 +60,32 @@ def indexed_where(name: str, *columns: str, condition: str, unique: bool = True)
     """Index the rows that meet a condition."""
     only = text(condition)
     return Index(name, *columns, unique=unique, sqlite_where=only, postgresql_where=only)
+
+
+class Base(DeclarativeBase):
+    """The schema; constraints are named so that migrations can speak of them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: Moment,
+        dict[str, Any]: JSON(none_as_null=True),
+        list[Any]: JSON,
+        bytes: LargeBinary,
+        bool: Boolean,
+        Role: stored(Role),
+        DatasetState: stored(DatasetState),
+        EntryKind: stored(EntryKind),
+        JobState: stored(JobState),
+        EndReason: stored(EndReason, 32),
+    }
 
 
 # Columns that several tables have.

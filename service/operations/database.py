@@ -60,7 +60,18 @@ class Database:
         self._write_engine = self.engine.execution_options(**{WRITE: True})
 
     def find_row(self, query: Executable, parameters: Mapping[str, Any]) -> Row[Any] | None:
-        """Return the only row that a query finds, or None, without the round trips of a transaction."""
+        """Return the only row that a query finds, or None, without the round trips of a transaction.
+
+        Most requests begin with this. One that meets a connection whose server has died takes another.
+        """
+        try:
+            return self._find_row(query, parameters)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            return self._find_row(query, parameters)
+
+    def _find_row(self, query: Executable, parameters: Mapping[str, Any]) -> Row[Any] | None:
         with self._autocommit_engine.connect() as connection:
             return connection.execute(query, parameters).one_or_none()
 

@@ -5,29 +5,17 @@ both databases store and compare them exactly.
 """
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    CheckConstraint,
-    ForeignKey,
-    Index,
-    LargeBinary,
-    MetaData,
-    String,
-    Text,
-    UniqueConstraint,
-    text,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from service.operations.columns import Base as Base
 from service.operations.columns import (
     DatasetId,
     GrantId,
     Id,
     Key,
-    Moment,
     Name,
     PrincipalId,
     Sha256,
@@ -35,35 +23,8 @@ from service.operations.columns import (
     Uuid,
     indexed_where,
     one_of,
-    stored,
 )
 from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
-
-
-class Base(DeclarativeBase):
-    """The schema; constraints are named so that migrations can speak of them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map: ClassVar[dict[Any, Any]] = {
-        datetime: Moment,
-        dict[str, Any]: JSON(none_as_null=True),
-        list[Any]: JSON,
-        bytes: LargeBinary,
-        bool: Boolean,
-        Role: stored(Role),
-        DatasetState: stored(DatasetState),
-        EntryKind: stored(EntryKind),
-        JobState: stored(JobState),
-        EndReason: stored(EndReason, 32),
-    }
 
 
 class Principal(Base):
@@ -142,10 +103,38 @@ class Dataset(Base):
     revised: Mapped[list[Any] | None]
     #: By column of a table: facts that came from rows, which its owner confirmed to be public.
     from_rows: Mapped[dict[str, Any] | None]
+    #: The bounds that new jobs are planned in, if they are narrower than the declared ones.
+    working: Mapped["WorkingBounds | None"] = relationship(
+        primaryjoin="and_(Dataset.id == WorkingBounds.dataset_id, WorkingBounds.ended_at.is_(None))",
+        lazy="joined",
+        viewonly=True,
+    )
 
     __table_args__ = (
         one_of("state", DatasetState),
         CheckConstraint("accountant IN ('sum', 'zcdp')", name="accountant"),
+    )
+
+
+class WorkingBounds(Base):
+    """Bounds narrower than the declared ones; plans name them by digest, so none are deleted."""
+
+    __tablename__ = "working_bounds"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    #: Fingerprint of the domain.
+    digest: Mapped[Sha256]
+    domain: Mapped[dict[str, Any]]
+    #: Each column with new bounds, and where these come from.
+    columns: Mapped[list[Any]]
+    set_by: Mapped[Name]
+    set_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        Index("ix_working_bounds_digest", "dataset_id", "digest"),
+        indexed_where("uq_working_bounds_now", "dataset_id", condition="ended_at IS NULL"),
     )
 
 
@@ -212,7 +201,12 @@ class Grant(Base):
     @property
     def allowed_kinds(self) -> list[str]:
         """Kinds of jobs that it allows."""
-        return ["cluster"] if self.kinds is None else list(self.kinds)
+        return allowed_kinds(self.kinds)
+
+
+def allowed_kinds(kinds: list[Any] | None) -> list[str]:
+    """Return the kinds of jobs that a grant with this column allows."""
+    return ["cluster"] if kinds is None else list(kinds)
 
 
 class Account(Base):
@@ -295,7 +289,8 @@ class Job(Base):
     id: Mapped[Uuid] = mapped_column(unique=True)
     dataset_id: Mapped[DatasetId]
     principal_id: Mapped[PrincipalId]
-    grant_id: Mapped[GrantId]
+    #: None: a job of the dataset's owner, which no cap limits.
+    grant_id: Mapped[GrantId | None]
     #: Owner of the dataset, who never changes: curators' lists are read by it.
     owner_id: Mapped[Units] = mapped_column(server_default="0")
     rehearsal: Mapped[bool]
@@ -330,6 +325,7 @@ class Job(Base):
     __table_args__ = (
         UniqueConstraint("principal_id", "idempotency_key"),
         one_of("state", JobState),
+        CheckConstraint("grant_id IS NOT NULL OR principal_id = owner_id", name="granted_or_own"),
         Index("ix_jobs_state_number", "state", "number"),
         Index("ix_jobs_dataset_number", "dataset_id", "number"),
         Index("ix_jobs_principal_number", "principal_id", "number"),
@@ -343,6 +339,11 @@ class Job(Base):
         ),
         indexed_where("ix_jobs_rehearsals", "principal_id", "queued_at", condition="rehearsal", unique=False),
     )
+
+    @property
+    def kind(self) -> str:
+        """Whether it is a clustering or which question it asks; requests name the latter alone."""
+        return str(self.request.get("kind", "cluster"))
 
     @property
     def planned(self) -> timedelta:

@@ -114,12 +114,6 @@ async def _curator(caller: Anyone) -> Caller:
     return caller
 
 
-async def _analyst(caller: Anyone) -> Caller:
-    if caller.is_curator:
-        raise Forbidden("only analysts may do this; use an analyst's key")
-    return caller
-
-
 def _operator(request: Request, context: Services, credentials: Credentials) -> Caller | None:
     token = context.settings.scrape_token()
     sent = credentials.credentials.encode("utf-8", "surrogateescape") if credentials else b""
@@ -132,6 +126,5 @@ def _operator(request: Request, context: Services, credentials: Credentials) -> 
 
 
 Curator = Annotated[Caller, Depends(_curator)]
-Analyst = Annotated[Caller, Depends(_analyst)]
 #: A curator, or None for the metrics scraper with its own token.
 Operator = Annotated[Caller | None, Depends(_operator)]

@@ -1,4 +1,4 @@
-"""Calibrate planned times: measure algorithms on synthetic rows, and store what this machine needs.
+"""Calibrate planned times: measure algorithms and questions on synthetic rows, and store the rates found.
 
 No rows of a dataset are read, so the times are as public as the machine is.
 """
@@ -15,6 +15,7 @@ import numpy as np
 import structlog
 from scipy.optimize import linprog
 
+from core import kinds
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, SiteAlgorithm
 from core.data import (
@@ -26,6 +27,7 @@ from core.data import (
     Geometry,
     Ids,
     Number,
+    Partition,
     Sparse,
     Table,
     clip_encoded,
@@ -33,6 +35,8 @@ from core.data import (
 from core.errors import CoreError
 from core.plan import Plan, Request
 from core.privacy import Budget
+from core.questions import registry as questions
+from core.questions.base import Question
 from core.views import clear_cache
 from service.jobs.timing import Rates
 from service.operations.clock import Clock, SystemClock
@@ -56,7 +60,7 @@ SHAPES = (
 )
 #: Runs beyond this are not measured, and each shape is measured so often; the median counts.
 _MOST_OPERATIONS, _RUNS = 4e9, 3
-_SITES = 20
+_SITES, _TABLE_COLUMNS = 20, 2
 #: What a worker needs beside the run itself: the claim, the receipt, the end.
 WORKER_SECONDS = 0.15
 #: No run that was measured takes more than this many times its estimate, and few of them less than this.
@@ -81,41 +85,55 @@ class Spent:
 
 
 def calibrate(database: Database, clock: Clock, names: Sequence[str]) -> None:
-    """Measure algorithms by name, and store their rates in place of earlier ones."""
+    """Measure algorithms and questions by name, and store their rates in place of earlier ones."""
     spent: list[Spent] = []
-    for algorithm in (registry.get(name) for name in names):
-        for objective in algorithm.objectives:
-            for kind in algorithm.domains:
-                found = measure(algorithm, objective, kind, spent)
-                if not found:
-                    continue
-                rates = fit(found)
-                log.info("measured", algorithm=algorithm.name, objective=objective, kind=kind, rates=rates)
-                with database.write() as session:
-                    session.merge(
-                        Timing(
-                            algorithm=algorithm.name,
-                            objective=objective,
-                            kind=kind,
-                            run_seconds=rates.run,
-                            row_seconds=rates.row,
-                            operation_seconds=rates.operation,
-                            measured_at=clock.now(),
-                        )
-                    )
+    work = [(name, *each) for name in names for each in variants(name)]
+    for name, objective, kind in work:
+        found = measure(plans_of(name, objective, kind), spent)
+        if not found:
+            continue
+        rates = fit(found)
+        log.info("measured", algorithm=name, objective=objective, kind=kind, rates=rates)
+        with database.write() as session:
+            session.merge(
+                Timing(
+                    algorithm=name,
+                    objective=objective,
+                    kind=kind,
+                    run_seconds=rates.run,
+                    row_seconds=rates.row,
+                    operation_seconds=rates.operation,
+                    measured_at=clock.now(),
+                )
+            )
     if sum(run.elapsed for run in spent) > _DISTURBED * sum(run.processor for run in spent):
         log.warning("other programs use this machine; jobs that must share it with them will overrun")
 
 
-def measure(algorithm: Algorithm, objective: str, kind: str, spent: list[Spent]) -> list[tuple[Plan, float]]:
-    """Return plans of several shapes and the median time of some runs of each; adds all runs to `spent`."""
+def variants(name: str) -> list[tuple[str, str]]:
+    """Return the objectives, and the kinds of records, that an algorithm or a question has rates for."""
+    if name in questions.names():
+        return [("", "dense"), ("", "table")]
+    algorithm = registry.get(name)
+    return [(objective, kind) for objective in algorithm.objectives for kind in algorithm.domains]
+
+
+def plans_of(name: str, objective: str, kind: str) -> list[Plan]:
+    """Return plans of several shapes; not those that would be refused, or take too long."""
+    if name in questions.names():
+        found = [question_plan(name, kind, *shape) for shape in SHAPES]
+    else:
+        found = [plan_of(registry.get(name), objective, kind, *shape) for shape in SHAPES]
+    return [plan for plan in found if plan is not None and plan.work.operations <= _MOST_OPERATIONS]
+
+
+def measure(plans: Sequence[Plan], spent: list[Spent]) -> list[tuple[Plan, float]]:
+    """Return plans with the median time of some runs of each; adds all runs to `spent`."""
     found = []
-    for shape in SHAPES:
-        plan = plan_of(algorithm, objective, kind, *shape)
-        if plan is not None and plan.work.operations <= _MOST_OPERATIONS:
-            runs = [run(plan) for _ in range(_RUNS)]
-            spent += runs
-            found.append((plan, statistics.median(each.seconds for each in runs)))
+    for plan in plans:
+        runs = [run(plan) for _ in range(_RUNS)]
+        spent += runs
+        found.append((plan, statistics.median(each.seconds for each in runs)))
     return found
 
 
@@ -155,6 +173,25 @@ def plan_of(algorithm: Algorithm, objective: str, kind: str, rows: int, columns:
         return None
 
 
+def question_plan(name: str, kind: str, rows: int, columns: int, k: int) -> Plan | None:
+    """Plan a question on so many rows, about k clusters; None where it is refused."""
+    domain = _domain(kind, rows, columns)
+    stored = domain.table if isinstance(domain, Geometry) else domain
+    asked = questions.get(name)
+    anywhere = np.random.default_rng()  # synthetic centres: no noise and no data
+    if isinstance(domain, Geometry):
+        centres = domain.decode(domain.scatter(k, anywhere))
+    else:
+        centres = anywhere.random((k, domain.dimension))
+    options = {"picks": 1} if name == "explain" else {}
+    named = stored.columns[:_TABLE_COLUMNS] if name == "table" else None
+    try:
+        partitions = (Partition.of(stored, centres),) * asked.clusterings
+        return asked.plan(stored, Question(name, Budget.of("1", "0.000001"), named, partitions, options))
+    except CoreError:
+        return None
+
+
 def run(plan: Plan, groups: int = _GROUPS) -> Spent:
     """Run a plan on synthetic rows of its public size; reading them costs what it does in a worker."""
     source = synthetic_source(plan.stored, max(plan.k, groups), plan.domain.size)
@@ -168,7 +205,7 @@ def run(plan: Plan, groups: int = _GROUPS) -> Spent:
             hashlib.sha256(np.ascontiguousarray(stored).tobytes()).digest()
         if not isinstance(plan.stored, Table):
             clip_encoded(rows, plan.stored.count if isinstance(plan.stored, Ids) else None)
-    registry.run(plan, source)
+    kinds.run(plan, source)
     return Spent(time.perf_counter() - begun, time.process_time() - begun_processor)
 
 
@@ -207,9 +244,9 @@ def _options(algorithm: Algorithm, domain: Domain) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure every algorithm, with settings from the environment."""
+    """Measure every algorithm and every question, with settings from the environment."""
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     database = Database(settings.database_address())
-    calibrate(database, SystemClock(), registry.names())
+    calibrate(database, SystemClock(), [*registry.names(), *questions.names()])
     database.dispose()

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from core import kinds
-from core.data import DataSource, domain_from_json
+from core.data import DataSource, Dense, NarrowedSource, Table, domain_from_json
 from core.plan import Plan
 from core.questions.base import Findings
 from core.views import clear_cache
-from service.datasets import sites
+from service.datasets import sites, working_bounds
 from service.jobs import clusterings
 from service.jobs.queue import Claim, Outcome
 from service.jobs.results import answers
@@ -21,9 +21,9 @@ from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.signing import open_keys
-from service.operations.tables import Dataset, Job, Principal
+from service.operations.tables import Dataset, Job, Principal, Result
 from service.workers.executors import make_executor
-from service.workers.rehearsal import synthetic_source
+from service.workers.rehearsal import made_up_source, synthetic_source
 from service.workers.rows import ChunkCache, DatabaseSource
 
 Listener = Callable[[str, int, int], None]
@@ -43,7 +43,7 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     """Run a job's plan; return what it released, the receipt and the transcript."""
     plan = _plan(claim, database)
     # Before the run: a fact that the curator changes meanwhile would tell in the receipt how long it took.
-    job, dataset, analyst = database.patiently(lambda session: _public_facts(session, claim))
+    job, dataset, analyst, bounds = database.patiently(lambda session: _public_facts(session, claim))
     keys = open_keys(settings)
     faults.reach("execute.begun")
     try:
@@ -53,7 +53,7 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
         clear_cache()  # derived rows follow this run's released values: no other job can use them
     faults.reach("execute.released")
     transcript = cut(released, settings.transcript_bytes)
-    receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys)
+    receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys, bounds)
     synopsis = None if isinstance(released, Findings) else released.synopsis
     derived = {} if synopsis is None else answers.encoded(synopsis)
     return Outcome(_body(job, dataset, released, receipt), receipt, transcript, derived)
@@ -70,18 +70,35 @@ def _plan(claim: Claim, database: Database) -> Plan:
     return Plan.from_json(claim.plan, domain, public_sites, partitions)
 
 
-def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str]:
+def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str, list[Any] | None]:
+    """The job, its dataset, who asked, and the working bounds of its plan with where they come from."""
     job = session.scalars(select(Job).where(Job.id == claim.job_id)).one()
     dataset = session.get_one(Dataset, claim.dataset_id)
-    return job, dataset, session.get_one(Principal, job.principal_id).name
+    bounds = working_bounds.find(session, dataset.id, claim.plan["inputs"]["domain"]["digest"])
+    analyst = session.get_one(Principal, job.principal_id).name
+    return job, dataset, analyst, None if bounds is None else bounds.columns
 
 
 def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) -> DataSource:
     if claim.rehearsal:
-        return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
-    return DatabaseSource(
-        database, claim.dataset_id, ChunkCache(settings.cache_directory, settings.cache_bytes)
-    )
+        named = claim.request.get("rehearse_on")
+        if named is None:
+            return synthetic_source(plan.stored, plan.k, settings.rehearsal_rows)
+        made_up = database.patiently(lambda session: _made_up_rows(session, named))
+        return made_up_source(plan.stored, plan.k, settings.rehearsal_rows, made_up)
+    cache = ChunkCache(settings.cache_directory, settings.cache_bytes)
+    source = DatabaseSource(database, claim.dataset_id, cache)
+    domain = plan.stored
+    if isinstance(domain, Dense | Table) and domain.fingerprint != source.domain.fingerprint:
+        return NarrowedSource(source, domain)
+    return source
+
+
+def _made_up_rows(session: Session, job_id: str) -> answers.MadeUpRows:
+    receipt = session.get_one(Result, job_id, options=[defer(Result.body)]).receipt
+    made_up = answers.made_up_rows(session, job_id, receipt)
+    assert made_up is not None  # the submission was refused otherwise
+    return made_up
 
 
 def _body(job: Job, dataset: Dataset, released: kinds.Released, receipt: dict[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,23 @@
-"""Synthetic rows for rehearsals: drawn inside the public bounds, from nothing but public facts."""
+"""Rows for rehearsals: drawn inside the public bounds, or made up by an earlier release; never records."""
 
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from core.data import UNITS, ArraySource, DataSource, Dense, Ids, SparseSource, Stored, Table, TableSource
+from core.data import (
+    UNITS,
+    ArraySource,
+    DataSource,
+    Dense,
+    Geometry,
+    Ids,
+    SparseSource,
+    Stored,
+    Table,
+    TableSource,
+)
+from service.jobs.results.answers import MadeUpRows
 
 _ENTRIES_PER_ROW = 16
 
@@ -26,6 +38,23 @@ def synthetic_source(domain: Stored, k: int, most_rows: int) -> DataSource:
     values = generator.random(rows * entries) * domain.radius / np.sqrt(entries)
     pointer = np.arange(0, rows * entries + 1, entries)
     return SparseSource(domain, sp.csr_array((values, columns, pointer), shape=(rows, domain.dimension)))
+
+
+def made_up_source(domain: Stored, k: int, most_rows: int, released: MadeUpRows) -> DataSource:
+    """Repeat the made-up rows of a release until there are as many as in any other rehearsal.
+
+    Columns of a table that the release did not cluster on are drawn as in any other rehearsal.
+    """
+    count = min(domain.size, most_rows)
+    rows = released.rows[np.arange(count) % len(released.rows)]
+    if isinstance(domain, Dense):
+        return ArraySource(domain, domain.decode(rows))
+    assert isinstance(domain, Table)
+    assert isinstance(released.domain, Geometry)
+    codes = _codes(domain, k, count, np.random.default_rng())
+    places = [column.name for column in domain.stored]
+    codes[:, [places.index(name) for name in released.domain.chosen]] = rows
+    return TableSource.of_codes(domain, codes)
 
 
 def _dense(domain: Dense, k: int, rows: int, generator: np.random.Generator) -> Any:

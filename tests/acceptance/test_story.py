@@ -148,6 +148,7 @@ def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> Non
     assert (whole["spent"]["epsilon"], whole["remaining"]["epsilon"]) == ("3", "0")
 
 
+@pytest.mark.parametrize("empty_url", ["postgresql"], indirect=True)
 def test_service_loses_no_accuracy_against_core(empty_url: str, tmp_path: Path) -> None:
     """40 jobs against 160 direct runs at the same budget, by the exact Mann-Whitney test.
 

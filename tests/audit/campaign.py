@@ -2,11 +2,11 @@
 
 `python -m tests.audit.campaign` keeps thresholds and counts in a CSV file after every few seconds of work, so
 it can be stopped and taken up again at any time; randomness comes from the operating system. Counts belong to
-one state of `core`: when its code changes, they start anew.
+one state of `core`: when its code changes, they start anew. `--questions` audits questions alone.
 
 Bounds hold at every number of runs, so the campaign looks at them as it goes. Every item gets a quarter of
 its count first. What is left of an algorithm's runs goes, a few seconds at a time, to the item whose bound
-may yet rise most; where none can rise by much, the algorithm is done early.
+may yet rise most; where none can rise by much, the algorithm is done early, unless `--every-run` is given.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from core.questions import registry as questions
 from tests.audit.audits import Audit, sample
 from tests.audit.bounds import ALPHA, Claim, Event, Rate
 from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
@@ -149,7 +150,7 @@ def code_digest(*modules: str) -> str:
     return hasher.hexdigest()
 
 
-def loosest(work: list[Item]) -> Item | None:
+def loosest(work: list[Item], clear: float = CLEAR) -> Item | None:
     """The item whose bound may yet rise most above its row's best; None where all are clear or spent."""
     spent, best = Counter[str](), defaultdict[str, tuple[float, float]](lambda: (0.0, 0.0))
     allowed = Counter[str]()
@@ -165,7 +166,7 @@ def loosest(work: list[Item]) -> Item | None:
 
     left = [item for item in work if spent[item.family] < allowed[item.family]]
     found = max(left, key=gain, default=None)
-    return found if found is not None and gain(found) > CLEAR else None
+    return found if found is not None and gain(found) > clear else None
 
 
 _RATE = [field.name for field in fields(Rate)]
@@ -287,18 +288,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; go on later")
     parser.add_argument("--only", default="", help="items whose names contain this")
+    parser.add_argument("--questions", action="store_true", help="questions alone")
+    parser.add_argument("--every-run", action="store_true", help="go on where bounds are clear already")
     parser.add_argument("--counts", type=Path, default=COUNTS, help="where thresholds and counts are kept")
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
     every = items()
     load(every, given.counts)
     chosen = [item for item in every if given.only in item.name]
+    if given.questions:
+        chosen = [item for item in chosen if item.family in questions.names()]
+    clear = -math.inf if given.every_run else CLEAR
     draw = np.random.default_rng()  # which use of a step is looked at; noise is the operating system's
     for item in chosen:
         while item.counted < FIRST_SHARE * item.target and time.monotonic() < until:
             item.advance(until, draw)
             save(every, given.counts)
-    while time.monotonic() < until and (loose := loosest(chosen)) is not None:
+    while time.monotonic() < until and (loose := loosest(chosen, clear)) is not None:
         loose.advance(until, draw)
         save(every, given.counts)
     missing = [item.name for item in chosen if item.counted < FIRST_SHARE * item.target]

@@ -82,7 +82,15 @@ PIECES: dict[str, Callable[[Tally], None]] = {
 }
 
 
-_SAMPLED = ("submit", "claim", "end a queued job", "seal", "throw away rows")
+_SAMPLED = (
+    "submit the owner's question",
+    "narrow kinds",
+    "submit",
+    "claim",
+    "end a queued job",
+    "seal",
+    "throw away rows",
+)
 
 
 def _sample(kind: str) -> Callable[[Tally], None]:

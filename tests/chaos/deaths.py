@@ -23,10 +23,12 @@ from typing import Any
 from sqlalchemy import make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from service.http.wire import JobKind
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.tables import Dataset, Job
+from service.people.authentication import Caller
 from service.workers.worker import Heartbeat, Worker
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Apis
@@ -95,12 +97,22 @@ def _left(database: Database) -> list[str]:
 
 
 def kill_workers(stage: Stage, tally: Tally, *, rounds: int, points: tuple[str, ...] = WORKER_POINTS) -> None:
-    """Each point in turn; up to three workers die on the same job before one may end it."""
+    """Each point in turn; up to three workers die on the same job before one may end it.
+
+    Jobs are clusterings and questions, of an analyst and of the curator.
+    """
     scene = _scene(stage)
     dataset = scene.dataset("zcdp", "1000", caps=("1000",))
     following = itertools.cycle(points[::-1])
+    asked: tuple[tuple[JobKind, Caller], ...] = (
+        ("quantiles", scene.carla),
+        ("cluster", scene.ada),
+        ("table", scene.ada),
+        ("summary", scene.carla),
+    )
     for number, point in enumerate(points * rounds):
-        job = scene.queued(dataset, "0.1")
+        kind, who = asked[number % len(asked)]
+        job = scene.queued(dataset, "0.1", who=who, kind=kind)
         deaths = 1 + number % 3
         ahead = 0.0
         for attempt in range(deaths):

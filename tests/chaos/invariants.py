@@ -59,19 +59,23 @@ def _overspent(session: Session) -> list[str]:
 
 
 def _jobs(session: Session) -> list[str]:
-    """Each job is charged once or not at all, as its state says; it has a result just when it succeeded."""
-    moves: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
-    query = select(LedgerEntry.job_id, LedgerEntry.kind, LedgerEntry.loss_units, LedgerEntry.delta_units)
-    for job_id, kind, loss, delta in session.execute(query.order_by(LedgerEntry.sequence)):
+    """Each job is charged once or not at all, as its state says, under its own grant if it has one.
+
+    It has a result just when it succeeded.
+    """
+    moves: dict[str, list[tuple[str, int | None, int, int]]] = defaultdict(list)
+    entry = LedgerEntry
+    query = select(entry.job_id, entry.kind, entry.grant_id, entry.loss_units, entry.delta_units)
+    for job_id, kind, grant, loss, delta in session.execute(query.order_by(entry.sequence)):
         if job_id is not None:
-            moves[job_id].append((kind, loss, delta))
+            moves[job_id].append((kind, grant, loss, delta))
     results = set(session.scalars(select(Result.job_id)))
     found = []
-    columns = (Job.id, Job.state, Job.reason, Job.rehearsal, Job.loss_units, Job.delta_units)
-    for job_id, state, reason, rehearsal, loss, delta in session.execute(select(*columns)):
+    columns = (Job.id, Job.state, Job.reason, Job.rehearsal, Job.grant_id, Job.loss_units, Job.delta_units)
+    for job_id, state, reason, rehearsal, grant, loss, delta in session.execute(select(*columns)):
         made = moves.pop(job_id, [])
         expected = [] if rehearsal else _SETTLED.get(state) or _of_failed(reason)
-        if made != [(kind, loss, delta) for kind in expected]:
+        if made != [(kind, grant, loss, delta) for kind in expected]:
             found.append(f"job {job_id} is {state} ({reason}) with the entries {made}")
         if (job_id in results) != (state == "succeeded"):
             found.append(f"job {job_id} is {state}, and its result is {job_id in results}")

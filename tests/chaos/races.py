@@ -23,7 +23,7 @@ from service.datasets import grants, lifecycle
 from service.ledger import accountants
 from service.ledger.units import Cost
 from service.operations.clock import SystemClock
-from service.operations.tables import Dataset, Job, LedgerEntry
+from service.operations.tables import Dataset, Grant, Job, LedgerEntry
 from service.people import principals
 from tests.chaos.invariants import unfinished
 from tests.chaos.racers import Answer, Apis, Clients, Racer, Request
@@ -115,15 +115,12 @@ class Course:
 
     # --- requests ---
 
-    def submission(self, *, key: str = "", dataset: str = "") -> Request:
-        body = {
-            "dataset": dataset or self.dataset,
-            "k": 2,
-            "algorithm": "sulq",
-            "epsilon": EPSILON,
-            "delta": DELTA,
-        }
-        return Request("POST", "/v1/jobs", self.scene.keys[1], json.dumps(body).encode(), idempotency_key=key)
+    def submission(self, *, key: str = "", owner: bool = False, question: bool = False) -> Request:
+        """A job of ada's, or of the dataset's owner."""
+        asked = {"kind": "table", "columns": ["a"]} if question else {"k": 2, "algorithm": "sulq"}
+        body = {"dataset": self.dataset, "epsilon": EPSILON, "delta": DELTA, **asked}
+        who = self.scene.keys[0 if owner else 1]
+        return Request("POST", "/v1/jobs", who, json.dumps(body).encode(), idempotency_key=key)
 
     def cancellation(self, job: str) -> Request:
         return Request("DELETE", f"/v1/jobs/{job}", self.scene.keys[1])
@@ -132,9 +129,18 @@ class Course:
         content = b"" if body is None else json.dumps(body).encode()
         return Request(verb, f"/v1/datasets/{self.dataset}{path}", self.scene.keys[0], content)
 
-    def cap(self, budget: Budget) -> Request:
-        body = {"epsilon": budget.epsilon_text, "delta": budget.delta_text}
+    def cap(self, budget: Budget, **others: Any) -> Request:
+        body = {"epsilon": budget.epsilon_text, "delta": budget.delta_text, **others}
         return self.curator("PUT", f"/grants/{self.scene.ada.name}", body)
+
+    def present_cap(self) -> Budget:
+        """The cap that ada has now."""
+        with self.scene.database.read() as session:
+            query = select(Grant).where(
+                Grant.dataset_id == self.dataset_id, Grant.principal_id == self.scene.ada.id
+            )
+            found = session.scalars(query).one()
+            return Budget(found.epsilon_units, found.delta_units)
 
     def together(
         self, requests: list[Request], claiming: int = 0, ahead: int = 0
@@ -149,7 +155,9 @@ class Course:
         answers = self.clients.answers(requests)
         claimed = [racer.answer() for racer in self.racers[:claiming]]
         for answer in answers:
-            self.expect(answer.status in (200, 202, 204, 404, 409), f"answered {answer.status} {answer.body}")
+            self.expect(
+                answer.status in (200, 202, 204, 403, 404, 409), f"answered {answer.status} {answer.body}"
+            )
         return answers, claimed
 
     def expect(self, holds: bool, problem: str) -> None:
@@ -172,13 +180,15 @@ class Course:
         self.expect(False, "a job was lost: it does not end")
 
 
-def at_the_edge(course: Course, clients: int, *, of_cap: bool) -> None:
-    """So many submissions as fit are taken, not one more, not one less."""
+def at_the_edge(course: Course, clients: int, *, of_cap: bool = False, owner: bool = False) -> None:
+    """So many submissions as fit are taken, not one more, not one less; with `owner`, half are theirs."""
     course.clear()
     course.allow(clients // 2, of_cap=of_cap)
     fits = course.room()
     clients = max(clients, min(fits + 2, 64))
-    answers, _ = course.together([course.submission() for _ in range(clients)])
+    answers, _ = course.together(
+        [course.submission(owner=owner and number % 2 == 0) for number in range(clients)]
+    )
     taken = sum(answer.status == 202 for answer in answers)
     refused = {answer.problem for answer in answers if answer.status != 202}
     course.expect(
@@ -273,6 +283,20 @@ def revoked(course: Course, clients: int) -> None:
     course.allow(1)
 
 
+def narrowed(course: Course, clients: int) -> None:
+    """Questions are taken out of a grant while some are queued, submitted and claimed: none stays queued."""
+    course.clear()
+    course.allow(clients)
+    kinds = ["cluster", "table"]
+    course.together([course.cap(course.present_cap(), kinds=kinds)])
+    course.together([course.submission(question=True) for _ in range(2)])
+    requests = [course.submission(question=True) for _ in range(max(1, clients - 3))]
+    requests.insert(1, course.cap(course.present_cap(), kinds=["cluster"]))
+    course.together(requests, claiming=1)
+    course.expect(not course.jobs("queued"), "a question is queued that the grant does not allow")
+    course.together([course.cap(course.present_cap(), kinds=kinds)])
+
+
 def raised(course: Course, clients: int) -> None:
     """The total is raised while more is asked for than there is."""
     course.clear()
@@ -318,7 +342,8 @@ def retired(course: Course, clients: int) -> None:
 Contest = Callable[[Course, int], None]
 #: Each contest and its weight in a campaign.
 CONTESTS: dict[str, tuple[Contest, int]] = {
-    "the last of the budget": (lambda course, n: at_the_edge(course, n, of_cap=False), 2),
+    "the owner beside an analyst": (lambda course, n: at_the_edge(course, n, owner=True), 1),
+    "the last of the budget": (at_the_edge, 2),
     "the last of a cap": (lambda course, n: at_the_edge(course, n, of_cap=True), 2),
     "the same idempotency key": (same_key, 4),
     "cancel against claim": (cancel_against_claim, 8),
@@ -326,6 +351,7 @@ CONTESTS: dict[str, tuple[Contest, int]] = {
     "two results for one job": (two_results, 10),
     "a cap lowered under queued jobs": (lowered_cap, 1),
     "a grant withdrawn": (revoked, 1),
+    "questions withdrawn": (narrowed, 1),
     "a budget raised": (raised, 1),
     "uploads and seals": (uploads, 1),
     "a dataset retired": (retired, 1),

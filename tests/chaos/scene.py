@@ -10,15 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from core.algorithms import registry
+from core import kinds
 from core.data import Dense, Stored
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
+from core.questions.base import Question
 from service.datasets import access, drafts, grants, lifecycle
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Bounds, Box, DatasetBody
-from service.http.wire import BudgetBody
+from service.http.wire import BudgetBody, JobKind
 from service.jobs import submit
 from service.jobs.wire import JobBody
 from service.operations.clock import SystemClock
@@ -41,13 +42,19 @@ LIMITS = submit.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
 
 
 @cache
-def plan(epsilon: str) -> Plan:
-    """The plan of a small job."""
-    return registry.plan(DOMAIN, Request(k=2, budget=Budget.of(epsilon, DELTA), algorithm="sulq"))
+def plan(epsilon: str, kind: str = "cluster") -> Plan:
+    """The plan of a small job: a clustering, or a question about the dataset."""
+    budget = Budget.of(epsilon, DELTA)
+    if kind != "cluster":
+        return kinds.plan(DOMAIN, Question(kind, budget))
+    return kinds.plan(DOMAIN, Request(k=2, budget=budget, algorithm="sulq"))
 
 
-def body(dataset: str, epsilon: str, *, rehearsal: bool = False) -> JobBody:
+def body(dataset: str, epsilon: str, *, kind: JobKind = "cluster", rehearsal: bool = False) -> JobBody:
     """The request of a small job."""
+    if kind != "cluster":
+        asked = {"dataset": dataset, "kind": kind, "epsilon": epsilon, "delta": DELTA}
+        return JobBody.model_validate({**asked, "rehearsal": rehearsal})
     return JobBody(
         dataset=dataset, k=2, algorithm="sulq", epsilon=epsilon, delta=DELTA, sites=None, rehearsal=rehearsal
     )
@@ -125,7 +132,8 @@ class Scene:
                 self.store(session, made, at=now)
             for analyst, cap in zip(self.analysts, caps, strict=False):
                 person = principals.find(session, analyst.name)
-                grants.grant(session, made, person, Budget.of(cap, delta), actor="carla", at=now)
+                budget = Budget.of(cap, delta)
+                grants.grant(session, made, person, budget, kinds=kinds.names(), actor="carla", at=now)
         return name
 
     def seal(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
@@ -155,20 +163,22 @@ class Scene:
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any
     ) -> submit.Submission:
-        """Submit a small job inside a write session."""
+        """Submit a small job, by default ada's, inside a write session."""
         now = options.pop("at", None) or SystemClock().now()
         key = options.pop("key", None)
         request = body(dataset, epsilon, **options)
         caller = who or self.ada
-        row, grant = access.find_granted(session, dataset, caller)
+        row, grant = access.find(session, dataset, caller)
         return submit.reserve_and_enqueue(
-            session, caller, request, row, grant, plan(epsilon), key=key, limits=LIMITS, now=now
+            session, caller, request, row, grant, plan(epsilon, request.kind), key=key, limits=LIMITS, now=now
         )
 
-    def queued(self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None) -> str:
+    def queued(
+        self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None, kind: JobKind = "cluster"
+    ) -> str:
         """The id of a new queued job."""
         with self.database.write() as session:
-            return self.submit(session, dataset, epsilon, who=who).job.id
+            return self.submit(session, dataset, epsilon, who=who, kind=kind).job.id
 
 
 def _unique() -> str:

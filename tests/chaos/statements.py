@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from core.privacy import Budget
 from service import errors
-from service.datasets import drafts, grants, lifecycle
+from service.datasets import drafts, grants, lifecycle, working_bounds
 from service.datasets.wire import DraftChanges
 from service.jobs import queue
 from service.jobs.queue import Claim
@@ -57,6 +57,12 @@ Act = Callable[[Session, Given], object]
 
 def _submit(session: Session, given: Given) -> None:
     given.scene.submit(session, given.dataset, "0.3", key=given.dataset)
+
+
+def _submit_own(session: Session, given: Given) -> None:
+    given.scene.submit(
+        session, given.dataset, "0.3", who=given.scene.carla, kind="summary", key=given.dataset
+    )
 
 
 def _cancel(session: Session, given: Given) -> None:
@@ -119,6 +125,24 @@ def _revoke(session: Session, given: Given) -> None:
         return  # withdrawn already, before this was done again
 
 
+def _narrow_kinds(session: Session, given: Given) -> None:
+    cap = Budget.of("1", "0.01")
+    grants.grant(
+        session,
+        given.row(session),
+        given.analyst(session),
+        cap,
+        kinds=["table"],
+        actor="c",
+        at=SystemClock().now(),
+    )
+
+
+def _bounds(session: Session, given: Given) -> None:
+    columns = [working_bounds.NewBounds("a", 1.0, 6.0)]
+    working_bounds.put(session, given.row(session), columns, actor="c", at=SystemClock().now())
+
+
 def _raise(session: Session, given: Given) -> None:
     budget = Budget.of("2", "0.02")
     lifecycle.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
@@ -157,6 +181,7 @@ def _discard(session: Session, given: Given) -> None:
 #: Name, what it does, and what it needs: a queued job, a claimed one, a draft, a draft with rows, or nothing.
 ACTS: dict[str, tuple[Act, str]] = {
     "submit": (_submit, "nothing"),
+    "submit the owner's question": (_submit_own, "nothing"),
     "cancel": (_cancel, "queued"),
     "end a queued job": (_end, "queued"),
     "end a claimed job": (_end, "claimed"),
@@ -170,6 +195,8 @@ ACTS: dict[str, tuple[Act, str]] = {
     "grant": (_grant, "nothing"),
     "move a cap": (_move_cap, "queued"),
     "revoke": (_revoke, "queued"),
+    "narrow kinds": (_narrow_kinds, "queued"),
+    "set working bounds": (_bounds, "queued"),
     "raise": (_raise, "queued"),
     "retire": (_retire, "queued"),
     "upload": (_upload, "draft"),

@@ -29,7 +29,7 @@ def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
         try:
             with scene.database.write() as session:
                 now = SystemClock().now()
-                row, grant = access.find_granted(session, name, scene.ada)
+                row, grant = access.find(session, name, scene.ada)
                 submit.reserve_and_enqueue(
                     session,
                     scene.ada,

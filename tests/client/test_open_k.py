@@ -34,12 +34,18 @@ def test_a_job_with_a_range_answers_for_every_k_and_makes_up_rows(live: Live, pl
     rows = result.sample(100)
     assert rows.shape == (100, 2)
     np.testing.assert_array_equal(rows[:10], result.sample(10))
+    rehearsal = mine.cluster(k=1, epsilon="50", rehearse_on=result.facts.job)
+    assert rehearsal.facts.rehearsal
+    np.testing.assert_allclose(rehearsal.centres[0], result.sample(400).mean(axis=0), atol=0.05)
     assert mine.refresh().cap == before
     with pytest.raises(InvalidRequest, match="from 1 to 4"):
         result.at(5)
     assert len(as_json("result", result.facts.job, "--k", "3")["centres"]) == 3
     printed = cairn("result", result.facts.job, "--k", "2")
     assert "every k from 1 to 4 is free" in printed.stderr
+    asked = ("submit", owned.name, "-k", "2", "--epsilon", "0.5", "--rehearse-on", result.facts.job[:8])
+    assert "free of charge" in cairn(*asked).stderr
+    assert as_json("jobs", "--limit", "1")[0]["request"]["rehearse_on"] == result.facts.job
     assert re.search(r"(?m)^ +1 +[\d,]+ +[\d,]+–[\d,]+ ", printed.stdout)
     result.save(place / "result.json")
     with pytest.raises(ValueError, match="fetch it again"):

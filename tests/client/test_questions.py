@@ -55,3 +55,26 @@ def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None
     assert "cluster" in cairn("result", "latest").stdout
     refused = cairn("ask", owned.name, "compare", "--of", job, "--of", job, "--epsilon", "0.1", code=1)
     assert "curator" in refused.stderr
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_curator_asks_and_uses_the_answer_as_bounds(live: Live) -> None:
+    owned = live.dataset(epsilon="5", cap="1")
+    found = owned.quantiles(["a", "b"], [0.1, 0.9], epsilon="1")
+    facts = owned.set_working_bounds({"a": found})
+    assert facts.working_bounds is not None
+    (column,) = facts.working_bounds.columns
+    low, high = found["columns"][0]["values"]
+    assert (column.column, column.low, column.high) == ("a", pytest.approx(low), pytest.approx(high))
+    assert column.origin == f"released by job {found.facts.job}"
+    shown = cairn("dataset", "bounds", owned.name, "--column", "b:1:3").stdout
+    assert shown.splitlines()[1] == "b from 1.0 to 3.0, typed by the curator"
+    assert "typed by the curator" in cairn("dataset", "show", owned.name).stdout
+    planned = as_json("plan", owned.name, "-k", "2", "--epsilon", "0.5", "--algorithm", "sulq")
+    assert planned["plan"]["domain"]["bounds"]["box"]["low"] == [pytest.approx(low), 1]
+    cairn("ask", owned.name, "summary", "--epsilon", "0.5")
+    again = as_json("dataset", "bounds", owned.name, "--released-by", "latest", "--columns", "b")
+    assert [each["job"] is not None for each in again["working_bounds"]["columns"]] == [True, True]
+    assert "declared bounds" in cairn("dataset", "bounds", owned.name, "--declared").stdout
+    assert owned.refresh().working_bounds is None
+    assert "NAME:LOW:HIGH" in cairn("dataset", "bounds", owned.name, "--column", "b:1", code=2).stderr

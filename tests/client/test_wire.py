@@ -15,6 +15,7 @@ from cairn_client import errors, wire
 from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
+from service.datasets import columns
 from service.datasets import wire as datasets
 from service.jobs import wire as jobs
 from service.jobs.results import wire as results
@@ -47,6 +48,8 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.UploadReport, datasets.UploadReport),
     (wire.VerifyReport, datasets.VerifyReport),
     (wire.WhoAmI, people.WhoAmI),
+    (wire.WorkingBoundsFacts, columns.WorkingBounds),
+    (wire.WorkingColumn, columns.WorkingColumn),
 ]
 
 

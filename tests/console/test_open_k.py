@@ -137,6 +137,21 @@ def test_the_slider_moves_everything_at_once(tab: Tab, opened: tuple[str, str]) 
         assert shown.startswith("One cluster explains" if k == 1 else f"{k} clusters explain")
 
 
+def test_a_question_is_about_the_k_that_is_shown(tab: Tab, service: Service, opened: tuple[str, str]) -> None:
+    granted = {"epsilon": "3", "delta": "0.00001", "kinds": ["cluster", "profile"]}
+    service.call("PUT", "/v1/datasets/four-groups/grants/open-minded", json=granted)
+    page = result_page(tab, opened)
+    expect(
+        page.get_by_role("heading", name=re.compile(r"Ask more about these clusters \(k = \d\)"))
+    ).to_be_visible()
+    page.get_by_label("Clusters (k)").fill("6")
+    expect(page.get_by_role("heading", name="Ask more about these clusters (k = 6)")).to_be_visible()
+    sent = submissions(page)
+    page.get_by_role("button", name="Ask for ε 0.1", exact=True).click()
+    expect(page.get_by_role("heading", name="Profile of four-groups")).to_be_visible()
+    assert [each["clusterings"] for each in sent] == [[{"job": opened[1], "k": 6}]]
+
+
 def test_the_slider_is_moved_with_the_keyboard(tab: Tab, opened: tuple[str, str]) -> None:
     page = result_page(tab, opened)
     slider = page.get_by_label("Clusters (k)")

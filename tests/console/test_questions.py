@@ -105,3 +105,55 @@ def test_a_curator_grants_questions(tab: Tab, service: Service, asked: tuple[str
     granted = service.call("GET", "/v1/datasets/asking/grants")["items"]
     kinds = next(each["kinds"] for each in granted if each["analyst"] == "asking-ben")
     assert set(kinds) == set(get_args(JobKind))
+
+
+def test_a_curator_asks_for_quantiles_and_uses_them_as_bounds(
+    tab: Tab, service: Service, asked: tuple[str, dict[str, str]]
+) -> None:
+    page = tab.sign_in(service.curator_key, "#/datasets/asking")
+    form = page.locator("#ask")
+    form.get_by_label("Levels").fill("0.1 0.9")
+    form.get_by_label("Epsilon").fill("2")
+    form.get_by_role("button", name="Ask for ε 2", exact=True).click()
+    expect(page.get_by_role("region", name="Quantiles")).to_be_visible()
+    page.get_by_role("button", name="Use these as bounds").click()
+    window = page.get_by_role("dialog")
+    window.get_by_label("b", exact=True).uncheck()
+    window.get_by_role("button", name="Use these bounds").click()
+    card = page.locator("#working-bounds")
+    expect(card.get_by_text("released by job")).to_be_visible()
+    assert complaints_in_every_dress(page) == []
+
+    card.get_by_role("button", name="Change").click()
+    page.get_by_label("Low of b").fill("0.5")
+    page.get_by_role("dialog").get_by_role("button", name="Use these bounds").click()
+    expect(card.get_by_role("row", name=re.compile("b.*typed by the curator"))).to_be_visible()
+    facts = service.call("GET", "/v1/datasets/asking")["working_bounds"]["columns"]
+    assert [(each["column"], each["job"] is None) for each in facts] == [("a", False), ("b", True)]
+    assert (facts[1]["low"], facts[1]["high"]) == (0.5, 10)
+
+    page = tab.go("#/datasets/asking/audit")
+    expect(page.get_by_text(re.compile("set working bounds: .*typed by the curator"))).to_be_visible()
+    page = tab.go("#/datasets/asking")
+    page.get_by_role("button", name="Use the declared bounds again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Use the declared bounds").click()
+    expect(card.get_by_text("released by job")).to_be_hidden()
+    assert service.call("GET", "/v1/datasets/asking")["working_bounds"] is None
+
+
+def test_a_curator_plans_names_and_sees_a_job_of_their_own(
+    tab: Tab, service: Service, asked: tuple[str, dict[str, str]]
+) -> None:
+    page = tab.sign_in(service.curator_key, "#/datasets/asking")
+    page.get_by_role("link", name="Plan a job").click()
+    expect(page.get_by_role("heading", name="The dataset's budget")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your cap")).to_be_hidden()
+    page.get_by_label("Algorithm").select_option("sulq")
+    page.get_by_role("button", name="Submit for ε 1").click()
+    expect(page.get_by_role("heading", name="Centres", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Name and note")).to_be_visible()
+    expect(page.get_by_role("heading", name="Ask more about these clusters")).to_be_visible()
+    # An analyst's job is not theirs to name.
+    page = tab.go(f"#/jobs/{asked[1]['cluster']}")
+    expect(page.get_by_role("heading", name="Centres", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Name and note")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""The pinned cases: every algorithm with every objective, kind of domain, guarantee and option it offers."""
+"""The pinned cases: every algorithm and question with every domain, guarantee and option it offers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tests.contracts.library import (
     Budget,
     Dense,
     Ids,
+    Partition,
+    Question,
     Request,
     Sparse,
     SparseSource,
@@ -21,10 +23,21 @@ from tests.contracts.library import (
     TableSource,
     column_from_json,
     make_plan,
+    questions,
     registry,
 )
 
-__all__ = ["BUDGETS", "DOMAINS", "OPTIONS", "Case", "cases", "rows_for"]
+__all__ = [
+    "ASKED",
+    "BUDGETS",
+    "DOMAINS",
+    "OPTIONS",
+    "Case",
+    "QuestionCase",
+    "cases",
+    "question_cases",
+    "rows_for",
+]
 
 BUDGETS = {"pure": Budget.of(2), "approximate": Budget.of(2, "0.00001")}
 
@@ -142,6 +155,62 @@ class Case:
         return make_plan(DOMAINS[self.domain], request)
 
 
+#: Centres that questions are about, by domain: of a table, the coordinates of its columns to cluster on.
+_CENTRES = {
+    "box": [[0.25, -2.5, 15.0], [0.5, 0.0, 20.0], [0.75, 2.5, 25.0]],
+    "ball": [[0.0, 0.0, -2.0], [1.0, 1.0, -1.0], [2.0, -1.0, -3.0]],
+    "table": [[10.0, 1.0, 0.0, 0.0, 0.0], [50.0, 0.0, 1.0, 0.0, 0.5], [90.0, 0.0, 0.0, 1.0, 1.0]],
+}
+#: Options of each kind of question: those of every case, then further ones.
+ASKED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "profile": ({}, [{"bins": 4}, {"noise": "gaussian"}, {"noise": "laplace"}]),
+    "explain": ({"picks": 1}, [{"picks": 2, "bins": 4}, {"noise": "gaussian"}, {"noise": "laplace"}]),
+    "table": ({}, [{"bins": 4}, {"noise": "gaussian"}, {"noise": "laplace"}]),
+    "quantiles": ({}, [{"levels": [0.1, 0.9]}, {"noise": "gaussian"}, {"noise": "laplace"}]),
+    "summary": ({}, [{"noise": "gaussian"}, {"noise": "laplace"}]),
+    "compare": ({}, [{"noise": "gaussian"}, {"noise": "laplace"}]),
+}
+
+
+@dataclass(frozen=True)
+class QuestionCase:
+    """One question."""
+
+    algorithm: str
+    domain: str
+    budget: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    objective: str = "question"
+    #: Number of clusters that it is about.
+    k: int = 3
+
+    @property
+    def name(self) -> str:
+        options = ", ".join(f"{name} {value}" for name, value in self.options.items())
+        words = (self.algorithm, self.objective, self.domain, self.budget, options)
+        return "; ".join(word for word in words if word)
+
+    def plan(self) -> Any:
+        domain, of = DOMAINS[self.domain], self.domain.split(",")[0]
+        columns = {"box": ("a", "b"), "ball": ("a", "b"), "table": ("age", "smoker")}[of]
+        asked = questions.get(self.algorithm)
+        partitions = (Partition.of(domain, _CENTRES[of]),) * asked.clusterings
+        named = columns if self.algorithm == "table" else None
+        options = {**ASKED[self.algorithm][0], **self.options}
+        return make_plan(domain, Question(self.algorithm, BUDGETS[self.budget], named, partitions, options))
+
+
+def question_cases() -> Iterator[QuestionCase]:
+    """All questions, in a fixed order; none where a tree has no questions yet."""
+    domains = ("box", "box, 4 rows per person", "ball", "table", "table, 4 rows per person")
+    for kind, (_, several) in ASKED.items() if questions is not None else ():
+        for budget in BUDGETS:
+            yield from (QuestionCase(kind, domain, budget) for domain in domains)
+        for options in several:
+            budget = "pure" if options.get("noise") == "laplace" else "approximate"
+            yield from (QuestionCase(kind, domain, budget, options) for domain in ("box", "table"))
+
+
 def _needs_sites(algorithm: str) -> bool:
     return algorithm != "auto" and any(o.name == "sites" for o in registry.get(algorithm).options)
 
@@ -162,8 +231,13 @@ def _budgets(algorithm: Any, options: Mapping[str, Any]) -> tuple[str, ...]:
     return guarantees[algorithm.guarantee]
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[Case | QuestionCase]:
     """All of them, in a fixed order."""
+    yield from _clusterings()
+    yield from question_cases()
+
+
+def _clusterings() -> Iterator[Case]:
     for name in registry.names():
         algorithm = registry.get(name)
         domains = _domains(algorithm)

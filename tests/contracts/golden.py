@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.contracts.cases import Case, cases
+from tests.contracts.cases import Case, QuestionCase, cases
 
 __all__ = ["Difference", "compare", "differences", "golden_plans", "moves", "record"]
 
@@ -61,14 +61,13 @@ class Difference:
         return f"{self.path}: {self.was!r} -> {self.now!r}" + (" (tolerated)" if self.tolerated else "")
 
 
-def record(case: Case) -> dict[str, Any]:
+def record(case: Case | QuestionCase) -> dict[str, Any]:
     """What is kept of a case's plan: public inputs by digest, and the rest as it is."""
     plan = json.loads(json.dumps(case.plan().to_json(), allow_nan=False))
     plan.pop("format")
     named = plan.pop("inputs")
     inputs = {"domain": named["domain"]["digest"], "sites": named.get("sites")}
-    if "clustered" in named:
-        inputs["clustered"] = named["clustered"]
+    inputs |= {each: named[each] for each in ("clustered", "partitions") if each in named}
     plan["steps"] = [[step[field] for field in _STEP_FIELDS] for step in plan["steps"]]
     return {"case": case.name, "inputs": inputs, "plan": plan}
 

@@ -18,6 +18,8 @@ __all__ = [
     "Budget",
     "Dense",
     "Ids",
+    "Partition",
+    "Question",
     "Request",
     "Sparse",
     "SparseSource",
@@ -26,6 +28,7 @@ __all__ = [
     "column_from_json",
     "drawing_bytes_from",
     "make_plan",
+    "questions",
     "registry",
     "run",
     "with_mechanisms",
@@ -42,9 +45,12 @@ def _find(name: str, *modules: str) -> Any:
     raise ImportError(f"{name} is in none of {', '.join(modules)}: add its new module to {__name__}")
 
 
-def _find_new(name: str) -> Any:
-    """A name of `core.data` that commits before tables do not have; their cases are left out there."""
-    return getattr(import_module("core.data"), name, None)
+def _find_new(name: str, module: str = "core.data") -> Any:
+    """A name that commits before tables, or before questions, do not have; their cases are left out there."""
+    try:
+        return getattr(import_module(module), name, None)
+    except ModuleNotFoundError:
+        return None
 
 
 Dense = _find("Dense", "core.data", "core.domain")
@@ -55,6 +61,9 @@ SparseSource = _find("SparseSource", "core.data", "core.source")
 Table = _find_new("Table")
 TableSource = _find_new("TableSource")
 column_from_json = _find_new("column_from_json")
+Partition = _find_new("Partition")
+Question = _find_new("Question", "core.questions.base")
+questions: Any = None if Question is None else import_module("core.questions.registry")
 Budget = _find("Budget", "core.privacy")
 Request = _find("Request", "core.plan")
 Probe = _find("Probe", "core.probe")
@@ -63,13 +72,15 @@ registry = import_module("core.algorithms.registry")
 
 
 def make_plan(domain: Any, request: Any) -> Any:
-    return registry.plan(domain, request)
+    asked = questions if Question is not None and isinstance(request, Question) else registry
+    return asked.plan(domain, request)
 
 
 def run(plan: Any, source: Any) -> tuple[Any, list[tuple[str, Any]]]:
-    """Carry a plan out; the clustering, and each released value with the name of its step."""
+    """Carry a plan out; the clustering or the findings, and each released value with its step's name."""
     probe = Probe(plan, source)
-    found = registry.get(plan.algorithm).run(plan, probe)
+    asked = registry if getattr(plan, "kind", "cluster") == "cluster" else questions
+    found = asked.get(plan.algorithm).run(plan, probe)
     return found, [(release.step, release.values) for release in probe.transcript]
 
 

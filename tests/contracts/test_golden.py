@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.contracts.cases import BUDGETS, OPTIONS, cases
+from tests.contracts.cases import ASKED, BUDGETS, OPTIONS, cases
 from tests.contracts.golden import (
     MOVED,
     Difference,
@@ -15,7 +15,7 @@ from tests.contracts.golden import (
     moves,
     record,
 )
-from tests.contracts.library import registry
+from tests.contracts.library import questions, registry
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,15 @@ def test_every_algorithm_objective_guarantee_and_option_has_a_case() -> None:
         for options in several:
             pinned |= {(name, option) for option in options} | {(name, *item) for item in options.items()}
     assert wanted - pinned == set()
+
+
+def test_every_question_and_every_option_of_it_has_a_case() -> None:
+    assert set(ASKED) == set(questions.names())
+    for name, (common, several) in ASKED.items():
+        options = {option.name for option in questions.get(name).options}
+        assert {option for each in (common, *several) for option in each} == options
+    asked = {(case.algorithm, case.budget) for case in cases() if case.objective == "question"}
+    assert asked == {(name, budget) for name in ASKED for budget in BUDGETS}
 
 
 def test_plans_are_the_golden_ones(found: dict[str, list[Difference]]) -> None:

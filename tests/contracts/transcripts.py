@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.contracts.cases import DOMAINS, Case, cases, rows_for
+from tests.contracts.cases import DOMAINS, Case, QuestionCase, cases, rows_for
 from tests.contracts.library import drawing_bytes_from, run, with_mechanisms
 from tests.support.bits import RepeatableBytes
 
@@ -44,14 +44,16 @@ _BEFORE_EIGENVECTORS = {"summit": ("size", "centre", "radius", "moments")}
 _MOST_VALUES = 24
 
 
-def tiny_cases() -> Iterator[Case]:
+def tiny_cases() -> Iterator[Case | QuestionCase]:
     """Cases whose transcripts are kept in the repository."""
     everything = (case for case in cases() if case.algorithm != "auto")
     return (case for case in everything if case.k == 3 and "wide" not in case.domain)
 
 
-def _run(case: Case, count: int, mechanisms: list[dict[str, Any]] | None = None) -> tuple[Any, Any, Any]:
-    """The plan, the clustering and the released values of a case on made-up rows."""
+def _run(
+    case: Case | QuestionCase, count: int, mechanisms: list[dict[str, Any]] | None = None
+) -> tuple[Any, Any, Any]:
+    """The plan, what a run found and the released values of a case on made-up rows."""
     plan = case.plan()
     if mechanisms is not None:
         plan = with_mechanisms(plan, mechanisms)
@@ -60,7 +62,7 @@ def _run(case: Case, count: int, mechanisms: list[dict[str, Any]] | None = None)
         return plan, *run(plan, rows_for(DOMAINS[case.domain], count))
 
 
-def tiny_transcript(case: Case) -> list[list[Any]]:
+def tiny_transcript(case: Case | QuestionCase) -> list[list[Any]]:
     """For each step in turn: its name, how often it was measured, and the values or their digest."""
     _, _, released = _run(case, TINY_ROWS)
     exact = _BEFORE_EIGENVECTORS.get(case.algorithm)
@@ -81,13 +83,18 @@ def _digest(values: list[Any]) -> str:
     return found.hexdigest()[:32]
 
 
-def transcript(case: Case, mechanisms: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def transcript(case: Case | QuestionCase, mechanisms: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """All that a run gives, exactly."""
     plan, found, released = _run(case, ROWS, mechanisms)
-    return {
+    whole = {
         "mechanisms": [step["mechanism"] for step in plan.to_json()["steps"]],
         "draws": dict(found.draws),
         "released": [[step, _digest([np.asarray(values)])] for step, values in released],
+    }
+    if isinstance(case, QuestionCase):
+        return {**whole, "findings": found.values}
+    return {
+        **whole,
         "centres": np.asarray(found.centres).tolist(),
         "sizes": None if found.sizes is None else np.asarray(found.sizes).tolist(),
         "details": dict(found.details),

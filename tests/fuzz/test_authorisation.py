@@ -39,7 +39,7 @@ JOB = {"k": 2, "algorithm": "sulq", "epsilon": "0.1"}
 class Rule:
     """Who may make a call, and what happens when they do."""
 
-    #: `anybody`, `key` (any valid one), `curator`, `analyst`, `operator`; or, on a thing of the call's own:
+    #: `anybody`, `key` (any valid one), `curator`, `operator`; or, on a thing of the call's own:
     #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller`, `ender` (jobs), `manager` (people),
     #: `holder` (sessions).
     who: str
@@ -92,6 +92,13 @@ RULES = {
     "DELETE /v1/datasets/{name}/grants/{analyst}": Rule("owner", 204, {"withdrawn": 404}),
     "GET /v1/datasets/{name}/ledger": Rule("reader"),
     "POST /v1/datasets/{name}/ledger/verify": Rule("owner"),
+    "PUT /v1/datasets/{name}/working-bounds": Rule(
+        "owner",
+        200,
+        {"retired": 409, "draft": 409},
+        body({"columns": [{"column": "a", "low": 1, "high": 5}]}),
+    ),
+    "DELETE /v1/datasets/{name}/working-bounds": Rule("owner", 204, {"retired": 409, "draft": 409}),
     "PUT /v1/datasets/{name}/sites/{sites_name}": Rule(
         "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
     ),
@@ -120,7 +127,7 @@ def expected(rule: Rule, person: str, thing: str) -> int:
     holds: dict[str, Mapping[str, set[str]]] = {
         "owner": OWNED,
         "reader": OWNED | GRANTED,
-        "planner": GRANTED,
+        "planner": OWNED | GRANTED,
         "watcher": {
             who: SUBMITTED.get(who, OWNED.get(who, set()) - {"draft"}) for who in (*CURATORS, *ANALYSTS)
         },
@@ -133,8 +140,8 @@ def expected(rule: Rule, person: str, thing: str) -> int:
         return fine
     if rule.who in ("curator", "operator", "owner", "manager", "ender") and not curator:
         return 403
-    if rule.who in ("analyst", "planner", "canceller") and curator:
-        return 403
+    if rule.who == "canceller" and curator:  # only whoever submitted a job: a curator can end it
+        return 403 if thing in OWNED[person] - {"draft"} else 404
     if rule.who in holds and thing not in holds[rule.who].get(person, set()):
         return 403 if rule.who == "manager" and thing != "missing" else 404
     return fine
@@ -329,6 +336,8 @@ def test_quote_of_somebody_else_buys_nothing(stage: Stage) -> None:
     quote = stage.ada.post("/v1/plans", request).json()["quote"]
     before = stage.state()
     assert stage.ben.post("/v1/jobs", {**request, "quote": quote}).status_code == 404
+    owner = stage.carla.post("/v1/jobs", {**request, "quote": quote})
+    assert owner.json()["type"] == "/problems/quote-mismatch"
     for thing in GRANTED["ben"]:
         refused = stage.ben.post("/v1/jobs", {**request, "dataset": thing, "quote": quote})
         assert refused.json()["type"] == "/problems/quote-mismatch"

@@ -21,6 +21,7 @@ from tests.support.service import House, table
 
 REQUEST = {"k": 3, "epsilon": "0.1", "delta": "0", "algorithm": "sulq"}
 OPEN_K = {"k": {"from": 1, "to": 3}, "epsilon": "1", "delta": "0", "algorithm": "summit"}
+QUESTION = {"kind": "quantiles", "columns": ["a"], "epsilon": "0.1"}
 #: Rows that a run gets through in a second; a run of twice the planned time would overrun.
 PACE = 400_000
 MOMENTS = (0.05, 0.6, 1.3, 1.8, 2.1, 2.6, 3.1, 4.3, 5.0)
@@ -52,7 +53,7 @@ class Observer(Watcher):
         assert described >= OWN_CALLS
         self.calls = sorted(described - OWN_CALLS)
         self.refused: set[str] = set()
-        asked = (OPEN_K, REQUEST, REQUEST)
+        asked = (OPEN_K, QUESTION, REQUEST)
         self.jobs = [self._submit(request).headers["location"] for request in asked]
 
     def _submit(self, request: dict[str, Any]) -> Any:
@@ -97,7 +98,8 @@ def observe(house: House, dataset: str, rows: int, monkeypatch: pytest.MonkeyPat
     budget = {"epsilon": "5", "delta": "0.000001"}
     assert house.create(dataset, size=200_000, budget=budget).status_code == 201
     assert house.upload(table(rows), dataset).status_code == 200
-    assert house.grant("ada", dataset, epsilon="5").status_code == 200
+    granted = {**budget, "kinds": ["cluster", "quantiles"]}
+    assert house.carla.put(f"/v1/datasets/{dataset}/grants/ada", granted).status_code == 200
     observer, clock = Observer(house, dataset), house.clock
     real: Callable[..., Any] = execution.execute
 

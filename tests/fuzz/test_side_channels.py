@@ -27,7 +27,7 @@ from service.datasets import access
 from service.http.wire import JobKind
 from service.jobs.results.transcripts import MEDIA_TYPE
 from service.operations.states import DatasetState
-from service.operations.tables import Dataset
+from service.operations.tables import Dataset, Result
 from service.workers import execution
 from tests.support.bits import inject_bytes
 from tests.support.privacy import example_options
@@ -79,6 +79,8 @@ class Watcher:
         self.start = house.clock.moment
         self.told: list[Any] = []
         self.job = ""
+        #: Digests that name a dataset or a job, beside values that are told.
+        self.naming = "digest|quote"
 
     def ask(self, verb: str, path: str, *, released: bool = False, **options: Any) -> Any:
         answer = self.house.ada.call(verb, path, **options)
@@ -108,7 +110,7 @@ class Watcher:
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
         text = re.sub(r'"(id|key)": ?"[0-9a-f]{8}"', r'"\1": "-"', text)  # of a session, random
         # Those of a receipt and of a quote name the job or the dataset.
-        text = re.sub(r'"(digest|quote)": ?"[0-9a-f]{64}"', r'"\1": "-"', text)
+        text = re.sub(rf'"({self.naming})": ?"[0-9a-f]{{64}}"', r'"\1": "-"', text)
         text = re.sub(r'"value": ?"[A-Za-z0-9+/]{86}=="', '"value": "-"', text)  # the signature of a digest
         text = re.sub(r'"url_slug": ?"DATASET-[0-9a-f]{8}"', '"url_slug": "-"', text)
         text = re.sub(r'"next": ?"[\w-]+"', '"next": "-"', text)  # of a page, names a job
@@ -297,20 +299,55 @@ def test_comparison_would_notice_the_number_of_records(house: House, monkeypatch
     assert told[0] != told[1]
 
 
-@pytest.mark.parametrize("pair", ["none and one", "an outlier"])
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "profile": {"columns": ["a"], "clusterings": 1},
+    "explain": {"options": {"picks": 1}, "clusterings": 1},
+    "compare": {"clusterings": 2},
+    "table": {"columns": ["a", "b"]},
+    "quantiles": {},
+    "summary": {},
+}
+
+
+def question_cases() -> list[Any]:
+    """Each kind with one of the pairs in `make test`, with all of them in `make chaos`."""
+    return [
+        pytest.param(kind, pair, marks=[pytest.mark.chaos] if place != number % len(PAIRS) else [])
+        for number, kind in enumerate(QUESTIONS)
+        for place, pair in enumerate(PAIRS)
+    ]
+
+
+def released_clustering(house: House, dataset: str) -> str:
+    """The job of a clustering; its centres, which are public to a question, are the same on both sides."""
+    job = str(house.submit("1", dataset=dataset).json()["id"])
+    assert house.work()
+    house.clock.move(3600)
+    with house.database.write() as session:
+        result = session.get_one(Result, job)
+        result.body = {**result.body, "centres": [[1.2, 1.1], [8.0, 3.0]]}
+    return job
+
+
+@pytest.mark.parametrize(("kind", "pair"), question_cases())
 def test_only_released_values_tell_neighbours_apart_by_questions(
-    small_house: House, monkeypatch: pytest.MonkeyPatch, pair: str
+    house: House, monkeypatch: pytest.MonkeyPatch, kind: str, pair: str
 ) -> None:
+    assert {"cluster", *QUESTIONS} == set(get_args(JobKind))
     watchers = []
     for side, count in zip(("left-", "right"), PAIRS[pair], strict=True):
-        name = f"questions-{side}"
-        prepare(small_house, name, "dense", count)
+        name = f"{kind}-{list(PAIRS).index(pair)}-{side}"
+        prepare(house, name, "dense", count)
         granted = {"epsilon": "1000", "delta": "0.01", "kinds": list(get_args(JobKind))}
-        small_house.carla.put(f"/v1/datasets/{name}/grants/ada", granted)
-        watcher = Watcher(small_house, name)
+        house.carla.put(f"/v1/datasets/{name}/grants/ada", granted)
         inject_bytes(monkeypatch, 11)
-        for asked in ({"kind": "table", "columns": ["a"]}, {"kind": "quantiles"}, {"kind": "summary"}):
-            watcher.watch_question({"dataset": name, "epsilon": "1", **asked}, monkeypatch)
+        asked = dict(QUESTIONS[kind])
+        about = [{"job": released_clustering(house, name)}] * asked.pop("clusterings", 0)
+        watcher = Watcher(house, name)
+        if about:
+            asked["clusterings"] = about
+            watcher.naming += "|plan_digest"  # a plan names the job of its clustering
+        watcher.watch_question({"dataset": name, "kind": kind, "epsilon": "1", **asked}, monkeypatch)
         watchers.append(watcher.told)
     left, right = watchers
     assert len(left) == len(right)

@@ -10,6 +10,8 @@ from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
 from cairn_client.commands.describe import TableFile, describe, range_of, read_table
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.working_bounds import bounds as bounds_command
+from cairn_client.commands.working_bounds import working_lines
 from cairn_client.wire import DatasetFacts, SiteKind
 
 
@@ -51,6 +53,7 @@ def _print_facts(facts: DatasetFacts) -> None:
             ("state", facts.state),
             ("columns", ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "") or facts.dimension),
             *bounds,
+            *(("working bounds", each) for each in working_lines(facts)),
             *([("scaling", facts.scaling)] if facts.table is None else []),
             ("records (public)", f"about {facts.size:,}"),
             ("protects each", facts.privacy_unit),
@@ -244,6 +247,7 @@ def add_to(app: typer.Typer) -> None:
     dataset.command()(describe)
     dataset.command()(create)
     drafts.add_to(app, dataset)
+    dataset.command("bounds")(bounds_command)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
     app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)

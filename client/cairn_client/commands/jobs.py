@@ -54,6 +54,12 @@ Clusters = Annotated[
         help="Number of clusters, or a range such as 1-32: one job then answers for every number in it.",
     ),
 ]
+RehearseOn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JOB", help="Rehearse on the made-up rows of an earlier job that left k open; free, too."
+    ),
+]
 Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
 Delta = Annotated[
     str | None,
@@ -216,6 +222,7 @@ def submit(
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
+    rehearse_on: RehearseOn = None,
     quote: Annotated[
         str | None,
         typer.Option(help="The quote that `cairn plan` printed: refuse to be charged anything else."),
@@ -237,7 +244,9 @@ def submit(
     with Client() as signed_in:
         request = _request(objective, algorithm, option, sites)
         request |= _of_table(columns, weight, scaling)
-        request["rehearsal"], request["idempotency_key"] = rehearsal, idempotency_key
+        request["rehearsal"] = rehearsal
+        request["rehearse_on"] = None if rehearse_on is None else signed_in.job(rehearse_on).id
+        request["idempotency_key"] = idempotency_key
         request["quote"] = quote
         job = signed_in.dataset(name).submit(clusters, epsilon, delta, **request)
         if job_name is not None:
@@ -248,7 +257,7 @@ def submit(
     if print_json(job.facts, as_json):
         return
     typer.echo(job.id)
-    cost = "free of charge" if rehearsal else f"at a cost of {job.facts.cost}"
+    cost = "free of charge" if job.facts.rehearsal else f"at a cost of {job.facts.cost}"
     hint(f"Queued {cost}. Watch it with `cairn job {_short(job)} --watch`.")
 
 

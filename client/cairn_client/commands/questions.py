@@ -7,7 +7,15 @@ import typer
 
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, ExitCode, Json
-from cairn_client.commands.jobs import Delta, Epsilon, Options, parsed_options, print_plan, wait_for
+from cairn_client.commands.jobs import (
+    Delta,
+    Epsilon,
+    Options,
+    RehearseOn,
+    parsed_options,
+    print_plan,
+    wait_for,
+)
 from cairn_client.commands.printing import print_json, print_table
 from cairn_client.commands.results import print_findings
 from cairn_client.forecast import shortfall
@@ -43,6 +51,7 @@ def ask(
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
+    rehearse_on: RehearseOn = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Show what it would cost, and ask nothing. Exit code 5: too much.")
     ] = False,
@@ -60,6 +69,7 @@ def ask(
             "clusterings": [_clustering(signed_in, each) for each in of or []],
             "options": parsed_options(option),
             "rehearsal": rehearsal,
+            "rehearse_on": None if rehearse_on is None else signed_in.job(rehearse_on).id,
         }
         if plan:
             quote = dataset.plan_question(kind, epsilon, **request)

@@ -21,13 +21,8 @@ _MOST_LINES = 60
 
 def print_result(found: Result, output: Path | None, as_json: bool) -> None:
     """Print a result as tables or JSON, or write it to a file."""
-    if output is not None:
-        found.save(output)
-        hint(f"Wrote {len(found.centres)} centres to {output}.")
-    if print_json(found.facts, as_json) or output is not None:
+    if _written(found, f"{len(found.centres)} centres", output, as_json):
         return
-    if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
     _hint_other_k(found)
     k, width = found.centres.shape
     if width > _MOST_COLUMNS and found.facts.profiles is None:
@@ -40,6 +35,18 @@ def print_result(found: Result, output: Path | None, as_json: bool) -> None:
         rows = [[place, *size, *centres[place - 1][part]] for place, size in enumerate(sizes, 1)]
         print_table(["cluster", "size", "95%", *names[part]], rows, "There are no centres.")
     _hint_noise(found)
+
+
+def _written(found: Result | Findings, what: str, output: Path | None, as_json: bool) -> bool:
+    """Write to a file or print as JSON if asked to; otherwise say whether this was a rehearsal."""
+    if output is not None:
+        found.save(output)
+        hint(f"Wrote {what} to {output}.")
+    if print_json(found.facts, as_json) or output is not None:
+        return True
+    if found.facts.rehearsal:
+        hint("This was a rehearsal: it read no data and says nothing new about them.")
+    return False
 
 
 def _sizes(found: Result) -> list[tuple[int | None, str | None]]:
@@ -60,6 +67,8 @@ def _hint_other_k(found: Result) -> None:
     k = len(found.centres)
     others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
     hint(f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}.")
+    if open_k.get("warning"):
+        hint(f"{open_k['warning']}.")
 
 
 def _hint_noise(found: Result) -> None:
@@ -97,13 +106,8 @@ def _cell(entry: dict[str, Any]) -> Any:
 
 def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:
     """Print findings as a table or JSON, or write them to a file."""
-    if output is not None:
-        found.save(output)
-        hint(f"Wrote the {found.facts.kind} to {output}.")
-    if print_json(found.facts, as_json) or output is not None:
+    if _written(found, f"the {found.facts.kind}", output, as_json):
         return
-    if found.facts.rehearsal:
-        hint("This was a rehearsal on synthetic rows; it says nothing about the data.")
     headings, *lines = csv.reader(io.StringIO(found.csv()))
     shown = [[*line[:-1], _rounded(line[-1])] for line in lines[:_MOST_LINES]]
     print_table(headings, shown, "There is nothing.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from core.arrays import Floats
 from core.postprocessing.kmeans import lloyd
@@ -15,8 +16,10 @@ from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partiti
 #: Bins are added up as measured, noise included, as long as the noise stays below this share of the loss;
 #: beyond that only where records stand out.
 _NOISE_SHARE = 0.02
+#: Under heavy tails, distances are added up as long as noise stays below this share of the loss so far.
+_MOST_NOISE = 0.08
 #: As many records as this many standard deviations of a bin may lie unseen this many bins farther out.
-_UNSEEN_NOISES, _UNSEEN_BINS = 3.0, 5
+_UNSEEN_NOISES, _UNSEEN_BINS, _BEYOND_NOISES = 3.0, 5, 2.0
 #: Made-up rows are a model: shares of the loss, and of what they say is gained by cutting fine clusters.
 _MODEL_SHARE, _CUT_SHARE = 0.01, 0.25
 #: The share of the overshoot by which a clipped mean may be off.
@@ -47,6 +50,8 @@ class MeanSquare:
     reach: float
     #: What records that noise hides may add.
     unseen: float
+    #: As many records may lie beyond `reach`, if noise hides twice its standard deviation of them.
+    beyond: float
     #: Whether distances thin out so slowly that what lies beyond `reach` may matter.
     heavy_tailed: bool
 
@@ -57,13 +62,20 @@ class MeanSquare:
         noise = found.noise.deviation * np.sqrt((squares**2).cumsum()) / total
         told = int(np.flatnonzero(shares)[-1]) + 2
         quiet = int((noise <= _NOISE_SHARE * float(shares @ squares)).sum()) - 1
-        last = min(max(told, quiet), bins - 1)
-        counts = found.counts[: last + 1]
-        value = float(counts @ squares[: last + 1]) / max(float(counts.sum()), 1.0)
-        far = float(found.edges[min(last + _UNSEEN_BINS, bins - 1)]) ** 2
+        last = min(max(told, quiet), bins - 2)  # the last bin has no end: what lies in it is not measured
+        within = (found.counts * squares).cumsum() / np.maximum(found.counts.cumsum(), 1.0)
+        far = found.edges[np.minimum(np.arange(bins) + _UNSEEN_BINS, bins - 1)].astype(np.float64) ** 2
         unseen = _UNSEEN_NOISES * found.noise.deviation * far / total
-        heavy = _heavy_tailed(found, shares, total) or unseen > _MOST_UNSEEN * max(value, 1e-9)
-        return cls(max(value, 0.0), float(noise[last]), float(found.edges[last]), unseen, heavy)
+        hidden = bool(unseen[last] > _MOST_UNSEEN * max(within[last], 1e-9))
+        heavy = hidden or _heavy_tailed(found, shares, total)
+        if heavy:  # less far, but known better
+            known = np.flatnonzero(noise[: last + 1] <= _MOST_NOISE * within[: last + 1])
+            last = int(known[-1]) if len(known) else 0
+        value, rest = float(within[last]), found.counts[last + 1 :]
+        beyond = max(float(rest.sum()), 0.0) + _BEYOND_NOISES * found.noise.deviation * math.sqrt(len(rest))
+        return cls(
+            max(value, 0.0), float(noise[last]), float(found.edges[last]), float(unseen[last]), beyond, heavy
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +91,13 @@ def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
     """Losses of the partitions, of which one is of a single cluster: that one was also measured directly."""
     cells = cloud.model.cells
     fine = MeanSquare.of(cells.pooled, cells.total)
+    away = np.linalg.norm(cloud.rows - cells.anchors[cloud.owners], axis=1)
+    seen = (away <= fine.reach) | (away <= away.min())  # at least one
     overshoot = overshoots(cloud)
-    spurious = _spurious_gain(cloud)
-    plain = {k: _estimate(cloud, fine, overshoot, spurious, partition) for k, partition in found.items()}
+    spurious = _spurious_gain(cloud, seen)
+    plain = {k: _estimate(cloud, fine, overshoot, seen, spurious, each) for k, each in found.items()}
+    if fine.heavy_tailed:  # distances to the middle speak of other records than those within reach
+        return Losses(fine, plain)
     around = MeanSquare.of(cells.around, cells.total)
     one, centre = plain[1], found[1].centres[0]
     direct = around.value - float(((centre - cells.middle) ** 2).sum())
@@ -101,18 +117,24 @@ def overshoots(cloud: Cloud) -> Floats:
     return mean
 
 
-def _spurious_gain(cloud: Cloud) -> float:
+def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.bool_]) -> float:
     """Gain of Lloyd's algorithm on made-up rows from the fine centres, which were settled on the records.
 
     Made-up rows lie closer together within a cell than records do; so this gain is one of the model only.
     """
-    before = float(_squared(cloud.flat, cloud.points).min(axis=1).mean())
-    after = lloyd(cloud.flat, cloud.points, LLOYD_ROUNDS)[1] / len(cloud.flat)
+    rows = cloud.flat[seen]
+    before = float(_squared(rows, cloud.points).min(axis=1).mean())
+    after = lloyd(rows, cloud.points, LLOYD_ROUNDS)[1] / len(rows)
     return max(before - after, 0.0)
 
 
 def _estimate(
-    cloud: Cloud, fine: MeanSquare, overshoot: Floats, spurious: float, partition: Partition
+    cloud: Cloud,
+    fine: MeanSquare,
+    overshoot: Floats,
+    seen: npt.NDArray[np.bool_],
+    spurious: float,
+    partition: Partition,
 ) -> Estimate:
     """Fine clusters kept whole, exactly as measured, less what made-up rows say is gained by cutting them.
 
@@ -128,8 +150,8 @@ def _estimate(
     own = apart.argmin(axis=1)
     pick = np.arange(len(own)), own
     whole = fine.value + float(shares @ (apart[pick] + 2 * cross[pick]))
-    far = _squared(cloud.rows, centres)
-    cut = float((far[np.arange(len(far)), own[cloud.owners]] - far.min(axis=1)).mean())
+    far = _squared(cloud.rows[seen], centres)
+    cut = float((far[np.arange(len(far)), own[cloud.owners[seen]]] - far.min(axis=1)).mean())
     # The gain of the model alone grows with the number of borders that made-up rows decide.
     cut -= min(spurious * min(len(centres) / len(own), 1.0) ** 2, cut)
     value = max(whole - cut, 0.2 * fine.value)
@@ -139,7 +161,10 @@ def _estimate(
     variance += float((4 * shares**2 * moved * cells.errors**2).sum())
     half = _NORMAL_95 * math.sqrt(variance) + _MODEL_SHARE * value + _CUT_SHARE * cut
     clipped = _CLIPPED_SHARE * float(np.maximum(shares, 0.0) @ (overshoot * np.sqrt(moved)))
-    return Estimate(value, max(value - half, 0.0), value + half + fine.unseen + clipped)
+    high = value + half + fine.unseen + clipped
+    if fine.heavy_tailed:  # records beyond reach are in the sizes of cells, but not in what is estimated
+        half += fine.beyond / cells.total * float(moved.max())
+    return Estimate(value, max(value - half, 0.0), high)
 
 
 def _shifted(found: Estimate, change: float) -> Estimate:

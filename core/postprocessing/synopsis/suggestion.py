@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
+from core.data import Geometry
 from core.postprocessing.kmeans import weighted_kmeans
 from core.postprocessing.synopsis.partitions import Cloud
 
@@ -16,6 +17,9 @@ _BLOBS, _BLOB_ROWS = 2, 3000
 _TOLERANCE = 0.03
 #: Where no gap exceeds that of one cluster by this, there is nothing to split.
 _LEAST_GAIN = 0.05
+#: Of tables each further cluster must gain more than this: records with a rare level are small groups of
+#: their own within a cluster, which a blob does not have.
+_LEVELS_GAIN = 0.03
 #: Up to here every number is tried on a blob, then every second one; losses between them are interpolated.
 _EVERY = 12
 
@@ -39,13 +43,23 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
         return Suggestion(
             ks[0], f"k = {ks[0]}: more clusters fit these records no better than they would fit a single blob"
         )
-    best = next(k for k in ks if gaps[k] >= top - _TOLERANCE)
+    best = first_near_top(gaps, _LEVELS_GAIN if isinstance(cloud.model.cells.domain, Geometry) else 0.0)
     lower = 100 * (1 - math.exp(gaps[ks[0]] - gaps[best]))
     reason = (
         f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% lower than at "
         f"k = {ks[0]}, and no larger k gains another {100 * _TOLERANCE:.0f}%"
     )
     return Suggestion(best, reason)
+
+
+def first_near_top(gaps: Mapping[int, float], each: float) -> int:
+    """The first k from which no larger one gains more than the tolerance, and `each` for every cluster."""
+    ks = sorted(gaps)
+    return next(
+        k
+        for k in ks
+        if all(gaps[more] - gaps[k] <= _TOLERANCE + each * (more - k) for more in ks if more > k)
+    )
 
 
 def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floats:

@@ -41,7 +41,7 @@ class Level:
     apart: Floats
     #: False where noise alone could have made the cluster.
     real: npt.NDArray[np.bool_]
-    #: Mean squared distance of records to their nearest centre.
+    #: Mean squared distance of records to their nearest centre; of those within `Synopsis.reach`.
     loss: Estimate
     #: Share of the variance of all records that the clusters explain.
     explained: float
@@ -63,11 +63,26 @@ class Synopsis:
     tree: Tree
     #: Losses are of records within this distance of a fine cluster: those beyond are too few to be seen.
     reach: float
+    #: About how many records lie beyond `reach`, at most.
+    beyond: float
     #: Whether records beyond `reach` may matter: losses and their intervals are then of the others.
     heavy_tailed: bool
+    #: Points in the data's units from which `reach` is measured, one for each fine cluster.
+    anchors: Floats
     #: Made-up rows: encoded, or of a table a code for each chosen column.
     rows: npt.NDArray[np.int16 | np.uint16]
     domain: Domain
+
+    @property
+    def warning(self) -> str | None:
+        """What the losses leave out, in words; None where they are of all records."""
+        if not self.heavy_tailed:
+            return None
+        return (
+            f"Some records lie far from all others. Losses, and shares of the variance, are of the records "
+            f"within {self.reach:.3g} of a fine cluster; up to about {float(f'{self.beyond:.2g}'):,.0f} may "
+            "lie beyond, and may matter more than all others"
+        )
 
     def at(self, k: int) -> Level:
         """The answer for k clusters."""
@@ -110,7 +125,9 @@ def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Syn
         suggestion.reason,
         Tree(tree.joined, tree.added * unit**2),
         losses.fine.reach * unit,
+        losses.fine.beyond,
         losses.fine.heavy_tailed,
+        cells.domain.decode(cells.anchors),
         cloud.encoded,
         cells.domain,
     )

@@ -15,7 +15,7 @@ _NORMAL_95 = 1.96
 _CUT_SHARE = 0.75
 #: As many records as this many standard deviations of a bin's noise may lie unseen at the far end of a cell
 #: under heavy tails; under light ones fewer, and no farther out than records are seen.
-_UNSEEN_HEAVY, _UNSEEN_LIGHT = 2.0, 0.5
+_UNSEEN_HEAVY, _UNSEEN_LIGHT = 2.0, 0.25
 #: Chance that noise alone makes some cluster look real.
 _FALSE_ALARM = 0.01
 

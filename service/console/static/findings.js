@@ -4,6 +4,7 @@ import { download } from "./api.js";
 import { h } from "./dom.js";
 import { COUNT, number, percent } from "./format.js";
 import { button, table } from "./widgets.js";
+import { useAsBounds } from "./working-bounds.js";
 
 const right = (name) => ({ name, right: true });
 const text = (value) => (typeof value === "number" ? number(value) : value === null ? "" : String(value));
@@ -53,7 +54,7 @@ const VIEWS = {
   ],
 };
 
-export function findingsView(job, result) {
+export function findingsView(job, result, curator) {
   const stem = `${job.dataset}-${result.kind}-${job.id.slice(0, 8)}`;
   const file = (words, accept, ending) => button(words, () => download(`/v1/jobs/${job.id}/result`, accept, `${stem}.${ending}`), "small");
   const about = result.clusterings.map(({ job: id, k }) => h("a", { href: `#/jobs/${id}` }, `${k} clusters of job ${id.slice(0, 8)}`));
@@ -62,7 +63,7 @@ export function findingsView(job, result) {
       "section",
       { class: "card row apart" },
       h("p", {}, about.length > 0 && ["About ", about.flatMap((each, i) => (i ? [" and ", each] : [each])), ". "], `Counts are noisy: ±${COUNT.format(2 * result.findings.noise.count)} records in 95 of 100 runs.`),
-      h("div", { class: "row" }, file("CSV", "text/csv", "csv"), file("JSON", "application/json", "json")),
+      h("div", { class: "row" }, curator && useAsBounds(job, result), file("CSV", "text/csv", "csv"), file("JSON", "application/json", "json")),
     ),
     VIEWS[result.kind](result.findings),
   ];

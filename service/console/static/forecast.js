@@ -57,7 +57,7 @@ function verdict(forecast, records) {
   const above = (limits) => found.some((each, i) => each > limits[i]);
   if (above(LIMITS.fair)) return ["The noise is as large as the clusters: raise epsilon, or ask for fewer clusters.", "bad"];
   if (above(LIMITS.good)) return ["The noise is noticeable: expect accurate large clusters and inaccurate small ones.", "warn"];
-  return ["The noise is small beside the clusters: expect centres close to those without privacy.", "good"];
+  return ["The noise is small beside the clusters. This counts noise only: clusters of few records far from all others can be off by more.", "good"];
 }
 
 // In a sentence, for a range: fewer clusters have more records each, so both shares shrink with k.

@@ -10,7 +10,7 @@ import { button, explain } from "./widgets.js";
 const ROUTES = [
   [/^#\/datasets$/, "both", () => "Datasets", () => import("./pages/datasets.js").then((m) => m.datasets)],
   [/^#\/datasets\/new$/, "curator", () => "New dataset", () => import("./pages/create.js").then((m) => m.createDataset)],
-  [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "analyst", () => "Plan a job", () => import("./pages/new-job.js").then((m) => m.newJob)],
+  [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "both", () => "Plan a job", () => import("./pages/new-job.js").then((m) => m.newJob)],
   [/^#\/datasets\/([a-z0-9._-]+)\/edit$/, "curator", (name) => `Edit ${name}`, () => import("./pages/edit.js").then((m) => m.editDraft)],
   [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", (name) => name, () => import("./pages/dataset.js").then((m) => m.dataset)],
   [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,18 @@ from service.operations.tables import Answer
 #: The number under which made-up rows are stored; no answer has it.
 _ROWS = 0
 _ARRAYS = ("centres", "sizes", "centre_low", "centre_high", "size_low", "size_high", "spreads", "apart")
+
+
+@dataclass(frozen=True, eq=False)
+class MadeUpRows:
+    """Made-up rows as they are stored: encoded, or of a table a code for each column of the clustering."""
+
+    domain: Domain
+    rows: npt.NDArray[Any]
+
+    def decoded(self) -> npt.NDArray[Any]:
+        """Return the rows in the data's units, with a field for each column of a table."""
+        return decoded_rows(self.domain, self.rows)
 
 
 def encoded(synopsis: Synopsis) -> dict[int, bytes]:
@@ -46,10 +59,16 @@ def at(session: Session, job_id: str, k: int, receipt: Mapping[str, Any]) -> dic
     return {**parts, "level": level}
 
 
-def made_up_rows(session: Session, job_id: str, receipt: Mapping[str, Any]) -> npt.NDArray[Any] | None:
-    """Return a job's made-up rows in the data's units, with a field for each column of a table."""
+def has_made_up_rows(session: Session, job_id: str) -> bool:
+    """Return True for a job that left k open."""
+    found = session.scalars(select(Answer.k).filter_by(job_id=job_id, k=_ROWS)).one_or_none()
+    return found is not None
+
+
+def made_up_rows(session: Session, job_id: str, receipt: Mapping[str, Any]) -> MadeUpRows | None:
+    """Return the made-up rows of a job that left k open."""
     found = _loaded(session, job_id, _ROWS)
-    return None if found is None else decoded_rows(_clustered(receipt["domain"]), found["rows"])
+    return None if found is None else MadeUpRows(_clustered(receipt["domain"]), found["rows"])
 
 
 def _clustered(domain: Mapping[str, Any]) -> Domain:
@@ -81,7 +100,9 @@ def shown(synopsis: Synopsis) -> dict[str, Any]:
             ],
             "tree": {"joined": synopsis.tree.joined.tolist(), "added": synopsis.tree.added.tolist()},
             "reach": synopsis.reach,
+            "beyond": synopsis.beyond,
             "heavy_tailed": synopsis.heavy_tailed,
+            "warning": synopsis.warning,
             "made_up_rows": len(synopsis.rows),
         },
     }

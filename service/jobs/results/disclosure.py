@@ -75,7 +75,13 @@ def citation(job: Job, dataset: Dataset, plan: Plan, analyst: str, unit: str) ->
     )
 
 
-def explanation(dataset: Dataset, plan: Plan, unit: str, charged: dict[str, str]) -> list[dict[str, str]]:
+def explanation(
+    dataset: Dataset,
+    plan: Plan,
+    unit: str,
+    charged: dict[str, str],
+    working_bounds: list[dict[str, Any]] | None,
+) -> list[dict[str, str]]:
     """Return questions of a data protection officer with their answers, for one page."""
     factor = math.exp(float(plan.budget.epsilon_text))
     who = "person" if unit == "person" else "row"
@@ -103,12 +109,22 @@ def explanation(dataset: Dataset, plan: Plan, unit: str, charged: dict[str, str]
         "What is not protected?": (
             f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
         ),
+        **_origins(working_bounds),
         "How can this be checked?": (
             "The receipt is signed by the service. The command `cairn verify` checks it with the service's "
             "public keys, which are at /.well-known/cairn-keys.json."
         ),
     }
     return [{"question": question, "answer": answer} for question, answer in answers.items()]
+
+
+def _origins(working_bounds: list[dict[str, Any]] | None) -> dict[str, str]:
+    if working_bounds is None:
+        return {}
+    columns = "; ".join(
+        f"{each['column']} from {each['low']} to {each['high']} ({each['origin']})" for each in working_bounds
+    )
+    return {"Where do narrower bounds come from?": f"Rows were clipped to working bounds: {columns}."}
 
 
 def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:

@@ -29,8 +29,12 @@ def make_receipt(
     analyst: str,
     transcript: dict[str, Any] | None,
     keys: SigningKeys,
+    working_bounds: list[Any] | None = None,
 ) -> dict[str, Any]:
-    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release."""
+    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release.
+
+    `working_bounds`: those of its plan by column, with where they come from; None: the declared bounds.
+    """
     cost = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
     charged = accountants.amount(dataset.accountant, cost, dataset.delta_units)
     planned = plan.to_json()
@@ -52,6 +56,7 @@ def make_receipt(
         "neighbours": neighbours,
         "statement": _statement(job, plan, unit),
         "domain": plan.described.to_json(),
+        **({} if working_bounds is None else {"working_bounds": working_bounds}),
         "revised_after_a_look": access.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),
@@ -65,7 +70,7 @@ def make_receipt(
             "scipy": version("scipy"),
             "python": platform.python_version(),
         },
-        **_disclosure(job, dataset, plan, analyst, unit, charged),
+        **_disclosure(job, dataset, plan, analyst, unit, charged, working_bounds),
     }
     receipt["digest"] = digest_of(receipt)
     receipt["signature"] = keys.sign("receipt", receipt["digest"])
@@ -97,18 +102,26 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
 
 def _statement(job: Job, plan: Plan, unit: str) -> str:
     if job.rehearsal:
-        return "A rehearsal on synthetic rows: it read no data, cost nothing and says nothing about the data."
+        named = job.request.get("rehearse_on")
+        rows, new = ("synthetic rows", "") if named is None else (f"the made-up rows of job {named}", "new ")
+        return f"A rehearsal on {rows}: it read no data, cost nothing and says nothing {new}about the data."
     return f"{disclosure.guarantee(plan)}, which protects {disclosure.protects(plan, unit)}"
 
 
 def _disclosure(
-    job: Job, dataset: Dataset, plan: Plan, analyst: str, unit: str, charged: dict[str, str]
+    job: Job,
+    dataset: Dataset,
+    plan: Plan,
+    analyst: str,
+    unit: str,
+    charged: dict[str, str],
+    working_bounds: list[Any] | None,
 ) -> dict[str, Any]:
     """Return what the receipt tells people beyond its numbers; a rehearsal has released nothing."""
     if job.rehearsal:
         return {"citation": None, "explanation": [], "registry": None}
     return {
         "citation": disclosure.citation(job, dataset, plan, analyst, unit),
-        "explanation": disclosure.explanation(dataset, plan, unit, charged),
+        "explanation": disclosure.explanation(dataset, plan, unit, charged, working_bounds),
         "registry": disclosure.registry_entry(job, dataset, plan, unit),
     }

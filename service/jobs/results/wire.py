@@ -59,7 +59,9 @@ class LevelFacts(Answer):
     spreads: list[float] = Field(description="root mean squared distance to the centre")
     apart: list[float] = Field(description="distance to the next centre")
     real: list[bool] = Field(description="false where noise alone could have made the cluster")
-    loss: Interval = Field(description="mean squared distance of records to their nearest centre")
+    loss: Interval = Field(
+        description="mean squared distance to the nearest centre, of records within the range's `reach`"
+    )
     explained: float = Field(description="share of the variance of all records")
 
 
@@ -81,7 +83,11 @@ class RangeFacts(Answer):
     curve: list[CurvePoint]
     tree: dict[str, list[Any]] = Field(description="merges of fine clusters, and the loss that each adds")
     reach: float = Field(description="losses are of records within this distance of a fine cluster")
+    beyond: float | None = Field(
+        default=None, description="about how many records lie beyond `reach`, at most"
+    )
     heavy_tailed: bool = Field(description="whether records beyond `reach` may matter")
+    warning: str | None = Field(default=None, description="under heavy tails: what the losses leave out")
     made_up_rows: int
 
 

@@ -54,6 +54,8 @@ def test_jobs_are_found_by_a_part_of_their_name_or_note(house: House) -> None:
         for text in ("BASELINE", "100%", "%", "_", "nothing")
     }
     assert found == {"BASELINE": [second, first], "100%": [first], "%": [first], "_": [], "nothing": []}
+    # PostgreSQL has no text with this character.
+    assert house.ada.get("/v1/jobs", params={"search": "a\0b"}).status_code == 422
 
 
 def test_name_is_no_part_of_the_request_its_quote_or_its_identity(small_house: House) -> None:

@@ -129,8 +129,9 @@ def test_every_k_of_an_open_job_is_in_the_kinds_of_the_columns(patients: House) 
     two = patients.ada.get(f"{place}/result?k=2").json()
     young, old = sorted(two["profiles"], key=lambda profile: profile[0]["value"])
     assert [entry["measure"] for entry in young] == ["mean", "geometric mean", "shares", "rate", "mean"]
-    assert young[1]["value_low"] < 200 < young[1]["value_high"] < old[1]["value_low"] < 20_000
-    assert young[4]["value_low"] <= young[4]["value"] <= young[4]["value_high"] < old[4]["value_low"]
+    for column in (1, 4):
+        one, other = young[column], old[column]
+        assert one["value_low"] <= one["value"] <= one["value_high"] < other["value_low"]
     for entry in (young[2], old[2]):
         assert sum(entry["shares"].values()) == pytest.approx(1)
         assert all(

@@ -10,6 +10,8 @@ from core.algorithms import registry
 from core.data import Dense, Number, Table
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
+from core.questions import registry as questions
+from core.questions.base import Question
 from service.jobs import timing
 from service.jobs.timing import DEFAULT, Rates, planned_ms
 from service.operations.tables import Timing
@@ -56,7 +58,7 @@ def test_no_measured_run_takes_much_longer_than_its_estimate() -> None:
 def test_one_slow_run_of_three_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = itertools.cycle([0.2, 9.0, 0.3])
     monkeypatch.setattr(calibration, "run", lambda plan: calibration.Spent(seconds := next(taken), seconds))
-    found = calibration.measure(registry.get("sulq"), "means", "dense", [])
+    found = calibration.measure(calibration.plans_of("sulq", "means", "dense"), [])
     assert {seconds for _, seconds in found} == {0.3}
 
 
@@ -70,6 +72,9 @@ def test_every_kind_of_records_of_every_algorithm_is_measured() -> None:
         for kind in algorithm.domains:
             shapes = [(algorithm, algorithm.objectives[0], kind, *shape) for shape in calibration.SHAPES]
             assert sum(calibration.plan_of(*shape) is not None for shape in shapes) >= 3
+    for name in questions.names():
+        for _, kind in calibration.variants(name):
+            assert len(calibration.plans_of(name, "", kind)) >= 3
 
 
 def test_job_on_a_table_is_planned_by_what_was_measured_on_tables(small_house: House) -> None:
@@ -106,13 +111,16 @@ def test_work_on_released_values_is_planned_for_a_rehearsal_too() -> None:
 def test_calibration_measures_synthetic_rows_and_plans_follow_it(
     small_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "SHAPES", calibration.SHAPES[:3])
+    monkeypatch.setattr(calibration, "SHAPES", calibration.SHAPES[:2])
     small_house.ready(size=3_000_000)
     with small_house.database.read() as session:
         assert timing.rates_of(session, plan_of(1000)) == DEFAULT
-    calibration.calibrate(small_house.database, small_house.clock, ["sulq"])
+    calibration.calibrate(small_house.database, small_house.clock, ["sulq", "quantiles"])
     with small_house.database.read() as session:
         rates = timing.rates_of(session, plan_of(1000))
+        domain = Dense.box(0.0, 1.0, dimension=2, size=1000)
+        asked = questions.plan(domain, Question("quantiles", Budget.of("1")))
+        assert timing.rates_of(session, asked) != DEFAULT
     assert rates != DEFAULT
     request = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
     plan = small_house.ada.post("/v1/plans", request).json()

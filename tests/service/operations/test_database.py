@@ -66,7 +66,7 @@ def test_statements_stay_prepared_between_readers(postgres_url: str) -> None:
     database.dispose()
 
 
-def test_connection_that_was_idle_is_replaced_when_the_server_ended_it(
+def test_connection_is_replaced_when_the_server_ended_it(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, other = Database(postgres_url, pool=1), Database(postgres_url, pool=1)
@@ -78,11 +78,17 @@ def test_connection_that_was_idle_is_replaced_when_the_server_ended_it(
             session.scalar(select(func.pg_terminate_backend(row[0], 10_000)))
 
     end(first.find_row(query, {}))
-    with pytest.raises(OperationalError):  # used a moment ago, so it was not tried before
-        first.find_row(query, {})
+    assert first.find_row(query, {}) is not None  # requests begin with this, which is asked again
+    end(first.find_row(query, {}))
+    with (
+        pytest.raises(OperationalError),
+        first.read() as session,
+    ):  # used a moment ago: it was not tried before
+        session.scalar(query)
     monkeypatch.setattr(database, "_TRUSTED_SECONDS", 0.0)
     end(first.find_row(query, {}))
-    assert first.find_row(query, {}) is not None
+    with first.read() as session:
+        assert session.scalar(query) is not None
     first.dispose()
     other.dispose()
 

@@ -110,10 +110,6 @@ def test_analyst_may_not_do_a_curators_work(
     assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
 
 
-def test_curator_may_not_submit_jobs(shared_house: House) -> None:
-    assert shared_house.submit(who=shared_house.carla).json()["type"] == "/problems/forbidden"
-
-
 def test_every_act_of_a_curator_is_in_the_audit_log(house: House) -> None:
     house.ready()
     house.carla.post("/v1/datasets/flowers/budget", {"epsilon": "2", "delta": "0.000001"})

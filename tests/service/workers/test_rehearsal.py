@@ -1,10 +1,11 @@
-"""Made-up rows of a table, and chunks of tables: codes in, the same codes out."""
+"""Rows of rehearsals on a table, and chunks of tables: codes in, the same codes out."""
 
 import numpy as np
 
-from core.data import Boolean, Category, Number, Table, TableSource
+from core.data import Boolean, Category, Geometry, Number, Table, TableSource
 from service.datasets.ingest.chunks import ChunkFile, decode_payload
-from service.workers.rehearsal import synthetic_source
+from service.jobs.results.answers import MadeUpRows
+from service.workers.rehearsal import made_up_source, synthetic_source
 
 TABLE = Table(
     declared=(
@@ -21,6 +22,17 @@ def test_made_up_rows_of_a_table_are_codes_of_its_columns() -> None:
     rows = np.concatenate([np.asarray(loader().rows) for loader in source.loaders()])
     assert rows.shape == (200, 3)
     assert rows.dtype == np.uint16
+    assert (rows.max(axis=0) < [column.codes for column in TABLE.stored]).all()
+
+
+def test_rows_of_a_release_keep_their_columns_and_other_columns_are_drawn() -> None:
+    released = MadeUpRows(Geometry.of(TABLE, ["ward"]), np.array([[0], [2], [2]], dtype=np.uint16))
+    source = made_up_source(TABLE, 3, 200, released)
+    rows = np.concatenate([np.asarray(loader().rows) for loader in source.loaders()])
+    assert rows.shape == (200, 3)
+    ward = [column.name for column in TABLE.stored].index("ward")
+    np.testing.assert_array_equal(rows[:, ward], np.resize([0, 2, 2], 200))
+    assert len(np.unique(rows[:, 0])) > 1
     assert (rows.max(axis=0) < [column.codes for column in TABLE.stored]).all()
 
 

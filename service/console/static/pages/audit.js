@@ -23,6 +23,8 @@ const SENTENCES = {
   "revoke-key": (d) => `revoked the key ${d.key} of ${d.principal}`,
   "end-session": (d) => `ended the session ${d.session_id} of ${d.principal}`,
   "disable-principal": (d) => `disabled the account of ${d.principal}`,
+  "set-working-bounds": (d) => `set working bounds: ${d.columns.map((each) => `${each.column} from ${each.low} to ${each.high} (${each.origin})`).join(", ")}`,
+  "remove-working-bounds": () => "went back to the declared bounds",
   "put-sites": (d) => `stored the public sites ${d.sites}`,
 };
 

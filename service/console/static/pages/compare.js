@@ -35,7 +35,7 @@ function requests(jobs) {
   const rows = [
     line("Job", ({ job }) => h("a", { href: `#/jobs/${job.id}` }, h("code", {}, job.id.slice(0, 8)))),
     line("Dataset", ({ job }) => job.dataset),
-    line("Cost", ({ job }) => (job.rehearsal ? "free: a rehearsal on synthetic rows" : `${amount(job.cost)}, ${delta(job.cost.delta)}`)),
+    line("Cost", ({ job }) => (job.rehearsal ? "free: a rehearsal" : `${amount(job.cost)}, ${delta(job.cost.delta)}`)),
     line("Centres", ({ job, result }) => `${centresAsked(job.request.k)}, k-${job.request.objective ?? "means"}${result.range ? `; compared at the suggested k, ${result.range.suggested}` : ""}`),
     line("Algorithm", ({ job }) => job.algorithm),
     line("Submitted", ({ job }) => `${moment(job.queued_at)} by ${job.analyst}`),

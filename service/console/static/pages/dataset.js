@@ -1,11 +1,13 @@
 // One dataset: what is public about it, its budget, and (for its curator) data, grants, ledger, jobs, audit.
 
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
+import { askDataset } from "../ask-more.js";
 import { columnTable } from "../columns.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { budgetFields, checkbox, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
 import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
+import { workingCard, workingList } from "../working-bounds.js";
 import { auditTable } from "./audit.js";
 import { shape } from "./datasets.js";
 import { jobTable, jobWords } from "./jobs.js";
@@ -34,7 +36,7 @@ export async function dataset(context, name, tab = "") {
         h("div", { class: "row" }, h("h1", {}, name), state(found.state)),
         h("p", { class: "muted" }, found.description || shape(found)),
       ),
-      !curator && found.state === "sealed" && h("a", { class: "button primary", href: `#/datasets/${name}/job` }, "Plan a job"),
+      found.state === "sealed" && h("a", { class: curator ? "button" : "button primary", href: `#/datasets/${name}/job` }, "Plan a job"),
     ),
     h("nav", { class: "tabs", "aria-label": `About ${name}` }, shown.map(([key, words]) => h("a", { href: `#/datasets/${name}${key && `/${key}`}`, "aria-current": key === here ? "page" : null }, words))),
     await sections[here](context, found),
@@ -52,6 +54,7 @@ function describe(found) {
     box && ["Columns", columnList(found, box)],
     bounds.ball && ["Bounds", `within ${number(bounds.ball.radius)} of ${bounds.ball.centre?.some(Boolean) ? "a public centre" : "the origin"}, ${plural(found.dimension, "column")}`],
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
+    found.working_bounds && ["Working bounds", workingList(found)],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
@@ -80,7 +83,7 @@ function tableCard(found) {
 }
 
 async function publicFacts(context, found) {
-  return [publicHalves(found), found.table && tableCard(found)];
+  return [publicHalves(found), askDataset(found), found.table && tableCard(found)];
 }
 
 function publicHalves(found) {
@@ -146,7 +149,7 @@ async function overview({ reload }, found) {
         ),
     ),
   );
-  return [look, halves, found.table && tableCard(found)];
+  return [look, halves, workingCard(found, reload), askDataset(found), found.table && tableCard(found)];
 }
 
 // Public facts of a draft that are most often corrected; other changes are a matter of a new draft.

@@ -19,9 +19,10 @@ export async function job({ me, signal }, id) {
   const head = h("div", { class: "row" });
   const actions = h("div", { class: "row" });
   const note = h("p", { class: "written" });
+  const own = (now) => now.analyst === me.name;
   const show = async (now) => {
     replace(head, h("h1", {}, now.name || `${askedFor(now.request)} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
-    replace(actions, now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)), me.role === "analyst" && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), me.role === "analyst" && button("Name and note", () => describe(now, show)), me.role === "analyst" && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && ["queued", "running"].includes(now.state) && button("End", () => end(now), "danger"));
+    replace(actions, now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)), own(now) && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), own(now) && button("Name and note", () => describe(now, show)), own(now) && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && (own(now) ? ["running"] : ["queued", "running"]).includes(now.state) && button("End", () => end(now), "danger"));
     replace(note, now.note);
     note.hidden = !now.note;
     if (now.state === "succeeded") await released(place, now, me);
@@ -132,16 +133,18 @@ function request(now) {
 }
 
 function shown(now, result, receipt, me) {
-  if (result.findings) return findingsView(now, result);
-  const k = result.range?.suggested ?? result.centres.length;
-  const more = me.role === "analyst" && ["dense", "table"].includes(receipt.domain.kind) && askMore(now, k, Boolean(result.range));
-  return [(result.range ? openResultView : resultView)(now, result, receipt), more];
+  if (result.findings) return findingsView(now, result, me.role === "curator");
+  const more = ["dense", "table"].includes(receipt.domain.kind) ? askMore(now, result.centres.length, Boolean(result.range)) : null;
+  return [result.range ? openResultView(now, result, receipt, more?.about) : resultView(now, result, receipt), more?.element];
 }
+
+const rehearsed = ({ request: { rehearse_on: job } }) =>
+  job ? ["A rehearsal on the made-up rows of ", h("a", { href: `#/jobs/${job}` }, `job ${job.slice(0, 8)}`), ": it says nothing new about the data."] : "A rehearsal on synthetic rows: it says nothing about the data.";
 
 async function released(place, now, me) {
   try {
     const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, "A rehearsal on synthetic rows: it says nothing about the data.")), shown(now, result, receipt, me), receiptView(receipt));
+    replace(place, now.rehearsal && notice("warn", h("p", {}, rehearsed(now))), shown(now, result, receipt, me), receiptView(receipt));
   } catch (error) {
     replace(place, explain(error));
   }

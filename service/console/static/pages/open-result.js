@@ -14,7 +14,8 @@ import { columnChoice, columnsOf, resultView } from "./result.js";
 const MOST_ROWS = 1500;
 const MOST_VALUES = 200_000; // what the service sends as text
 
-export function openResultView(job, first, receipt) {
+// `chosen` is told which k is shown.
+export function openResultView(job, first, receipt, chosen) {
   const { range } = first;
   const answers = new Map([[first.centres.length, Promise.resolve(first)]]);
   const answer = (k) => {
@@ -43,6 +44,7 @@ export function openResultView(job, first, receipt) {
     knob.tell(result);
     cloud?.show(shown);
     replace(parts, resultView(job, shown, receipt, choice));
+    chosen?.(result.centres.length);
   };
   const choose = async (k) => {
     wanted = k;
@@ -78,12 +80,12 @@ export function openResultView(job, first, receipt) {
       { class: "card stack", id: "choose-k" },
       h("h2", {}, "How many clusters?"),
       h("p", { id: "reason" }, "Suggested ", sentence(range.reason).replace(/^K/, "k")),
-      range.heavy_tailed && notice("warn", h("p", {}, `Some records may lie far from all others. The loss counts records within ${number(range.reach, 2)} of a fine cluster; those beyond it are too few to be seen, and may still matter.`)),
+      range.heavy_tailed && notice("warn", h("p", { id: "heavy-tails" }, sentence(range.warning ?? `Some records may lie far from all others: losses are of the records within ${number(range.reach, 2)} of a fine cluster`))),
       knob.element,
       h(
         "div",
         { class: "plots" },
-        h("figure", { class: "stack tight flat", id: "elbow" }, h("figcaption", {}, h("h3", {}, "Loss for each k")), pictures[0].element, h("p", { class: "small muted" }, "The share of the variance that the clusters leave unexplained. Lines: 95% intervals. The ring is the suggested k. Click a point to show it.")),
+        h("figure", { class: "stack tight flat", id: "elbow" }, h("figcaption", {}, h("h3", {}, range.heavy_tailed ? `Loss for each k, of records within ${number(range.reach, 2)} of a fine cluster` : "Loss for each k")), pictures[0].element, h("p", { class: "small muted" }, "The share of the variance that the clusters leave unexplained. Lines: 95% intervals. The ring is the suggested k. Click a point to show it.")),
         h("figure", { class: "stack tight flat", id: "tree" }, h("figcaption", {}, h("h3", {}, "Tree of merges")), pictures[1].element, h("p", { class: "small muted" }, "Fine clusters, joined pair by pair. The higher a join, the more variance it leaves unexplained. Click at a height to cut the tree there; k-means then moves the borders a little.")),
       ),
     ),

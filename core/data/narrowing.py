@@ -1,0 +1,159 @@
+"""Narrower bounds of stored rows: each record, on its own, is clipped to them and coded anew."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.data.columns import Column, Number, Ranged
+from core.data.dense import Dense
+from core.data.domain import Stored, clip_encoded
+from core.data.reading import MISSING_CODE, on_line
+from core.data.source import Chunk, ChunkLoader, DataSource
+from core.data.table import Table
+from core.errors import InvalidDomain
+from core.kernels.rows import UNITS
+
+#: Lowest and highest value of a column, as a curator writes them.
+Bounds = tuple[Any, Any]
+#: Between narrower bounds lie at least so many of the steps in which a column is stored.
+_LEAST_STEPS = 2
+
+
+def narrowed(stored: Stored, bounds: Mapping[str, Bounds]) -> Dense | Table:
+    """The domain with other bounds of some columns; InvalidDomain unless they lie inside the present ones."""
+    known = {column.name: column for column in bounded_columns(stored)}
+    unknown = [name for name in bounds if name not in known]
+    if unknown:
+        raise InvalidDomain(
+            f"{', '.join(unknown)}: only numbers, dates and times have bounds; these columns do: "
+            f"{', '.join(known)}",
+            parameter="columns",
+        )
+    made = {name: _inside(known[name], *pair) for name, pair in bounds.items()}
+    if isinstance(stored, Table):
+        return replace(stored, declared=tuple(made.get(each.name, each) for each in stored.declared))
+    assert isinstance(stored, Dense)
+    columns: list[Any] = [made.get(name, known[name]) for name in stored.columns]
+    return replace(stored, low=tuple(each.low for each in columns), high=tuple(each.high for each in columns))
+
+
+def bounded_columns(stored: Stored) -> list[Ranged]:
+    """The stored columns that have a lower and an upper bound of their own."""
+    if isinstance(stored, Table):
+        return [column for column in stored.stored if isinstance(column, Ranged)]
+    if not isinstance(stored, Dense) or stored.low is None or stored.high is None:
+        raise InvalidDomain("only tables, and columns of numbers in a box, can be given narrower bounds")
+    ends = zip(stored.columns, stored.low, stored.high, strict=True)
+    return [Number(name=name, low=low, high=high) for name, low, high in ends]
+
+
+def _inside(column: Ranged, low: Any, high: Any) -> Ranged:
+    """The column with these bounds."""
+    given: Any = column  # numbers, dates and times have `low` and `high`, of different types
+    if isinstance(column, Number) and not all(isinstance(each, int | float) for each in (low, high)):
+        raise InvalidDomain(f"column {column.name}: low and high must be numbers", parameter="columns")
+    # Gaps were filled when the rows were stored.
+    filled: dict[str, Any] = {} if column.fill is None else {"missing": "refuse", "fill": None}
+    made: Ranged = replace(given, low=low, high=high, **filled)
+    width, stored = (each.line[1] - each.line[0] for each in (made, column))
+    if width * (column.codes - 1) < _LEAST_STEPS * stored:
+        raise InvalidDomain(
+            f"column {column.name}: these bounds are narrower than {_LEAST_STEPS} of the steps in which the "
+            "column is stored",
+            parameter="columns",
+        )
+    if made.line[0] < column.line[0] or made.line[1] > column.line[1]:
+        raise InvalidDomain(
+            f"column {column.name}: bounds must lie inside the declared ones, from {given.low} to "
+            f"{given.high}: what was clipped when the rows were stored cannot be brought back",
+            parameter="columns",
+        )
+    return made
+
+
+class NarrowedSource:
+    """Rows of a source as rows of a domain with narrower bounds: derived when they are read, never stored."""
+
+    def __init__(self, source: DataSource, domain: Dense | Table) -> None:
+        stored = source.domain
+        if not isinstance(stored, Dense | Table) or stored.columns != domain.columns:
+            raise InvalidDomain("the narrower bounds are of other columns than the rows")
+        self.domain = domain
+        self._loaders = [_NarrowedChunk(each, stored, domain) for each in source.loaders()]
+
+    def loaders(self) -> Sequence[ChunkLoader]:
+        return self._loaders
+
+
+@dataclass(frozen=True)
+class _NarrowedChunk:
+    """Loads a chunk and codes it anew, in whatever process it is called."""
+
+    loader: ChunkLoader
+    stored: Dense | Table
+    domain: Dense | Table
+
+    @property
+    def key(self) -> Hashable:
+        return (self.loader.key, self.domain.fingerprint)
+
+    def __call__(self) -> Chunk:
+        chunk = self.loader()
+        assert isinstance(chunk.rows, np.ndarray)
+        return Chunk(recoded(chunk.rows, self.stored, self.domain), chunk.first, self.key)
+
+
+def recoded(rows: npt.NDArray[Any], stored: Dense | Table, domain: Dense | Table) -> npt.NDArray[Any]:
+    """Stored rows as rows of a domain with narrower bounds; the argument is in `narrowing.md`."""
+    found = np.empty_like(rows)
+    for place, table in enumerate(_tables(stored, domain)):
+        values = rows[:, place]
+        found[:, place] = values if table is None else table[values.view(np.uint16)]
+    # Rounding may leave a row of numbers outside the ball that noise is calibrated to.
+    return clip_encoded(found) if isinstance(domain, Dense) else found
+
+
+@lru_cache(maxsize=1)  # of 128 KiB for each column; a worker runs one job at a time
+def _tables(stored: Dense | Table, domain: Dense | Table) -> list[npt.NDArray[Any] | None]:
+    """For each column the new value of each that 16 bits can hold; None where nothing changes."""
+    if isinstance(stored, Dense):
+        assert isinstance(domain, Dense)
+        return [_of_numbers(stored, domain, place) for place in range(stored.dimension)]
+    assert isinstance(domain, Table)
+    pairs = zip(stored.stored, domain.stored, strict=True)
+    return [None if old == new else _of_codes(old, new) for old, new in pairs]
+
+
+def _of_codes(old: Column, new: Column) -> npt.NDArray[np.uint16]:
+    assert isinstance(old, Ranged)
+    assert isinstance(new, Ranged)
+    codes = np.arange(1 << 16, dtype=np.float64)
+    found, _ = on_line(old.on_line(codes), *new.line, new.codes)
+    if old.missing == "keep":
+        found[MISSING_CODE] = MISSING_CODE
+    return found
+
+
+def _of_numbers(stored: Dense, domain: Dense, place: int) -> npt.NDArray[np.int16] | None:
+    (before, middle), (after, new_middle) = (_scale(each, place) for each in (stored, domain))
+    if (before, middle) == (after, new_middle):
+        return None
+    assert domain.low is not None
+    assert domain.high is not None
+    units = np.arange(1 << 16, dtype=np.uint16).view(np.int16)
+    values = np.clip(units * before + middle, domain.low[place], domain.high[place])
+    # Half the width of a column is at most UNITS of its units, so these fit into 16 bits.
+    found: npt.NDArray[np.int16] = np.trunc(np.clip((values - new_middle) / after, -UNITS, UNITS)).astype(
+        np.int16
+    )
+    return found
+
+
+def _scale(domain: Dense, place: int) -> tuple[float, float]:
+    """Data units per encoded unit of a column, and its middle."""
+    middle = domain.decode(np.zeros((1, domain.dimension)))[0]
+    return float(domain.unit_lengths()[place]), float(middle[place])
