@@ -56,8 +56,8 @@ class PictureBlocks:
 
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
-        seeds = self.scene.schedule.explore_centres
-        return self.refine.run(probe, scene, self._picture(probe, scene), seeds, self.k)
+        followed = self.scene.schedule.explore_centres
+        return self.refine.run(probe, scene, self._picture(probe, scene), followed, self.k)
 
     def _picture(self, probe: Probe, scene: Scene) -> Picture:
         """Points in the subspace that stand for as many records as there are."""
@@ -85,13 +85,13 @@ class PictureRefinement(Block):
     def steps(self) -> tuple[Step, ...]:
         return tuple(step for each in self.rounds for step in each.steps())
 
-    def run(self, probe: Probe, scene: Scene, seen: Picture, seeds: int, k: int) -> Clusters:
-        """k centres after all rounds, given a picture in the subspace; the first round is about `seeds`."""
+    def run(self, probe: Probe, scene: Scene, seen: Picture, followed: int, k: int) -> Clusters:
+        """k centres after all rounds, given a picture in the subspace; the first round has `followed`."""
         rows, draw = Encoded.of(self.domain), probe.draw("seeding")
         free = min(rows.width, 2 * scene.view.width)
         shrinkage = Shrinkage.by_axes(scene.subspace)
-        centres = seen.means(seeds, draw)
-        known = Known((seen.masses(centres) + scene.size / seeds) / 2, tuning.PICTURE_DOUBT)
+        centres = seen.means(followed, draw)
+        known = Known((seen.masses(centres) + scene.size / followed) / 2, tuning.PICTURE_DOUBT)
         picture = Picture(scene.in_all_columns(seen.points), seen.weights)
         centres = clip_into(self.domain, scene.in_all_columns(centres))
         for each, bias in zip(self.rounds, tuning.PICTURE_BIAS, strict=True):
