@@ -1,27 +1,32 @@
 """Modest data and small epsilon: `python -m benchmarks modest`, for docs/accuracy.md.
 
-Every run has rows of its own. The loss of the private centres is divided by that of the true ones or, where
-clusters overlap, of k-means without privacy.
+Made-up rows are fresh in every run; MNIST and the datasets of `datasets.py` are always the same, under fresh
+noise. The loss of the private centres is divided by that of the true ones or, where clusters overlap, of
+k-means without privacy. Every run is a line of a CSV file; a table of means is printed from it.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
 from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 import typer
-from sklearn.cluster import KMeans
 
-from benchmarks.baselines import loss
-from benchmarks.datasets import gaussians, power_shares
-from benchmarks.measuring import print_table, usage
+from benchmarks.accuracy import delta_for
+from benchmarks.baselines import Baselines, k_means, loss
+from benchmarks.datasets import Dataset, gaussians, load, power_shares
+from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_csv
 from core.algorithms import registry, summit_tuning
 from core.data import ArraySource, Dense
 from core.plan import Request
@@ -30,78 +35,144 @@ from core.privacy import Budget, default_delta
 __all__ = ["main"]
 
 Floats = npt.NDArray[np.float64]
-#: Rows between 0 and 1, and true centres if those are what to compare with.
-Made = tuple[Floats, Floats | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Rows with what is public about them, and the loss that a private one is divided by."""
+
+    rows: Floats
+    domain: Dense
+    baseline: float
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of the table: how many rows of what, and what is asked of them."""
+    """A row of the table: what is asked of how many rows, and the mean loss that was aimed for."""
 
     name: str
     size: int
     columns: int
     k: int
     epsilon: str
-    make: Callable[[np.random.Generator, Cell], Made]
+    make: Callable[[Cell, np.random.Generator], Made]
+    bar: float | None = None
+    #: A power of the public size; by default that of a service.
+    delta: str = ""
+
+    @property
+    def label(self) -> str:
+        """Such as `groups-1000x4-k10-e0.3`; patterns of the command match it."""
+        return f"{self.name}-{self.size}x{self.columns}-k{self.k}-e{self.epsilon}"
 
     def run(self, seed: int) -> tuple[float, float]:
         """The loss over that of the baseline, and seconds of a core; rows anew for every seed."""
-        rows, centres = self.make(np.random.default_rng(seed), self)
-        rows = np.clip(rows, 0.0, 1.0)
-        if centres is None:
-            centres = KMeans(self.k, n_init=3, random_state=0).fit(rows).cluster_centers_
-        domain = Dense.box(0.0, 1.0, dimension=self.columns, size=self.size)
-        plan = registry.plan(domain, Request(self.k, Budget.at_most(self.epsilon, default_delta(self.size))))
+        made = self.make(self, np.random.default_rng(seed))
+        delta = delta_for(self.delta, self.size) if self.delta else default_delta(self.size)
+        request = Request(self.k, Budget.at_most(self.epsilon, delta))
         with usage() as taken:
-            found = registry.run(plan, ArraySource(domain, rows))
-        return loss(rows, found.centres, "means") / loss(rows, centres, "means"), taken.cpu_seconds
+            found = registry.run(registry.plan(made.domain, request), ArraySource(made.domain, made.rows))
+        return loss(made.rows, found.centres, "means") / made.baseline, taken.cpu_seconds
 
 
-def groups(draw: np.random.Generator, cell: Cell) -> Made:
+def _in_box(cell: Cell, rows: Floats, centres: Floats | None) -> Made:
+    """Rows between 0 and 1, compared with these centres or with those of k-means."""
+    rows = np.clip(rows, 0.0, 1.0)
+    domain = Dense.box(0.0, 1.0, dimension=cell.columns, size=cell.size)
+    best = k_means(rows, cell.k) if centres is None else centres
+    return Made(rows, domain, loss(rows, best, "means"))
+
+
+def _uniform_centres(cell: Cell, draw: np.random.Generator, margin: float = 0.15) -> Floats:
+    return draw.uniform(margin, 1 - margin, size=(cell.k, cell.columns))
+
+
+def groups(cell: Cell, draw: np.random.Generator) -> Made:
     """Groups that lie apart, as in the table of docs/choosing.md."""
-    centres = draw.uniform(0.15, 0.85, size=(cell.k, cell.columns))
-    return gaussians(draw, cell.size, centres, 0.04), centres
+    centres = _uniform_centres(cell, draw)
+    return _in_box(cell, gaussians(draw, cell.size, centres, 0.04), centres)
 
 
-def zipf(draw: np.random.Generator, cell: Cell) -> Made:
+def shares(cell: Cell, draw: np.random.Generator) -> Made:
     """The same in shares of 1, 1/2, 1/3 and so on."""
-    centres = draw.uniform(0.15, 0.85, size=(cell.k, cell.columns))
-    return gaussians(draw, cell.size, centres, 0.04, power_shares(cell.k, 1.0)), centres
+    centres = _uniform_centres(cell, draw)
+    return _in_box(cell, gaussians(draw, cell.size, centres, 0.04, power_shares(cell.k, 1.0)), centres)
 
 
-def overlap(draw: np.random.Generator, cell: Cell) -> Made:
+def overlap(cell: Cell, draw: np.random.Generator) -> Made:
     """Groups three times as wide, which overlap."""
-    return gaussians(draw, cell.size, draw.uniform(0.15, 0.85, size=(cell.k, cell.columns)), 0.12), None
+    return _in_box(cell, gaussians(draw, cell.size, _uniform_centres(cell, draw), 0.12), None)
 
 
-def lognormal(draw: np.random.Generator, cell: Cell) -> Made:
-    """No groups, but lognormal tails."""
-    return draw.lognormal(0, 0.8, size=(cell.size, cell.columns)) / 20, None
+def lognormal(cell: Cell, draw: np.random.Generator) -> Made:
+    """Groups with lognormal tails to both sides of their centres."""
+    centres, shape = _uniform_centres(cell, draw), (cell.size, cell.columns)
+    tails = 0.04 * draw.lognormal(0, 0.8, size=shape) * draw.choice([-1.0, 1.0], size=shape)
+    return _in_box(cell, centres[draw.integers(cell.k, size=cell.size)] + tails, None)
 
 
-def blobs(draw: np.random.Generator, cell: Cell) -> Made:
+def skewed(cell: Cell, draw: np.random.Generator) -> Made:
+    """No groups: every column is lognormal."""
+    return _in_box(cell, draw.lognormal(0, 0.8, size=(cell.size, cell.columns)) / 20, None)
+
+
+def blobs(cell: Cell, draw: np.random.Generator) -> Made:
     """Centres uniform in two thirds of the box, a spread of a twentieth of theirs."""
-    centres = draw.uniform(1 / 6, 5 / 6, size=(cell.k, cell.columns))
-    return gaussians(draw, cell.size, centres, 1 / 30), centres
+    centres = _uniform_centres(cell, draw, 1 / 6)
+    return _in_box(cell, gaussians(draw, cell.size, centres, 1 / 30), centres)
+
+
+@cache
+def _stored(name: str) -> Dataset:
+    return load(name)
+
+
+def stored(cell: Cell, draw: np.random.Generator) -> Made:
+    """A dataset of `datasets.py`: the same rows in every run."""
+    data = _stored(cell.name)
+    baseline = Baselines(RESULTS / "baselines.csv").loss(cell.name, data.rows, cell.k, "means")
+    return Made(data.rows, data.domain, baseline)
+
+
+def _mnist(k: int, epsilon: str, bar: float) -> Cell:
+    return Cell("mnist", 60_000, 784, k, epsilon, stored, bar, "N^-1.5")
 
 
 CELLS: tuple[Cell, ...] = (
-    Cell("groups", 1_000, 4, 10, "1", groups),
-    Cell("groups", 10_000, 4, 10, "0.1", groups),
-    Cell("groups", 1_000, 4, 30, "1", groups),
-    Cell("groups", 10_000, 4, 30, "0.1", groups),
-    Cell("groups", 1_000, 4, 30, "3", groups),
-    Cell("groups", 10_000, 4, 30, "0.3", groups),
-    Cell("groups", 1_000, 4, 3, "0.1", groups),
-    Cell("groups", 1_000, 32, 10, "1", groups),
-    Cell("groups", 10_000, 32, 10, "0.1", groups),
-    Cell("groups", 10_000, 32, 30, "0.1", groups),
-    Cell("overlap", 10_000, 8, 30, "0.1", overlap),
-    Cell("lognormal", 1_000, 8, 10, "1", lognormal),
-    Cell("zipf", 10_000, 4, 10, "0.1", zipf),
-    Cell("blobs", 20_000, 16, 64, "0.25", blobs),
-    Cell("blobs", 20_000, 128, 64, "0.25", blobs),
+    Cell("groups", 1_000, 4, 10, "1", groups, 1.2),
+    Cell("groups", 10_000, 4, 10, "0.1", groups, 1.2),
+    Cell("groups", 1_000, 4, 30, "1", groups, 2.3),
+    Cell("groups", 10_000, 4, 30, "0.1", groups, 2.2),
+    Cell("groups", 1_000, 4, 30, "3", groups, 1.3),
+    Cell("groups", 10_000, 4, 30, "0.3", groups, 1.25),
+    Cell("groups", 1_000, 4, 3, "0.1", groups, 4.0),
+    Cell("groups", 1_000, 32, 10, "1", groups, 1.9),
+    Cell("groups", 10_000, 32, 10, "0.1", groups, 1.4),
+    Cell("groups", 10_000, 32, 30, "0.1", groups, 11.0),
+    Cell("overlap", 10_000, 8, 30, "0.1", overlap, 1.7),
+    Cell("lognormal", 1_000, 8, 10, "1", lognormal, 1.18),
+    Cell("skewed", 1_000, 8, 10, "1", skewed),
+    Cell("shares", 10_000, 4, 10, "0.1", shares, 1.6),
+    _mnist(64, "0.1", 1.34),
+    _mnist(64, "1", 1.045),
+    _mnist(10, "0.1", 1.07),
+    Cell("blobs", 20_000, 16, 64, "0.25", blobs, 1.8),
+    Cell("blobs", 20_000, 128, 64, "0.25", blobs, 9.0),
+    Cell("tails", 50_000, 3, 8, "1", stored, 1.4, "N^-1.5"),
+    Cell("zipf", 100_000, 6, 30, "1", stored, 1.18, "N^-1.5"),
+    Cell("mnist", 60_000, 784, 10, "1", stored, 1.25, "0"),
+)
+
+#: About the limit between both plans: groups over a range of epsilon.
+SWEEP: tuple[Cell, ...] = tuple(
+    Cell("groups", size, columns, k, epsilon, groups)
+    for size, columns, k, epsilons in (
+        (1_000, 4, 10, ("0.6", "1", "1.5", "2", "2.5", "3", "4")),
+        (1_000, 4, 30, ("2", "2.5", "3", "3.5", "4")),
+        (1_000, 32, 10, ("0.6", "1", "1.5", "2", "2.5", "3", "4")),
+        (1_000, 4, 3, ("0.1", "0.2", "0.3", "0.4", "0.6", "0.8")),
+    )
+    for epsilon in epsilons
 )
 
 
@@ -112,51 +183,79 @@ def exploring() -> Iterator[None]:
         yield
 
 
-def mean_and_error(values: list[float]) -> tuple[float, float]:
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """The mean and its standard error."""
-    return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return statistics.fmean(values), error
 
 
-def table(cells: tuple[Cell, ...], runs: int, first: int, paired: bool) -> Iterator[dict[str, object]]:
-    """A row for each cell; `paired` adds the plan for plenty of records on the same rows."""
+def _stated(values: Sequence[float]) -> str:
+    """The mean with its standard error, or nothing where there are no values."""
+    if not values:
+        return ""
+    mean, error = mean_and_error(values)
+    return f"{mean:.3f} ± {error:.3f}"
+
+
+def measured(cell: Cell, seed: int, paired: bool) -> dict[str, object]:
+    """One run of a cell; `paired` adds the plan for plenty of records on the same rows."""
+    ratio, seconds = cell.run(seed)
+    with exploring() if paired else nullcontext():
+        before = f"{cell.run(seed)[0]:.6f}" if paired else ""
+    taken = f"{seconds:.3f}"
+    return {"cell": cell.label, "seed": seed, "ratio": f"{ratio:.6f}", "exploring": before, "cpu": taken}
+
+
+def summarise(runs: Sequence[dict[str, str]], cells: Sequence[Cell]) -> list[dict[str, object]]:
+    """A line for each cell that has runs: means and standard errors, the bar, and whether it is met.
+
+    A bar counts as met where the mean is below it plus one standard error.
+    """
+    by_cell: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for run in runs:
+        by_cell[run["cell"]].append(run)
+    lines: list[dict[str, object]] = []
     for cell in cells:
-        found = [cell.run(first + run) for run in range(runs)]
-        mean, error = mean_and_error([ratio for ratio, _ in found])
-        row: dict[str, object] = {
-            "data": cell.name,
+        found = by_cell[cell.label]
+        if not found:
+            continue
+        mean, error = mean_and_error([float(run["ratio"]) for run in found])
+        pairs = [(float(run["ratio"]), float(run["exploring"])) for run in found if run["exploring"]]
+        line: dict[str, object] = {
+            "data": cell.name + (", pure" if cell.delta == "0" else ""),
             "rows": f"{cell.size:,} x {cell.columns}",
             "k": cell.k,
             "epsilon": cell.epsilon,
-            "loss": f"{mean:.3f} +- {error:.3f}",
-            "CPU seconds": f"{statistics.fmean(seconds for _, seconds in found):.2f}",
+            "runs": len(found),
+            "loss": _stated([float(run["ratio"]) for run in found]),
+            "bar": "" if cell.bar is None else f"{cell.bar:g}",
+            "met": "" if cell.bar is None else "yes" if mean < cell.bar + error else "no",
+            "CPU seconds": f"{statistics.median(float(run['cpu']) for run in found):.2f}",
+            "exploring": _stated([old for _, old in pairs]),
+            "quotient": _stated([new / old for new, old in pairs]),
         }
-        if paired:
-            with exploring():
-                before = [cell.run(first + run)[0] for run in range(runs)]
-            row["exploring"] = "{:.3f} +- {:.3f}".format(*mean_and_error(before))
-            gains = [ratio / old for (ratio, _), old in zip(found, before, strict=True)]
-            row["quotient"] = "{:.3f} +- {:.3f}".format(*mean_and_error(gains))
-        yield row
-
-
-_RUNS = typer.Option(help="Datasets per cell.")
-_FIRST = typer.Option(help="Seed of the first dataset.")
-_PAIRED = typer.Option(help="Also the plan for plenty of records, on the same rows.")
-_SWEEP = typer.Option(help="Groups over a range of epsilon instead of the table.")
-_DATA = typer.Option(help="Only cells of this name and number of columns, such as `groups-32`.")
+        lines.append(line)
+    return lines
 
 
 def main(
-    runs: Annotated[int, _RUNS] = 20,
-    first: Annotated[int, _FIRST] = 1000,
-    paired: Annotated[bool, _PAIRED] = False,
-    sweep: Annotated[bool, _SWEEP] = False,
-    data: Annotated[str, _DATA] = "",
+    runs: Annotated[int, typer.Option(help="Runs of each cell.")] = 20,
+    first: Annotated[int, typer.Option(help="Seed of the first dataset.")] = 1000,
+    paired: Annotated[bool, typer.Option(help="Also plan for plenty of records, on the same rows.")] = False,
+    sweep: Annotated[bool, typer.Option(help="Groups over a range of epsilon instead of the table.")] = False,
+    only: Annotated[str, typer.Option(help="Only cells such as `groups-*x4-k30-*`.")] = "*",
+    results: Annotated[Path, typer.Option(help="Folder of the CSV file.")] = RESULTS,
+    append: Annotated[bool, typer.Option(help="Keep the runs that the CSV file holds already.")] = False,
+    reprint: Annotated[bool, typer.Option(help="Only print what the CSV file holds.")] = False,
 ) -> None:
-    """Print the loss over that of true or non-private centres: means and standard errors."""
-    cells = CELLS
-    if sweep:
-        epsilons = ("0.3", "0.6", "1", "1.5", "2", "3", "4.5", "6")
-        cells = tuple(Cell("groups", 1_000, d, 10, e, groups) for d in (4, 32) for e in epsilons)
-    cells = tuple(cell for cell in cells if data in ("", f"{cell.name}-{cell.columns}"))
-    print_table(f"means of {runs} runs", list(table(cells, runs, first, paired)))
+    """Print the loss over that of true or non-private centres beside what was aimed for."""
+    every = SWEEP if sweep else CELLS
+    path = results / ("modest-sweep.csv" if sweep else "modest.csv")
+    if not reprint:
+        rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
+        for cell in every:
+            for seed in range(first, first + runs):
+                if fnmatch(cell.label, only):
+                    rows.append(measured(cell, seed, paired))
+                    write_csv(path, rows)  # a long campaign that is stopped keeps what it has
+    print_table("loss over that of true or non-private centres", summarise(read_csv(path), every))

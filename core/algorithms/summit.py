@@ -229,6 +229,8 @@ class Summit(Algorithm):
         axes = min(seen, tuning.MOST_AXES)
         operations = 3 * PASS * size * numbers(domain) + product(domain, schedule.sketch + axes)
         operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
+        if schedule.picture:  # the first round is about more centres
+            operations += lloyd_rounds(domain, schedule.explore_centres - k, 1)
         if not schedule.picture:
             noise = Blocks.of(plan).explore.deviation(plan, "sizes")
             seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))

@@ -19,6 +19,7 @@ from core.data import UNITS, Domain
 from core.kernels.clipping import into_ball
 from core.plan import Plan, Step
 from core.postprocessing.bounds import clip_into
+from core.postprocessing.kmeans import agglomerated
 from core.postprocessing.picture import Picture, painted
 from core.postprocessing.precision import Known
 from core.postprocessing.shrinkage import shorten
@@ -55,7 +56,8 @@ class PictureBlocks:
 
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
-        return self.refine.run(probe, scene, self._picture(probe, scene), self.k)
+        seeds = self.scene.schedule.explore_centres
+        return self.refine.run(probe, scene, self._picture(probe, scene), seeds, self.k)
 
     def _picture(self, probe: Probe, scene: Scene) -> Picture:
         """Points in the subspace that stand for as many records as there are."""
@@ -83,25 +85,29 @@ class PictureRefinement(Block):
     def steps(self) -> tuple[Step, ...]:
         return tuple(step for each in self.rounds for step in each.steps())
 
-    def run(self, probe: Probe, scene: Scene, seen: Picture, k: int) -> Clusters:
-        """Centres after all rounds, given a picture in the subspace."""
+    def run(self, probe: Probe, scene: Scene, seen: Picture, seeds: int, k: int) -> Clusters:
+        """k centres after all rounds, given a picture in the subspace; the first round is about `seeds`."""
         rows, draw = Encoded.of(self.domain), probe.draw("seeding")
-        average, free = scene.size / k, min(rows.width, 2 * scene.view.width)
-        seeds = seen.means(k, draw)
-        known = Known((seen.masses(seeds) + average) / 2, tuning.PICTURE_DOUBT)
-        picture = Picture(scene.in_all_columns(seen.points), seen.weights)
-        centres = clip_into(self.domain, scene.in_all_columns(seeds))
+        free = min(rows.width, 2 * scene.view.width)
         shrinkage = Shrinkage.by_axes(scene.subspace)
+        centres = seen.means(seeds, draw)
+        known = Known((seen.masses(centres) + scene.size / seeds) / 2, tuning.PICTURE_DOUBT)
+        picture = Picture(scene.in_all_columns(seen.points), seen.weights)
+        centres = clip_into(self.domain, scene.in_all_columns(centres))
         for each, bias in zip(self.rounds, tuning.PICTURE_BIAS, strict=True):
             found = each.run(probe, rows, centres, scene.edges, free, known, bias)
             moves = shorten(shrinkage.of(found.moves, found.errors), found.radii)
-            sizes = np.maximum(found.sizes, tuning.LEAST_SIZE * average)
+            sizes = np.maximum(found.sizes, tuning.LEAST_SIZE * scene.size / len(centres))
             picture = picture.corrected(found.centres, moves, sizes)
+            start = found.centres + moves
+            if len(start) > k:
+                start = agglomerated(start, sizes, k)
             # New starts may find what was missed; after the last round nothing would measure them.
             anew = each is not self.rounds[-1]
-            centres = clip_into(self.domain, picture.means(k, draw, found.centres + moves, anew))
-            masses = np.maximum(picture.masses(centres), tuning.LEAST_SIZE * average)
-            known = Known(masses, tuning.LATER_DOUBT)
+            centres = clip_into(self.domain, picture.means(k, draw, start, anew))
+            known = Known(
+                np.maximum(picture.masses(centres), tuning.LEAST_SIZE * scene.size / k), tuning.LATER_DOUBT
+            )
         radii = found.radii.astype(np.float64)
         details = scene_details(self.domain, scene, radii)
         return Clusters(centres, np.maximum(found.sizes, 0.0), radii, details)

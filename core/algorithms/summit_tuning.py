@@ -87,7 +87,7 @@ GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 #: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
 #: more centres there are to tell apart: from `PICTURE_CENTRES / log2(k)` on. In more columns few axes tell
 #: more than rounds in all of them.
-PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 110.0, 64
+PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 64
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
 #: they measure: twice as much with `PICTURE_COLUMNS`.
 PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
@@ -97,10 +97,14 @@ PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
 LEAST_PICTURE_SUBSPACE, MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.05, 0.5, 0.2
 #: Rounds, each with so many times the budget of the one before.
 PICTURE_ROUNDS, PICTURE_GROWTH = 3, 1.3
+#: The first round is about up to `PICTURE_OVERSEED` centres for each one asked for, since what the picture
+#: took for one cluster may be two; but only about as many as have `PICTURE_SEED / mu` records on average.
+PICTURE_OVERSEED, PICTURE_SEED = 1.5, 10.0
 #: The tree has a large first level and few later ones: the more levels, the more noise in each. An average
-#: cell of the first level holds `PICTURE_HEAD` standard deviations, and the last level has up to
-#: `2^PICTURE_CELLS` cells for each centre.
-PICTURE_HEAD, PICTURE_BITS, PICTURE_KEEP, PICTURE_CELLS = 0.5, (3,) * 9, 2.0, 7
+#: cell of the first level holds `PICTURE_HEAD` standard deviations. The last level has as many cells as noise
+#: leaves to tell apart, about `2^PICTURE_CELLS * N * mu`, but no axis has more than `PICTURE_HALVINGS`.
+PICTURE_HEAD, PICTURE_BITS, PICTURE_KEEP, PICTURE_CELLS = 0.5, (3,) * 9, 2.0, 2.1
+PICTURE_HALVINGS = 3.5
 #: Points of a picture for each centre, the least and the most of them. Along axes that the tree does not
 #: cut, a cell keeps `PICTURE_OUTSIDE` of the spread of all records.
 POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, PICTURE_OUTSIDE = 40, 1000, 6000, 0.5
@@ -148,7 +152,7 @@ class Schedule:
     explore_centres: int
     #: Only where k is open.
     pooled_share: float = 0.0
-    #: Whether rounds correct a picture of few records; nothing is explored then.
+    #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
     picture: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -190,7 +194,8 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     depth = max(4, round(HALVINGS_PER_AXIS * axes), fine)
     if picture:
         explore_rounds, weights = 0, [PICTURE_GROWTH**i for i in range(PICTURE_ROUNDS)]
-        depth = max(4, min(round(HALVINGS_PER_AXIS * axes), round(math.log2(k) + PICTURE_CELLS)))
+        finest = math.log2(size * strength) + PICTURE_CELLS
+        depth = max(4, min(round(PICTURE_HALVINGS * axes), round(finest)))
     return Schedule(
         sketch=sketch,
         moments=moments,
@@ -203,7 +208,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_depth=depth,
         tree_levels=_tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
-        explore_centres=max(round(OVERSEED * k), ENOUGH_SEEDS),
+        explore_centres=_most_seeds(k, per_centre, picture),
         pooled_share=pooled,
         picture=picture,
     )
@@ -258,6 +263,13 @@ def _require_enough(size: int, shares: Shares) -> None:
             f"declared to have {size}: ask for a larger epsilon",
             parameter="epsilon",
         )
+
+
+def _most_seeds(k: int, per_centre: float, picture: bool) -> int:
+    """Seeds to follow at most; in a picture exactly so many, in its first round."""
+    if picture:
+        return round(k * min(max(per_centre / PICTURE_SEED, 1.0), PICTURE_OVERSEED))
+    return max(round(OVERSEED * k), ENOUGH_SEEDS)
 
 
 def _count_deviation(shares: Shares, fraction: float) -> float:

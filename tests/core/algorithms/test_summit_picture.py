@@ -75,6 +75,7 @@ def test_the_plan_for_few_records_spends_the_whole_budget_and_no_more(width: int
 
 @pytest.mark.parametrize("count", [0, 2, 1000])
 def test_every_planned_round_is_measured_for_every_centre_whatever_the_rows(count: int) -> None:
+    """A run that took the number of its seeds from the released size would measure fewer on few rows."""
     plan = plan_for()
     probe = WatchedProbe(plan, ArraySource(BOX, groups(1)[0][:count]))
     found = Summit().run(plan, probe)
@@ -83,12 +84,24 @@ def test_every_planned_round_is_measured_for_every_centre_whatever_the_rows(coun
         measured = [statistic for name, statistic in probe.seen if name == step.name]
         assert len(measured) == step.repeats or step.name == "tree"
         if isinstance(measured[0], (ResidualSums, ClusterCounts)):
-            assert all(statistic.shape[0] == 10 for statistic in measured)
+            centres = plan.parameters["explore_centres"] if step.name.startswith("refine-1-") else 10
+            assert all(statistic.shape[0] == centres for statistic in measured)
         if isinstance(measured[0], ResidualSums):
             scales = measured[0].sensitivity.scales[:, 0]
             assert np.array_equal(scales, measured[0].radii * 2.0**15)
         if step.name.endswith("spread"):
             assert isinstance(measured[0], PooledHistogram)
+
+
+def test_the_first_round_is_about_more_centres_than_asked_for_where_records_suffice() -> None:
+    assert plan_for(k=10).parameters["explore_centres"] == 15
+    assert 30 <= plan_for(k=30).parameters["explore_centres"] < 33
+
+
+def test_the_cells_of_the_tree_follow_the_records_and_the_budget_but_not_k() -> None:
+    few, many = plan_for(), plan_for(Dense.box(0, 1, dimension=4, size=4000), k=60)
+    assert few.parameters["tree_depth"] == plan_for(k=30).parameters["tree_depth"]
+    assert many.parameters["tree_depth"] == few.parameters["tree_depth"] + 2
 
 
 def test_ten_groups_in_a_thousand_rows_are_found_better_than_by_exploring(
