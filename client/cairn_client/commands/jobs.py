@@ -1,20 +1,33 @@
 """Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, transcript."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cairn_client.client import Client
-from cairn_client.commands.common import DatasetName, ExitCode, JobId, Json, amount_option
+from cairn_client.commands.common import DatasetName, ExitCode, JobId, Json
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.requests import (
+    Algorithm,
+    Clusters,
+    Columns,
+    Delta,
+    Epsilon,
+    Objective,
+    Options,
+    RehearseOn,
+    Scaling,
+    Sites,
+    Weights,
+    request_of,
+    table_request,
+)
 from cairn_client.commands.results import print_findings, print_result
-from cairn_client.dataset import JobRequest
 from cairn_client.errors import NotFound, Unreachable
 from cairn_client.forecast import expectations, shortfall
 from cairn_client.formatting import shorten
@@ -26,70 +39,14 @@ from cairn_client.wire import JobFacts, PlanFacts
 T = TypeVar("T")
 
 
-def _clusters(text: str) -> int | tuple[int, int]:
-    """Read `7`, or `1-32` for a range."""
-    first, dash, last = text.partition("-")
-    if not first.isdecimal() or int(first) < 1 or (dash and not last.isdecimal()):
-        raise typer.BadParameter(
-            f"{text!r} is neither a number of clusters, such as 7, nor a range, such as 1-32"
-        )
-    return (int(first), int(last)) if dash else int(first)
-
-
 def _asked_text(request: Mapping[str, Any]) -> str:
-    """Write a number of clusters, or a range, as `_clusters` reads it; a dash for a question."""
+    """Write a number of clusters, or a range, as `parsed_clusters` reads it; a dash for a question."""
     k = request.get("k")
     if k is None:
         return "–"
     return f"{k['from']}-{k['to']}" if isinstance(k, dict) else str(k)
 
 
-Clusters = Annotated[
-    Any,
-    typer.Option(
-        "--clusters",
-        "-k",
-        parser=_clusters,
-        metavar="K",
-        help="Number of clusters, or a range such as 1-32: one job then answers for every number in it.",
-    ),
-]
-RehearseOn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="JOB", help="Rehearse on the made-up rows of an earlier job that left k open; free, too."
-    ),
-]
-Epsilon = Annotated[str, amount_option("Epsilon to spend, such as 0.5.")]
-Delta = Annotated[
-    str | None,
-    amount_option("Delta to spend. By default a small one, or 0 if the dataset or your cap allows none."),
-]
-Objective = Annotated[
-    Literal["means", "medians"],
-    typer.Option(help="Minimise squared distances (means) or distances (medians)."),
-]
-Algorithm = Annotated[str, typer.Option(help="A name from `cairn algorithms`; `auto` chooses one.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", help="An option of the algorithm as NAME=VALUE; can be repeated."),
-]
-Sites = Annotated[
-    str | None, typer.Option(help="A set of public sites, for algorithms that choose centres among them.")
-]
-Columns = Annotated[
-    str | None, typer.Option(help="Columns of a table to cluster on, such as age,region. Default: all.")
-]
-Weights = Annotated[
-    list[str] | None,
-    typer.Option("--weight", help="How much a column of a table counts, as NAME=NUMBER; can be repeated."),
-]
-Scaling = Annotated[
-    Literal["declared", "private"] | None,
-    typer.Option(
-        help="`private` scales columns of a table by their real ranges, measured with 5% of epsilon."
-    ),
-]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file (.csv, .json or .npy).")
 ]
@@ -136,8 +93,8 @@ def plan(
     """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        request = _request(objective, algorithm, option, sites)
-        request |= _of_table(columns, weight, scaling)
+        request = request_of(objective, algorithm, option, sites)
+        request |= table_request(columns, weight, scaling)
         quote = dataset.plan(clusters, epsilon, delta, **request)
         too_much = None if quote.fits else shortfall(dataset.facts, quote.cost, automatic_delta=delta is None)
     if not print_json(quote, as_json):
@@ -170,41 +127,6 @@ def print_plan(quote: PlanFacts, too_much: str | None) -> None:
     typer.echo()
     steps = [[s.get("name"), s.get("repeats"), s.get("purpose")] for s in quote.plan.get("steps", [])]
     print_table(["step", "times", "what it measures"], steps, "No measurements.")
-
-
-def _request(objective: str, algorithm: str, options: list[str] | None, sites: str | None) -> JobRequest:
-    return {
-        "objective": objective,
-        "algorithm": algorithm,
-        "options": parsed_options(options),
-        "sites": sites,
-    }
-
-
-def parsed_options(options: list[str] | None) -> dict[str, Any]:
-    """Parse NAME=VALUE pairs of options; a value is JSON if it can be read as such, else a string."""
-    found: dict[str, Any] = {}
-    for each in options or []:
-        name, equals, text = each.partition("=")
-        if not equals:
-            raise typer.BadParameter("write an option of the algorithm as NAME=VALUE")
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
-
-
-def _of_table(columns: str | None, weights: list[str] | None, scaling: str | None) -> JobRequest:
-    """What is asked of a table."""
-    try:
-        weighed = {
-            name: float(number) for name, _, number in (each.rpartition("=") for each in weights or [])
-        }
-    except ValueError:
-        raise typer.BadParameter("write the weight of a column as NAME=NUMBER, as in age=2") from None
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
-    return {"columns": chosen, "weights": weighed, "scaling": scaling}
 
 
 def submit(
@@ -242,8 +164,8 @@ def submit(
     job.
     """
     with Client() as signed_in:
-        request = _request(objective, algorithm, option, sites)
-        request |= _of_table(columns, weight, scaling)
+        request = request_of(objective, algorithm, option, sites)
+        request |= table_request(columns, weight, scaling)
         request["rehearsal"] = rehearsal
         request["rehearse_on"] = None if rehearse_on is None else signed_in.job(rehearse_on).id
         request["idempotency_key"] = idempotency_key

@@ -7,16 +7,9 @@ import typer
 
 from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, ExitCode, Json
-from cairn_client.commands.jobs import (
-    Delta,
-    Epsilon,
-    Options,
-    RehearseOn,
-    parsed_options,
-    print_plan,
-    wait_for,
-)
+from cairn_client.commands.jobs import print_plan, wait_for
 from cairn_client.commands.printing import print_json, print_table
+from cairn_client.commands.requests import Delta, Epsilon, Options, RehearseOn, parsed_options
 from cairn_client.commands.results import print_findings
 from cairn_client.forecast import shortfall
 from cairn_client.questions import QuestionRequest

@@ -32,7 +32,8 @@ export function questionForm(facts, offered, about) {
   const kept = new Set((facts.table ?? []).filter(({ role }) => role === "keep").map(({ name }) => name));
   const boxes = facts.columns.map((name, i) => checkbox(`column-${i}`, name, { checked: kept.size ? kept.has(name) : i < 3, hint: kept.has(name) ? "not clustered on" : undefined }));
   const columns = h("fieldset", { class: "field" }, h("legend", {}, "Columns"), h("div", { class: "row" }, boxes));
-  const levels = h("div", { hidden: true }, field("Levels", input("levels", { value: "0.01 0.5 0.99" }), { check: areLevels, hint: "Shares of records below: 0.5 is the median." }));
+  const shares = input("levels", { value: "0.01 0.5 0.99" });
+  const levels = h("div", { hidden: true }, field("Levels", shares, { check: areLevels, hint: "Shares of records below: 0.5 is the median." }));
   const send = submit("Ask");
   const forecast = h("p", { class: "muted", role: "status" });
   const ordered = new Set(boundedColumns(facts).map(({ name }) => name));
@@ -75,7 +76,7 @@ export function questionForm(facts, offered, about) {
   });
   const changed = () => {
     columns.hidden = WITHOUT_COLUMNS.includes(kind());
-    levels.hidden = kind() !== "quantiles";
+    levels.hidden = shares.disabled = kind() !== "quantiles"; // else a mistake in it would be out of sight
     if (price.isNew()) price.ask();
   };
   element.addEventListener("input", changed);

@@ -15,7 +15,7 @@ from service.errors import InvalidRequest, RateLimited
 from service.http import json_limits
 from service.http.admission import Allowances, Pacing, counted_bytes
 from service.http.json_limits import strict_json
-from service.jobs import routes
+from service.jobs.results import routes
 from service.operations.settings import Settings
 from service.operations.tables import Result
 from tests.support.service import House

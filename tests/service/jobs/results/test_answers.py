@@ -131,7 +131,13 @@ def test_what_was_not_released_is_not_answered(house: House, path: str) -> None:
 def test_a_rehearsal_runs_on_the_made_up_rows_of_a_release_and_is_free(house: House) -> None:
     """The rows are gone; the mean of one cluster is that of the made-up rows, at an epsilon without noise."""
     job, before = opened(house), entries(house)
-    asked = {"k": 1, "algorithm": "summit", "delta": "0.001", "rehearsal": True, "rehearse_on": job}
+    asked: dict[str, Any] = {
+        "k": 1,
+        "algorithm": "summit",
+        "delta": "0.001",
+        "rehearsal": True,
+        "rehearse_on": job,
+    }
     answer = house.submit("50", **asked)
     assert answer.status_code == 202, answer.text
     assert (answer.json()["cost"]["epsilon"], answer.json()["request"]["rehearse_on"]) == ("0", job)
