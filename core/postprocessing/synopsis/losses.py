@@ -70,7 +70,7 @@ class MeanSquare:
         heavy = hidden or _heavy_tailed(found, shares, total)
         if heavy:  # less far, but known better
             known = np.flatnonzero(noise[: last + 1] <= _MOST_NOISE * within[: last + 1])
-            last = int(known[-1]) if len(known) else 0
+            last = int(known[-1]) if len(known) else last
         value, rest = float(within[last]), found.counts[last + 1 :]
         beyond = max(float(rest.sum()), 0.0) + _BEYOND_NOISES * found.noise.deviation * math.sqrt(len(rest))
         return cls(
@@ -92,7 +92,8 @@ def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
     cells = cloud.model.cells
     fine = MeanSquare.of(cells.pooled, cells.total)
     away = np.linalg.norm(cloud.rows - cells.anchors[cloud.owners], axis=1)
-    seen = (away <= fine.reach) | (away <= away.min())  # at least one
+    fewest = np.partition(away, len(cloud.points) - 1)[len(cloud.points) - 1]
+    seen = away <= max(fine.reach, fewest)  # at least as many as there are fine centres
     overshoot = overshoots(cloud)
     spurious = _spurious_gain(cloud, seen)
     plain = {k: _estimate(cloud, fine, overshoot, seen, spurious, each) for k, each in found.items()}

@@ -60,3 +60,16 @@ def test_under_heavy_tails_losses_are_those_of_the_records_within_reach() -> Non
     for level in synopsis.levels:
         true = ((within[:, None] - level.centres) ** 2).sum(axis=2).min(axis=1).mean()
         assert level.loss.low <= true <= level.loss.high
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5"])
+def test_losses_are_stated_however_noisy_distances_are(epsilon: str) -> None:
+    """A job is charged before this is computed: no released value may make it fail."""
+    domain = Dense.box(-1, 1, dimension=2, size=400)
+    rows = np.random.default_rng(1).uniform(-1, 1, size=(400, 2))
+    plan = registry.plan(domain, Request(KRange(1, 12), Budget.of(epsilon, "0.000001")))
+    for _ in range(8):
+        synopsis = registry.run(plan, ArraySource(domain, rows)).synopsis
+        assert synopsis is not None
+        assert synopsis.reach > 0
+        assert all(level.loss.low <= level.loss.value <= level.loss.high for level in synopsis.levels)
