@@ -8,8 +8,9 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 
 from service import monitoring
-from service.datasets import budget_routes, preview_routes, site_routes
+from service.datasets import budget_routes, preview_routes
 from service.datasets import routes as dataset_routes
+from service.datasets.sites import routes as site_routes
 from service.http import pages, problems, public_keys
 from service.http.context import Context
 from service.http.limits import RequestLimits

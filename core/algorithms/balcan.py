@@ -8,7 +8,7 @@ from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.recovery import GroupMeans, NetMedians
 from core.blocks.rounds import ClippedRounds, LloydRounds, Refinement, sum_share
-from core.blocks.selection import BestTrial, Selection, Settings, settings_for
+from core.blocks.search.selection import BestTrial, Selection, Settings, settings_for
 from core.blocks.work import lloyd_rounds
 from core.data import Domain
 from core.options import Option

@@ -11,7 +11,7 @@ from core.algorithms.balcan import SELECTION_OPTIONS, selection_work
 from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.recovery import SparseMeans, affordable_picks
-from core.blocks.selection import Selection, settings_for
+from core.blocks.search.selection import Selection, settings_for
 from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
 from core.options import Option

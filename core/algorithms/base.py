@@ -12,7 +12,7 @@ from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
 from core.blocks.scaling import ColumnRanges
 from core.data import Domain, Geometry, Sites, choose_sites
-from core.data.profiles import describe, describe_intervals, ranges_of
+from core.data.tables.profiles import describe, describe_intervals, ranges_of
 from core.errors import InvalidRequest, PlanViolation
 from core.options import Option, read_options
 from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
@@ -48,7 +48,7 @@ class Clustering:
     releases: Sequence[Release] = ()
     #: The answers for every k, where k was left open; centres and sizes are then those of the suggested one.
     synopsis: Synopsis | None = None
-    #: Of a table: each centre column by column, in the curator's words (`core.data.profiles`).
+    #: Of a table: each centre column by column, in the curator's words (`core.data.tables.profiles`).
     profiles: list[list[dict[str, Any]]] | None = None
 
 

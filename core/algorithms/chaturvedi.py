@@ -10,9 +10,9 @@ from core.algorithms.projected_coverage import (
 )
 from core.arrays import Floats, Integers
 from core.blocks.base import Clusters
-from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import CONSTANTS, GroupMeans
 from core.blocks.rounds import Refinement
+from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.work import coverage_picks, lloyd_rounds, product
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS

@@ -7,8 +7,8 @@ import numpy as np
 
 from core.algorithms.base import SiteAlgorithm
 from core.blocks.base import Clusters
-from core.blocks.local_search import LocalSearch
-from core.blocks.selection import LIMIT
+from core.blocks.search.local_search import LocalSearch
+from core.blocks.search.selection import LIMIT
 from core.blocks.work import PASS
 from core.data import Domain, Ids
 from core.options import Option

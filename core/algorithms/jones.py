@@ -7,7 +7,7 @@ import numpy as np
 
 from core.algorithms.base import SiteAlgorithm, coverage_options
 from core.blocks.base import Clusters
-from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
+from core.blocks.search.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.blocks.work import PASS, coverage_picks
 from core.coverage.families import SiteBalls
 from core.data import Domain

@@ -11,10 +11,10 @@ from core.algorithms.projected_coverage import (
     refinement,
 )
 from core.blocks.base import Clusters
-from core.blocks.candidates import HashedCandidates, TreeCandidates, candidate_points
-from core.blocks.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
+from core.blocks.search.candidates import HashedCandidates, TreeCandidates, candidate_points
+from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.work import PASS, coverage_picks, lloyd_rounds, partition_levels, product
 from core.coverage.families import Balls
 from core.data import UNITS

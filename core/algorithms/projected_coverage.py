@@ -7,11 +7,11 @@ from typing import Any
 from core.algorithms.base import Algorithm, coverage_options
 from core.arrays import Integers
 from core.blocks.base import Clusters
-from core.blocks.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.blocks.noise import RELEASED
-from core.blocks.projection import dimension_for
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import ClippedRounds, Refinement, stein_moves, sum_share
+from core.blocks.search.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
+from core.blocks.search.projection import dimension_for
 from core.data import UNITS, Domain
 from core.options import Option
 from core.plan import Plan, Request

@@ -1,16 +1,18 @@
 """Public facts about a dataset, the encoding of its rows, and sources of chunks."""
 
 from core.data.base import MAX_RECORDS
-from core.data.columns import Boolean, Category, Column, Date, DateTime, Number, Text, column_from_json
 from core.data.dense import Dense
 from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
-from core.data.geometry import Geometry
 from core.data.narrowing import NarrowedSource, bounded_columns, narrowed
 from core.data.partition import Partition, PartitionFacts
-from core.data.reading import MISSING_CODE, Fault, Reading
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
 from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource, TableSource
-from core.data.table import Table
+from core.data.tables.column import Column
+from core.data.tables.columns import Boolean, Category, Text, column_from_json
+from core.data.tables.geometry import Geometry
+from core.data.tables.ranged import Date, DateTime, Number
+from core.data.tables.reading import MISSING_CODE, Fault, Reading
+from core.data.tables.table import Table
 from core.kernels.rows import UNITS
 
 __all__ = [

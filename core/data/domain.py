@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from core.arrays import Floats
 from core.data.base import LARGEST_DIMENSION, PublicFacts, positive, whole
 from core.data.dense import Dense
-from core.data.geometry import Geometry
-from core.data.table import Table
+from core.data.tables.geometry import Geometry
+from core.data.tables.table import Table
 from core.errors import InvalidData, InvalidDomain
 from core.kernels.clipping import WEIGHT_ONE, clip_weights, into_ball
 from core.kernels.geometry import clip_rows

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.data.columns import Column, Number, Ranged
 from core.data.dense import Dense
 from core.data.domain import Stored, clip_encoded
-from core.data.reading import MISSING_CODE, on_line
 from core.data.source import Chunk, ChunkLoader, DataSource
-from core.data.table import Table
+from core.data.tables.column import Column
+from core.data.tables.ranged import Number, Ranged
+from core.data.tables.reading import MISSING_CODE, on_line
+from core.data.tables.table import Table
 from core.errors import InvalidDomain
 from core.kernels.rows import UNITS
 

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from core.arrays import Floats
-from core.data.columns import Ranged
 from core.data.dense import Dense
 from core.data.domain import Stored
-from core.data.geometry import Geometry
 from core.data.sites import digest_of
-from core.data.table import Table
+from core.data.tables.geometry import Geometry
+from core.data.tables.ranged import Ranged
+from core.data.tables.table import Table
 from core.errors import InvalidRequest
 
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
 from core.data.domain import Ids, Sparse, Stored
-from core.data.reading import Fault
-from core.data.table import Table
+from core.data.tables.reading import Fault
+from core.data.tables.table import Table
 from core.errors import InvalidData
 
 #: Bytes of encoded rows in one chunk: a task of about a tenth of a second.

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.arrays import Floats
 from core.data import Boolean, Category, Column, Dense, Number, Stored, Table
-from core.data.columns import Ranged
+from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest
 from core.views import Binning, Bins
 

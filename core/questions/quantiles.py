@@ -7,7 +7,7 @@ import numpy as np
 
 from core.arrays import Floats
 from core.data import Stored, Table
-from core.data.columns import Ranged
+from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise
 from core.options import Option

@@ -7,7 +7,7 @@ import numpy as np
 
 from core.arrays import Floats
 from core.data import UNITS, Geometry, Ids, Stored
-from core.data.profiles import describe
+from core.data.tables.profiles import describe
 from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Plan, Step, question_domain

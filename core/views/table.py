@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from core.arrays import Integers, Rows
 from core.data import UNITS, Chunk, Geometry
-from core.data.axes import Line
+from core.data.tables.axes import Line
 from core.views.base import RowView, View
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 
 from core.data import Number, bounded_columns
-from core.data.columns import Ranged
+from core.data.tables.ranged import Ranged
 from service.datasets import access, working_bounds
 from service.datasets.columns import WorkingBoundsBody, WorkingColumnBody
 from service.datasets.routes import DatasetName

@@ -18,7 +18,8 @@ from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT
 from core.questions.base import Question
 from service import ledger
-from service.datasets import access, lifecycle, sites, working_bounds
+from service.datasets import access, lifecycle, working_bounds
+from service.datasets.sites import site_sets
 from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
 from service.jobs import clusterings, quotes
 from service.jobs.wire import OpenK, PlanBody
@@ -60,10 +61,10 @@ def _named_inputs(
         session, caller, dataset, body.clusterings or (), rehearsal=body.rehearsal, now=now
     )
     if body.sites is not None:
-        found = sites.facts_of(dataset, sites.find(session, dataset, body.sites))
+        found = site_sets.facts_of(dataset, site_sets.find(session, dataset, body.sites))
         return PublicInputs(access.domain_of(dataset), {**body.options, "sites": found})
     if body.options.get("sites") is not None:
-        sites.require_short(body.options["sites"])
+        site_sets.require_short(body.options["sites"])
         domain = access.domain_of(dataset)
     return PublicInputs(domain or working_bounds.present_domain(dataset), dict(body.options), named)
 

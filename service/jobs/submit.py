@@ -20,7 +20,8 @@ from sqlalchemy.orm import Session
 from core.data import Sites
 from core.plan import Plan, Work
 from service import ledger
-from service.datasets import access, lifecycle, sites
+from service.datasets import access, lifecycle
+from service.datasets.sites import site_sets
 from service.errors import (
     BudgetExhausted,
     CapExhausted,
@@ -34,11 +35,11 @@ from service.jobs import plans, quotes, timing
 from service.jobs.wire import JobBody
 from service.ledger import accountants
 from service.operations import faults, metrics
-from service.operations.columns import Moment
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Dataset, Grant, Job, Principal
+from service.operations.tables.columns import Moment
 from service.people.authentication import Caller
 
 _MINUTE = timedelta(minutes=1)
@@ -214,7 +215,7 @@ def reserve_and_enqueue(
         lifecycle.require_sealed(changed)
         plans.require_kind(changed, renewed, body)
     if isinstance(plan.sites, Sites):
-        sites.store_unnamed(session, dataset, plan.sites, at=now)
+        site_sets.store_unnamed(session, dataset, plan.sites, at=now)
     session.add(job)
     if not body.rehearsal:
         try:

@@ -11,7 +11,8 @@ from core.data import DataSource, Dense, NarrowedSource, Table, domain_from_json
 from core.plan import Plan
 from core.questions.base import Findings
 from core.views import clear_cache
-from service.datasets import sites, working_bounds
+from service.datasets import working_bounds
+from service.datasets.sites import site_sets
 from service.jobs import clusterings
 from service.jobs.queue import Claim, Outcome
 from service.jobs.results import answers
@@ -62,7 +63,9 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
 def _plan(claim: Claim, database: Database) -> Plan:
     """Read a job's plan with its public inputs."""
     named = claim.plan["inputs"].get("sites")
-    public_sites = named and database.patiently(lambda session: sites.load(session, claim.dataset_id, named))
+    public_sites = named and database.patiently(
+        lambda session: site_sets.load(session, claim.dataset_id, named)
+    )
     domain, clustered = domain_from_json(claim.domain), claim.plan["inputs"].get("partitions", ())
     partitions = database.patiently(
         lambda session: [clusterings.load(session, domain, facts) for facts in clustered]

@@ -20,7 +20,7 @@ from core.blocks.base import Clusters
 from core.blocks.scaling import ColumnRanges
 from core.coverage.loop import LoopRound
 from core.data import ArraySource, Category, Dense, Number, Table, TableSource
-from core.data.axes import Levels, Line
+from core.data.tables.axes import Levels, Line
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe

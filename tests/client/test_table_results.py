@@ -15,7 +15,7 @@ from cairn_client import Result
 from cairn_client.plotting import map_of
 from cairn_client.wire import ResultFacts
 from core.data import Boolean, Category, Date, DateTime, Geometry, Number, Table, TableSource
-from core.data.profiles import describe, ranges_of
+from core.data.tables.profiles import describe, ranges_of
 
 TABLE = Table(
     declared=(
@@ -111,7 +111,7 @@ def test_a_value_that_cannot_be_labelled_is_named_with_its_column(
 
 
 def test_made_up_rows_are_labelled_as_they_come() -> None:
-    from core.data.profiles import records
+    from core.data.tables.profiles import records
 
     geometry = Geometry.of(TABLE)
     draw = np.random.default_rng(1)

@@ -17,6 +17,7 @@ from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_tex
 from service import errors as service_errors
 from service.datasets import columns
 from service.datasets import wire as datasets
+from service.datasets.sites import wire as sites
 from service.jobs import wire as jobs
 from service.jobs.results import wire as results
 from service.people import wire as people
@@ -44,7 +45,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.ResultFacts, results.ResultFacts),
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
-    (wire.SiteSetFacts, datasets.SiteSetFacts),
+    (wire.SiteSetFacts, sites.SiteSetFacts),
     (wire.UploadReport, datasets.UploadReport),
     (wire.VerifyReport, datasets.VerifyReport),
     (wire.WhoAmI, people.WhoAmI),

@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from core.algorithms import registry
 from core.data import Dense, Geometry, Table
-from core.data.profiles import ranges_of
+from core.data.tables.profiles import ranges_of
 from core.plan import Plan, Request
 from core.privacy import Budget
 from tests.console.conftest import Tab

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from core.arrays import Floats
 from core.data import Domain, Geometry
-from core.data.profiles import records
+from core.data.tables.profiles import records
 from core.postprocessing.bounds import unit_length
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.losses import Estimate, MeanSquare, estimate_losses

@@ -8,9 +8,9 @@ import io
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from service.datasets.ingest.first_rows import LONGEST, first_rows, require_width
 from service.datasets.ingest.readers.batch import reading
 from service.datasets.ingest.readers.excel import to_csv
-from service.datasets.ingest.readers.first_rows import LONGEST, first_rows, require_width
 from service.datasets.ingest.readers.text import PLAIN, as_utf8, find_dialect, recognised
 from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat

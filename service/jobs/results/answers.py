@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.data import Domain, Geometry, Table, domain_from_json
-from core.data.profiles import describe_intervals
+from core.data.tables.profiles import describe_intervals
 from core.postprocessing.synopsis import Level, Synopsis, decoded_rows
 from service.operations.tables import Answer
 

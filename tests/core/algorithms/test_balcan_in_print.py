@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from core.algorithms import registry
-from core.blocks.candidates import candidate_points
-from core.blocks.projection import random_projection
+from core.blocks.search.candidates import candidate_points
+from core.blocks.search.projection import random_projection
 from core.data import UNITS, ArraySource, Chunk, Dense, Sparse
 from core.mechanisms.noise import LaplaceNoise
 from core.plan import Request

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from core.data import Date, DateTime, Table
-from core.data.reading import LOCAL_DATE
+from core.data.tables.reading import LOCAL_DATE
 from service.datasets.ingest.findings import quoted
 from service.errors import BadFormat
 

@@ -3,7 +3,7 @@
 import difflib
 
 from core.data import Boolean, Category, Column, Fault, Number
-from core.data.reading import LOCAL_DATE
+from core.data.tables.reading import LOCAL_DATE
 from service.datasets.ingest.findings import quoted
 from service.datasets.ingest.readers.text import decimal_sign
 

@@ -6,7 +6,7 @@ from typing import IO, Any
 import pyarrow as pa
 from pyarrow import compute
 
-from core.data.table import MOST_COLUMNS
+from core.data.tables.table import MOST_COLUMNS
 from service.datasets.ingest.findings import printable
 from service.datasets.ingest.readers.batch import reading
 from service.datasets.ingest.readers.tables import (

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.columns import Boolean, Category, Column, Date, Number, Ranged
-from core.data.geometry import Geometry
-from core.data.reading import Codes
+from core.data.tables.column import Column
+from core.data.tables.columns import Boolean, Category
+from core.data.tables.geometry import Geometry
+from core.data.tables.ranged import Date, Number, Ranged
+from core.data.tables.reading import Codes
 
 #: What a centre is in a column that lies on a line, by the objective.
 _MEASURES = {"means": "mean", "medians": "median"}

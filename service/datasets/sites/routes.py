@@ -7,10 +7,11 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from service.datasets import access, sites
+from service.datasets import access
 from service.datasets.ingest.readers.batch import reading
 from service.datasets.routes import DatasetName
-from service.datasets.wire import SiteKind, SiteSetFacts, SiteSetList
+from service.datasets.sites import site_sets
+from service.datasets.sites.wire import SiteKind, SiteSetFacts, SiteSetList
 from service.errors import BadFormat
 from service.http.context import Context, Services
 from service.http.documentation import file_body
@@ -61,7 +62,7 @@ def list_sites(name: DatasetName, caller: Anyone, context: Services) -> SiteSetL
     """List the site sets of a dataset."""
     with context.database.read() as session:
         dataset, _ = access.find(session, name, caller)
-        items = sites.sets_of(session, dataset)
+        items = site_sets.sets_of(session, dataset)
     return SiteSetList.model_validate({"items": items}, from_attributes=True)
 
 
@@ -71,7 +72,7 @@ def _put(
     values = _parse(body)
     with context.database.write() as session:
         dataset, _ = access.find(session, name, caller)
-        made = sites.put(
+        made = site_sets.put(
             session, dataset, sites_name, kind, values, actor=caller.name, at=context.clock.now()
         )
         return SiteSetFacts.model_validate(made, from_attributes=True)

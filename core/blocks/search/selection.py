@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from core.blocks.base import Block, Clusters
-from core.blocks.candidates import TreeCandidates, candidate_points
-from core.blocks.local_search import LocalSearch, crowded_choice
-from core.blocks.projection import dimension_for, random_projection
 from core.blocks.recovery import GroupMeans
+from core.blocks.search.candidates import TreeCandidates, candidate_points
+from core.blocks.search.local_search import LocalSearch, crowded_choice
+from core.blocks.search.projection import dimension_for, random_projection
 from core.blocks.work import PASS, partition_levels, product
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded

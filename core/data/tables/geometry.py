@@ -15,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.axes import Axis, Levels, Line
-from core.data.columns import Boolean, Category, Column, Ranged, read_weight
 from core.data.dense import COARSE_STEPS
-from core.data.reading import Codes
-from core.data.table import Table
+from core.data.tables.axes import Axis, Levels, Line
+from core.data.tables.column import Column, read_weight
+from core.data.tables.columns import Boolean, Category
+from core.data.tables.ranged import Ranged
+from core.data.tables.reading import Codes
+from core.data.tables.table import Table
 from core.errors import InvalidRequest
 from core.kernels.rows import UNITS
 

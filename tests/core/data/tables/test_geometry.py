@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.data import Boolean, Category, Date, Geometry, Number, Table
-from core.data.profiles import describe, ranges_of, records
+from core.data.tables.profiles import describe, ranges_of, records
 from core.errors import InvalidRequest
 
 TABLE = Table(

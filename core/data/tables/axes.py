@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.columns import Category, Column, Ranged
-from core.data.reading import Codes
+from core.data.tables.column import Column
+from core.data.tables.columns import Category
+from core.data.tables.ranged import Ranged
+from core.data.tables.reading import Codes
 from core.kernels.clipping import onto_simplex
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.data.base import PublicFacts
-from core.data.columns import Column, column_from_json
-from core.data.reading import Codes, Reading
+from core.data.tables.column import Column
+from core.data.tables.columns import column_from_json
+from core.data.tables.reading import Codes, Reading
 from core.errors import InvalidDomain
 
 #: More columns than this belong into a box, a ball or a sparse matrix.
@@ -22,7 +23,8 @@ class Table(PublicFacts):
     """Rows of a table: one code for each column that is clustered on or kept for questions.
 
     A code is a step of the column's own range or the number of a level, so rows say nothing of distances.
-    These come from the geometry of a job (`core.data.geometry`), which takes some columns and weighs them.
+    These come from the geometry of a job (`core.data.tables.geometry`), which takes some columns and weighs
+    them.
     """
 
     kind: ClassVar[str] = "table"

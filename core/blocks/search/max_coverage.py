@@ -8,7 +8,7 @@ import numpy as np
 
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
-from core.blocks.projection import random_projection
+from core.blocks.search.projection import random_projection
 from core.coverage.families import Family
 from core.coverage.loop import CoverageLoop
 from core.data import Dense

@@ -1,0 +1,77 @@
+"""The types of the service's responses, as frozen dataclasses.
+
+Amounts are exact decimals; times are datetimes with a time zone. Fields that a newer service adds are
+ignored, and fields that an older one does not send take their default, so that client and service need not be
+upgraded together.
+"""
+
+from cairn_client.wire.amounts import Account, Amount, Number, amount_text
+from cairn_client.wire.datasets import (
+    ColumnReport,
+    DatasetFacts,
+    Doubt,
+    DoubtReport,
+    GrantFacts,
+    LedgerRow,
+    Retirement,
+    SiteKind,
+    SiteSetFacts,
+    UploadReport,
+    VerifyReport,
+    WorkingBoundsFacts,
+    WorkingColumn,
+)
+from cairn_client.wire.jobs import (
+    AlgorithmFacts,
+    FindingsFacts,
+    JobFacts,
+    JobProgress,
+    KindFacts,
+    NoiseFacts,
+    PlanFacts,
+    ResultFacts,
+)
+from cairn_client.wire.people import (
+    AuditEntry,
+    KeyFacts,
+    NewKey,
+    NewPrincipal,
+    PrincipalFacts,
+    SessionFacts,
+    WhoAmI,
+)
+
+__all__ = [
+    "Account",
+    "AlgorithmFacts",
+    "Amount",
+    "AuditEntry",
+    "ColumnReport",
+    "DatasetFacts",
+    "Doubt",
+    "DoubtReport",
+    "FindingsFacts",
+    "GrantFacts",
+    "JobFacts",
+    "JobProgress",
+    "KeyFacts",
+    "KindFacts",
+    "LedgerRow",
+    "NewKey",
+    "NewPrincipal",
+    "NoiseFacts",
+    "Number",
+    "PlanFacts",
+    "PrincipalFacts",
+    "ResultFacts",
+    "Retirement",
+    "SessionFacts",
+    "SiteKind",
+    "SiteSetFacts",
+    "UploadReport",
+    "VerifyReport",
+    "WhoAmI",
+    "WorkingBoundsFacts",
+    "WorkingColumn",
+    "amount_text",
+]

@@ -1,0 +1,181 @@
+"""Responses about datasets, uploads, grants, ledgers and sites."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from cairn_client.wire.amounts import Account, Amount
+
+
+class Doubt(StrEnum):
+    """Doubts about the rows of a draft that can be confirmed."""
+
+    LEFT_OUT = "left-out"
+    CLIPPED = "clipped"
+    SIZE = "size"
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """Values of a column that were missing, unreadable, no declared level, or outside its bounds."""
+
+    name: str
+    missing: int
+    unreadable: int
+    below: int
+    above: int
+    examples: list[str]
+    unknown: int = 0
+
+
+@dataclass(frozen=True)
+class DoubtReport:
+    """A reason to look again before the rows are sealed, and the word that confirms it."""
+
+    confirm: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class UploadReport:
+    """The report on the rows of a dataset; only its curator sees it."""
+
+    format: str
+    rows: int
+    clipped_rows: int
+    bad_rows: int
+    bad_row_lines: list[dict[str, Any]]
+    rows_over_limit: int
+    ignored_columns: list[str]
+    bytes: int
+    sha256: str
+    warnings: list[str]
+    columns: list[ColumnReport] = field(default_factory=list)
+    doubts: list[DoubtReport] = field(default_factory=list)
+    read_as: str = ""
+
+
+@dataclass(frozen=True)
+class WorkingColumn:
+    """A column with bounds narrower than declared, and where they come from."""
+
+    column: str
+    low: Any
+    high: Any
+    #: "released by job ..." or "typed by the curator".
+    origin: str
+    job: str | None = None
+
+    def as_sent(self) -> dict[str, Any]:
+        """What sets these bounds again."""
+        if self.job is not None:
+            return {"column": self.column, "job": self.job}
+        return {"column": self.column, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class WorkingBoundsFacts:
+    """The bounds in which new jobs are planned; columns that are not named have their declared ones."""
+
+    columns: list[WorkingColumn]
+    digest: str
+    set_at: datetime
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
+
+    name: str
+    description: str
+    state: str
+    kind: str
+    columns: list[str] | None
+    dimension: int
+    bounds: dict[str, Any]
+    scaling: str | None
+    size: int
+    rows_per_person: int
+    id_column: str | None
+    privacy_unit: str
+    accountant: str
+    release_ticks: bool
+    least_epsilon: str
+    jobs_per_hour: int
+    overruns: int | None
+    size_warning: str | None
+    owner: str
+    created_at: datetime
+    warnings: list[str]
+    budget: Account
+    cap: Account | None = None
+    upload: UploadReport | None = None
+    revised: list[str] = field(default_factory=list)
+    #: Of a table: all columns, as they were declared.
+    table: list[dict[str, Any]] | None = None
+    #: Kinds of jobs that your grant allows.
+    kinds: list[str] | None = None
+    #: Narrower bounds that new jobs use.
+    working_bounds: WorkingBoundsFacts | None = None
+
+
+@dataclass(frozen=True)
+class GrantFacts:
+    """An analyst's permission to use a dataset, with its cap."""
+
+    analyst: str
+    cap: Account
+    created_at: datetime
+    revoked_at: datetime | None = None
+    #: Kinds of jobs that it allows.
+    kinds: list[str] = field(default_factory=lambda: ["cluster"])
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One entry of a dataset's ledger; analysts see only their own, without the hashes."""
+
+    sequence: int
+    kind: str
+    at: datetime
+    analyst: str | None
+    job: str | None
+    amount: Amount
+    actor: str | None = None
+    previous: str | None = None
+    hash: str | None = None
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The outcome of checking a ledger."""
+
+    ok: bool
+    entries: int
+    head: str
+    faults: list[str]
+    since: int = 0
+
+
+@dataclass(frozen=True)
+class Retirement:
+    """The outcome of retiring a dataset."""
+
+    state: str
+    voided_jobs: int
+
+
+#: What the numbers of a set of sites mean.
+SiteKind = Literal["coordinates", "great-circle", "distances"]
+
+
+@dataclass(frozen=True)
+class SiteSetFacts:
+    """A set of public sites."""
+
+    name: str
+    kind: str
+    count: int
+    width: int
+    created_at: datetime

@@ -1,0 +1,154 @@
+"""Responses about algorithms, plans, jobs and results."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cairn_client.forecast import range_verdict, verdict
+from cairn_client.wire.amounts import Amount
+
+
+@dataclass(frozen=True)
+class AlgorithmFacts:
+    """An algorithm of the service; `options` is a JSON Schema."""
+
+    name: str
+    summary: str
+    objectives: list[str]
+    guarantee: str
+    domains: list[str]
+    options: dict[str, Any]
+    #: Whether k may be a range, for means of dense rows and tables.
+    leaves_k_open: bool = False
+
+
+@dataclass(frozen=True)
+class KindFacts:
+    """A kind of question; `options` is a JSON Schema."""
+
+    name: str
+    summary: str
+    #: Number of clusterings that it is about.
+    clusterings: int
+    #: 0 where it takes no columns.
+    most_columns: int
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """A plan: what is measured, what it costs, what would be left, and a forecast of its accuracy."""
+
+    plan: dict[str, Any]
+    digest: str
+    cost: Amount
+    quote: str
+    planned_seconds: float
+    fits: bool
+    remaining_after: dict[str, Amount] | None
+    forecast: dict[str, Any]
+    warnings: list[str]
+
+    @property
+    def average_size(self) -> float:
+        """Records in an average cluster, from the public size of the dataset."""
+        return float(self.plan["domain"]["size"]) / float(self.plan.get("k", 1))
+
+    @property
+    def size_error(self) -> float | None:
+        """The standard deviation of the noise in a cluster's size; None where no sizes are counted."""
+        return self.forecast.get("size_noise")
+
+    @property
+    def verdict(self) -> str | None:
+        """A sentence that compares the noise with the clusters; None without a forecast."""
+        if (open_k := self.plan.get("k_range")) is None:
+            return verdict(self.forecast, self.average_size)
+        return range_verdict(self.forecast, self.average_size, self.plan["k"], open_k["from"], open_k["to"])
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """The number of measurements that are due by planned time, of those planned."""
+
+    measured: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """The state of a job."""
+
+    id: str
+    name: str
+    note: str
+    dataset: str
+    analyst: str
+    state: str
+    rehearsal: bool
+    request: dict[str, Any]
+    algorithm: str
+    cost: Amount
+    plan_digest: str
+    phase: str | None
+    progress: JobProgress | None
+    queued_at: datetime
+    claimed_at: datetime | None
+    planned_seconds: float
+    due_at: datetime | None
+    finished_at: datetime | None
+    message: str | None
+    links: dict[str, str]
+
+
+@dataclass(frozen=True)
+class NoiseFacts:
+    """Standard deviations of the noise in a result; None where nothing is known.
+
+    `size` is in records. `centres` holds one for each centre, in units of the widest column; `columns` holds
+    the factors for each column, where they differ.
+    """
+
+    size: float | None
+    centres: list[float] | None
+    columns: list[float] | None
+
+
+@dataclass(frozen=True)
+class ResultFacts:
+    """The result of a job."""
+
+    job: str
+    dataset: str
+    rehearsal: bool
+    algorithm: str
+    objective: str
+    columns: list[str] | None
+    centres: list[list[float]]
+    sizes: list[float] | None
+    draws: dict[str, str]
+    details: dict[str, Any]
+    privacy: dict[str, Any]
+    receipt: str
+    noise: NoiseFacts | None = None
+    #: Of a table: each centre column by column, in the columns' own kinds.
+    profiles: list[list[dict[str, Any]]] | None = None
+    #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
+    level: dict[str, Any] | None = None
+    range: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class FindingsFacts:
+    """The result of a question."""
+
+    job: str
+    dataset: str
+    rehearsal: bool
+    kind: str
+    #: Those it is about: job, k and digest of the centres.
+    clusterings: list[dict[str, Any]]
+    findings: dict[str, Any]
+    draws: dict[str, str]
+    privacy: dict[str, Any]
+    receipt: str

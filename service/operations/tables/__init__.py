@@ -1,0 +1,42 @@
+"""The tables, typed; migrations/ makes them and a test compares the two.
+
+Amounts are BIGINT in fixed units (see `ledger.units`). Times are BIGINT microseconds since 1970, so that
+both databases store and compare them exactly.
+"""
+
+from service.operations.tables.columns import Base
+from service.operations.tables.datasets import (
+    Dataset,
+    DatasetChunk,
+    Grant,
+    SiteSet,
+    WorkingBounds,
+    allowed_kinds,
+)
+from service.operations.tables.jobs import Answer, Job, Result, TranscriptPart
+from service.operations.tables.ledger import Account, LedgerCheckpoint, LedgerEntry
+from service.operations.tables.monitoring import AuditEvent, Counter, Timing
+from service.operations.tables.people import ApiKey, BrowserSession, Principal
+
+__all__ = [
+    "Account",
+    "Answer",
+    "ApiKey",
+    "AuditEvent",
+    "Base",
+    "BrowserSession",
+    "Counter",
+    "Dataset",
+    "DatasetChunk",
+    "Grant",
+    "Job",
+    "LedgerCheckpoint",
+    "LedgerEntry",
+    "Principal",
+    "Result",
+    "SiteSet",
+    "Timing",
+    "TranscriptPart",
+    "WorkingBounds",
+    "allowed_kinds",
+]

@@ -1,0 +1,156 @@
+"""Tables of datasets, their rows, bounds, sites and grants."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from service.operations.states import DatasetState
+from service.operations.tables.columns import (
+    Base,
+    DatasetId,
+    Id,
+    Name,
+    PrincipalId,
+    Sha256,
+    Units,
+    indexed_where,
+    one_of,
+)
+
+
+class Dataset(Base):
+    """Public facts of a dataset, and the report on its rows, which its owner alone may see."""
+
+    __tablename__ = "datasets"
+
+    id: Mapped[Id]
+    name: Mapped[Name] = mapped_column(unique=True)
+    owner_id: Mapped[PrincipalId] = mapped_column(index=True)
+    description: Mapped[str] = mapped_column(Text)
+    state: Mapped[DatasetState]
+    domain: Mapped[dict[str, Any]]
+    id_column: Mapped[str | None] = mapped_column(String(128))
+    accountant: Mapped[str] = mapped_column(String(16))
+    epsilon_units: Mapped[Units]
+    delta_units: Mapped[Units]
+    release_ticks: Mapped[bool]
+    #: Least epsilon of a job, and most jobs of one analyst in an hour.
+    least_epsilon_units: Mapped[Units] = mapped_column(server_default="0")
+    jobs_per_hour: Mapped[int] = mapped_column(server_default="1000")
+    created_at: Mapped[datetime]
+    sealed_at: Mapped[datetime | None]
+    retired_at: Mapped[datetime | None]
+    #: Report on the rows; a draft that has one has rows.
+    upload: Mapped[dict[str, Any] | None]
+    #: When the owner was last told something about rows of the draft.
+    checked_at: Mapped[datetime | None]
+    #: Public facts that were changed after that.
+    revised: Mapped[list[Any] | None]
+    #: By column of a table: facts that came from rows, which its owner confirmed to be public.
+    from_rows: Mapped[dict[str, Any] | None]
+    #: The bounds that new jobs are planned in, if they are narrower than the declared ones.
+    working: Mapped["WorkingBounds | None"] = relationship(
+        primaryjoin="and_(Dataset.id == WorkingBounds.dataset_id, WorkingBounds.ended_at.is_(None))",
+        lazy="joined",
+        viewonly=True,
+    )
+
+    __table_args__ = (
+        one_of("state", DatasetState),
+        CheckConstraint("accountant IN ('sum', 'zcdp')", name="accountant"),
+    )
+
+
+class WorkingBounds(Base):
+    """Bounds narrower than the declared ones; plans name them by digest, so none are deleted."""
+
+    __tablename__ = "working_bounds"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    #: Fingerprint of the domain.
+    digest: Mapped[Sha256]
+    domain: Mapped[dict[str, Any]]
+    #: Each column with new bounds, and where these come from.
+    columns: Mapped[list[Any]]
+    set_by: Mapped[Name]
+    set_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        Index("ix_working_bounds_digest", "dataset_id", "digest"),
+        indexed_where("uq_working_bounds_now", "dataset_id", condition="ended_at IS NULL"),
+    )
+
+
+class DatasetChunk(Base):
+    """Encoded rows; written by uploads until the dataset is sealed, read by workers alone."""
+
+    __tablename__ = "dataset_chunks"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    ordinal: Mapped[int]
+    first_record: Mapped[Units]
+    rows: Mapped[int]
+    digest: Mapped[Sha256]
+    payload: Mapped[bytes]
+
+    __table_args__ = (UniqueConstraint("dataset_id", "ordinal"),)
+
+
+class SiteSet(Base):
+    """Public sites of a facility-location problem: coordinates, latitudes and longitudes, or distances.
+
+    Plans name a set by its digest. A set without a name was sent with a job and is stored once.
+    """
+
+    __tablename__ = "site_sets"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    name: Mapped[Name | None]
+    kind: Mapped[str] = mapped_column(String(16))
+    count: Mapped[int]
+    width: Mapped[int]
+    digest: Mapped[Sha256]
+    #: How far a record can lie from a site; unknown for sets that were stored before revision 0004.
+    reach: Mapped[int | None]
+    payload: Mapped[bytes] = mapped_column(deferred=True)
+    created_at: Mapped[datetime]
+
+    __table_args__ = (
+        UniqueConstraint("dataset_id", "name"),
+        Index("ix_site_sets_digest", "dataset_id", "digest"),
+        CheckConstraint("kind IN ('coordinates', 'great-circle', 'distances')", name="kind"),
+    )
+
+
+class Grant(Base):
+    """An analyst's right to a dataset; a withdrawn grant keeps its account, so nothing is ever reset."""
+
+    __tablename__ = "grants"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    principal_id: Mapped[PrincipalId] = mapped_column(index=True)
+    epsilon_units: Mapped[Units]
+    delta_units: Mapped[Units]
+    #: Kinds of jobs that it allows; None, as in grants made before revision 0015: clusterings alone.
+    kinds: Mapped[list[Any] | None]
+    created_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+
+    __table_args__ = (UniqueConstraint("dataset_id", "principal_id"),)
+
+    @property
+    def allowed_kinds(self) -> list[str]:
+        """Kinds of jobs that it allows."""
+        return allowed_kinds(self.kinds)
+
+
+def allowed_kinds(kinds: list[Any] | None) -> list[str]:
+    """Return the kinds of jobs that a grant with this column allows."""
+    return ["cluster"] if kinds is None else list(kinds)

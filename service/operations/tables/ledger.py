@@ -1,0 +1,92 @@
+"""Tables of the ledger: accounts, entries and signed checkpoints."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.operations.states import EntryKind
+from service.operations.tables.columns import (
+    Base,
+    DatasetId,
+    GrantId,
+    Id,
+    Name,
+    Sha256,
+    Units,
+    Uuid,
+    indexed_where,
+    one_of,
+)
+
+
+class Account(Base):
+    """Reserved, spent and total of a dataset or of a grant; the database itself refuses to overspend.
+
+    The dataset's account also carries the head of the ledger's chain, so that cutting off the newest
+    entries is noticed, and its row lock puts the entries in order. Its entries are also counted by kind.
+    """
+
+    __tablename__ = "accounts"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    grant_id: Mapped[GrantId | None] = mapped_column(unique=True)
+    loss_total: Mapped[Units]
+    loss_reserved: Mapped[Units]
+    loss_spent: Mapped[Units]
+    delta_total: Mapped[Units]
+    delta_reserved: Mapped[Units]
+    delta_spent: Mapped[Units]
+    entries: Mapped[Units]
+    entries_by_kind: Mapped[dict[str, Any] | None]
+    head: Mapped[Sha256]
+
+    __table_args__ = (
+        CheckConstraint("loss_reserved >= 0 AND loss_spent >= 0", name="loss_not_negative"),
+        CheckConstraint("delta_reserved >= 0 AND delta_spent >= 0", name="delta_not_negative"),
+        CheckConstraint("loss_reserved + loss_spent <= loss_total", name="loss_within_total"),
+        CheckConstraint("delta_reserved + delta_spent <= delta_total", name="delta_within_total"),
+        indexed_where("uq_accounts_dataset", "dataset_id", condition="grant_id IS NULL"),
+    )
+
+
+class LedgerEntry(Base):
+    """One event of a dataset's ledger; never changed, never deleted (a trigger refuses both)."""
+
+    __tablename__ = "ledger_entries"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    sequence: Mapped[Units]
+    kind: Mapped[EntryKind]
+    grant_id: Mapped[GrantId | None]
+    actor: Mapped[Name]
+    job_id: Mapped[Uuid | None] = mapped_column(index=True)
+    loss_units: Mapped[Units]
+    delta_units: Mapped[Units]
+    at: Mapped[datetime]
+    previous: Mapped[Sha256]
+    hash: Mapped[Sha256]
+
+    __table_args__ = (
+        UniqueConstraint("dataset_id", "sequence"),
+        Index("ix_ledger_entries_grant_sequence", "grant_id", "sequence"),
+        one_of("kind", EntryKind),
+        CheckConstraint("loss_units >= 0 AND delta_units >= 0", name="not_negative"),
+        # A job is reserved once and settled once: charged or void, never both, never twice.
+        indexed_where("uq_ledger_entries_reserved", "job_id", condition="kind = 'reserve'"),
+        indexed_where("uq_ledger_entries_settled", "job_id", condition="kind IN ('charge', 'void')"),
+    )
+
+
+class LedgerCheckpoint(Base):
+    """The end of a dataset's last verification without faults, signed by a key outside the database."""
+
+    __tablename__ = "ledger_checkpoints"
+
+    dataset_id: Mapped[DatasetId] = mapped_column(primary_key=True, autoincrement=False)
+    state: Mapped[dict[str, Any]]
+    signature: Mapped[dict[str, Any]]
+    at: Mapped[datetime]

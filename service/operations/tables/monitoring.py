@@ -1,0 +1,46 @@
+"""Tables for operators: audit log, measured run times, counters."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.operations.tables.columns import Base, DatasetId, Id, Name, Units
+
+
+class AuditEvent(Base):
+    """Every act of a curator, and every refusal that matters."""
+
+    __tablename__ = "audit_events"
+
+    id: Mapped[Id]
+    at: Mapped[datetime]
+    actor: Mapped[Name]
+    action: Mapped[str] = mapped_column(String(32))
+    dataset_id: Mapped[DatasetId | None] = mapped_column(index=True)
+    details: Mapped[dict[str, Any]]
+
+
+class Timing(Base):
+    """Run time of an algorithm, measured on synthetic rows by `cairn-server calibrate`."""
+
+    __tablename__ = "timings"
+
+    algorithm: Mapped[str] = mapped_column(String(64), primary_key=True)
+    objective: Mapped[str] = mapped_column(String(16), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    run_seconds: Mapped[float]
+    row_seconds: Mapped[float]
+    operation_seconds: Mapped[float]
+    measured_at: Mapped[datetime]
+
+
+class Counter(Base):
+    """A number for operators: refusals, waiting times, chunks read, jobs that have ended."""
+
+    __tablename__ = "counters"
+
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    label: Mapped[str] = mapped_column(String(32), primary_key=True)
+    value: Mapped[Units]
