@@ -33,8 +33,8 @@ _HOMES = {
 }
 _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names} | {
     # `core.plan` is a module, so the two functions have longer names here.
-    "make_plan": ("core.kinds", "plan"),
-    "run_plan": ("core.kinds", "run"),
+    "make_plan": ("core.jobs.kinds", "plan"),
+    "run_plan": ("core.jobs.kinds", "run"),
 }
 
 __all__ = sorted(_HOME_OF)

@@ -18,7 +18,7 @@ import typer
 from sqlalchemy.orm import Session
 
 import migrations
-from core import kinds
+from core.jobs import kinds
 from core.privacy import Budget
 from service import demo_table
 from service.datasets import access, drafts, grants, lifecycle

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic_core import to_json
 from sqlalchemy.orm import Session
 
-from core import kinds
 from core.algorithms import registry
 from core.data import PartitionFacts, SiteFacts, Stored
 from core.errors import WorkLimitExceeded
+from core.jobs import kinds
 from core.plan import KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT

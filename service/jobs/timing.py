@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from core import kinds
+from core.jobs import kinds
 from core.plan import Plan
 from service.operations.tables import Timing
 

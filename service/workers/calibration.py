@@ -15,7 +15,6 @@ import numpy as np
 import structlog
 from scipy.optimize import linprog
 
-from core import kinds
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, SiteAlgorithm
 from core.data import (
@@ -33,6 +32,7 @@ from core.data import (
     clip_encoded,
 )
 from core.errors import CoreError
+from core.jobs import kinds
 from core.plan import Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
-from core import kinds
 from core.data import DataSource, Dense, NarrowedSource, Table, domain_from_json
+from core.jobs import kinds
 from core.plan import Plan
 from core.questions.base import Findings
 from core.views import clear_cache

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from core import kinds
 from core.algorithms import base
 from core.coverage.loop import _states
+from core.jobs import kinds
 from core.plan import Plan
 from core.postprocessing import kmeans
 from core.views import clear_cache

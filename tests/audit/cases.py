@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core import kinds
 from core.data import (
     ArraySource,
     Category,
@@ -26,6 +25,7 @@ from core.data import (
     Table,
     TableSource,
 )
+from core.jobs import kinds
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions

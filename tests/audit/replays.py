@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core import kinds
 from core.coverage.coins import Coins
 from core.coverage.loop import CoverageLoop
 from core.data import DataSource
+from core.jobs import kinds
 from core.mechanisms import sampler
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.mechanisms.noise import GaussianNoise, LaplaceNoise

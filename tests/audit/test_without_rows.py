@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core import kinds
 from core.algorithms.base import Clustering
+from core.jobs import kinds
+from core.jobs.transcript import Transcript
 from core.questions.base import Findings
-from core.transcript import Transcript
 from tests.audit.cases import PAIRS, VARIANTS, Case
 
 

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from core import kinds
 from core.data import Dense, Stored
+from core.jobs import kinds
 from core.plan import Plan, Request, Work
 from core.privacy import Budget
 from core.questions.base import Question

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import core
-from core import kinds
+from core.jobs import kinds
 
 
 @pytest.mark.parametrize("name", core.__all__)

@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 
 from core.data import domain_from_json
 from core.errors import InvalidTranscript
-from core.kinds import Released
+from core.jobs.kinds import Released
+from core.jobs.transcript import FORMAT, Transcript
 from core.questions.base import Findings
-from core.transcript import FORMAT, Transcript
 from service.jobs.results import answers
 from service.jobs.results.receipts import digest_of
 from service.operations.database import Database

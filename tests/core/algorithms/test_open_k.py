@@ -12,10 +12,10 @@ from core.algorithms.base import Clustering
 from core.data import ArraySource, ChunkLoader, Dense, Sparse
 from core.errors import InvalidRequest
 from core.estimators import PrivateKMeans
+from core.jobs.transcript import Transcript
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
-from core.transcript import Transcript
 
 APPROXIMATE, PURE = Budget.of(1, "0.000001"), Budget.of(1)
 BOX = Dense.box(-1, 1, dimension=3, size=6000)

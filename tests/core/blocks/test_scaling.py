@@ -8,9 +8,9 @@ from core.algorithms.base import Clustering
 from core.blocks.scaling import _range
 from core.data import Boolean, Number, Table, TableSource
 from core.errors import InvalidRequest
+from core.jobs.transcript import Transcript
 from core.plan import SCALING_SHARE, Request
 from core.privacy import Budget
-from core.transcript import Transcript
 from tests.support.bits import inject_bytes
 
 APPROXIMATE = Budget.of(1, "0.000001")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core import kinds
 from core.data import (
     ArraySource,
     Boolean,
@@ -22,11 +21,12 @@ from core.data import (
     TableSource,
 )
 from core.errors import InvalidRequest, PlanViolation
+from core.jobs import kinds
+from core.jobs.transcript import Transcript
 from core.plan import Plan
 from core.privacy import Budget
 from core.questions import registry
 from core.questions.base import Findings, Question
-from core.transcript import Transcript
 
 BOX = Dense.box([0, -5], [100, 5], ["age", "score"], size=300)
 TABLE = Table(

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from core import kinds
+from core.jobs import kinds
 from service.http.wire import JobKind
 from service.jobs.results.transcripts import replay
 from tests.service.jobs.test_tables import COLUMNS, rows

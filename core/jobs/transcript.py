@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from core import kinds
 from core.arrays import Integers
 from core.coverage.loop import CoverageLoop
 from core.data import Partition, Sites, Stored
 from core.errors import CoreError, InvalidTranscript
+from core.jobs import kinds
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Step
 from core.probe import Probe, Release

@@ -13,11 +13,11 @@ from core.algorithms.base import Clustering
 from core.coverage.coins import Coins
 from core.data import ArraySource, Dense
 from core.errors import InvalidTranscript
+from core.jobs.transcript import Transcript
 from core.mechanisms import sampler
 from core.plan import Request
 from core.privacy import Budget
 from core.probe import Release
-from core.transcript import Transcript
 
 DOMAIN = Dense.box(0, 1, dimension=2, size=200)
 ROWS = ArraySource(DOMAIN, np.random.default_rng(5).uniform(size=(150, 2)))

@@ -1,0 +1,1 @@
+"""Jobs of every kind, clusterings and questions alike: plan, run, record and replay."""
