@@ -236,7 +236,7 @@ class Plan:
 
     @property
     def described(self) -> Domain | Stored:
-        """What a receipt describes: the domain, which of a table names the columns that are clustered on."""
+        """The domain as a receipt shows it; that of a table names the columns that are clustered on."""
         return self.domain if self.kind == CLUSTER else self.stored
 
     @property

@@ -11,7 +11,7 @@ Described = dict[str, Any]
 
 
 class Shared(TypedDict, total=False):
-    """What may be said of any column."""
+    """Options of any column."""
 
     #: How far apart its ends are, or two of its levels; 1 by default.
     weight: float

@@ -157,8 +157,8 @@ def _moments(texts: Sequence[str]) -> tuple[Described, tuple[str, ...]]:
     if order == "dmy" and any(int(match[2]) > 12 for match in matches):
         order = "mdy"
     days = sorted(_iso(match, order) for match in matches)
-    said = {} if order == "ymd" else {"order": order}
-    return {"kind": kind, "low": days[0], "high": days[-1], **said}, ("low", "high")
+    written = {} if order == "ymd" else {"order": order}
+    return {"kind": kind, "low": days[0], "high": days[-1], **written}, ("low", "high")
 
 
 def _iso(match: re.Match[str], order: str) -> str:

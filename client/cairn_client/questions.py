@@ -35,7 +35,7 @@ class QuestionRequest(TypedDict, total=False):
 
 
 class Questions:
-    """What a dataset can be asked beside clusterings."""
+    """Questions about a dataset, beside clusterings."""
 
     name: str
     _transport: Transport

@@ -77,7 +77,7 @@ class Result:
         return self._service().sample(count)
 
     def profile(self, columns: Sequence[str] | None = None, *, epsilon: Number, **request: Any) -> Findings:
-        """Who is in each cluster: its size and a histogram of each column, those kept for questions included.
+        """Profile each cluster: its size and a histogram of each column, those kept for questions included.
 
         A new job, which costs this epsilon. Takes the further arguments of `dataset.ask`.
         """
@@ -89,7 +89,7 @@ class Result:
         return self._ask("explain", epsilon, options=options, **request)
 
     def compare(self, other: Result, *, epsilon: Number, **request: Any) -> Findings:
-        """How many records are in each cluster of this result and each of another; a new job."""
+        """Count the records in each cluster of this result and each of another; a new job."""
         return self._ask("compare", epsilon, others=(other,), **request)
 
     def _ask(self, kind: str, epsilon: Number, others: Sequence[Result] = (), **request: Any) -> Findings:

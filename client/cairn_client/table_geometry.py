@@ -48,7 +48,7 @@ class ClusteredColumn:
 
     @property
     def scales(self) -> list[float]:
-        """What each coordinate is multiplied by, so that straight distances are those of the job."""
+        """Factor of each coordinate, with which Euclidean distances are those of the job."""
         if self.levels is not None:
             return [self.weight / math.sqrt(2)] * len(self.levels)
         ((low, high),) = self.bounds

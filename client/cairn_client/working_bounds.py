@@ -15,7 +15,7 @@ Bounds = tuple[Any, Any] | Findings | Job | str
 
 
 class WorkingBounds:
-    """What a curator does about the working bounds of a dataset."""
+    """Calls that set and remove the working bounds of a dataset."""
 
     _transport: Transport
     _facts: DatasetFacts | None

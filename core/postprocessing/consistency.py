@@ -54,7 +54,7 @@ def consistent_tree(levels: Sequence[Floats], parents: Sequence[np.ndarray]) -> 
 
 
 def place_of_rank(counts: Floats, rank: float) -> float:
-    """Where this share of all counts is reached: a number of bins, and a part of the next one."""
+    """Position at which this share of all counts is reached, in bins and a fraction of the next one."""
     cumulated = np.cumsum(counts)
     if not cumulated[-1] > 0:
         return rank * len(counts)  # nothing is known: as if all bins were alike

@@ -40,7 +40,7 @@ class Statistic(ABC):
         """The sum over one chunk."""
 
     def finish(self, total: Total) -> Total:
-        """What the mechanism is given, and `sensitivity` bounds: the total itself, or a function of it."""
+        """Return the mechanism's input, whose change `sensitivity` bounds: the total or a function of it."""
         return total
 
 

@@ -108,7 +108,7 @@ class PickedHistograms(Histograms):
 
 @dataclass(frozen=True, eq=False)
 class Departures(Histograms):
-    """How far each cluster departs from a released reference in each column: scores, for a choice.
+    """Scores of columns: the distance of each cluster from a released reference in each column.
 
     The score of a cluster of m records with n_b of them in bin b, against shares r_b of `WHOLE`, is the sum
     over bins of |WHOLE n_b - r_b m|: 2 WHOLE m times the total variation distance.

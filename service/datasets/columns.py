@@ -20,7 +20,7 @@ FromRows = Literal["levels", "low", "high", "missing", "fill"]
 
 
 class _Column(Body):
-    """What every column has."""
+    """Facts that every column has."""
 
     name: ColumnName
     role: Literal["cluster", "keep", "id", "ignore"] = Field(

@@ -157,7 +157,7 @@ def store_rows(
 
 
 def note_look(session: Session, dataset_id: int, *, at: datetime) -> None:
-    """Note that the owner was told something about rows of a draft, though none were stored."""
+    """Record that the owner has seen a report on rows of a draft, though none were stored."""
     ledger.lock(session, dataset_id)
     dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
     if dataset.state == DatasetState.DRAFT and dataset.upload is None:

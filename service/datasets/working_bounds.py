@@ -31,7 +31,7 @@ class NewBounds:
 
     @property
     def origin(self) -> str:
-        """Where they come from, in words."""
+        """Origin of the bounds, in words."""
         return f"released by job {self.job}" if self.job else "typed by the curator"
 
 

@@ -246,7 +246,7 @@ def resume(session: Session, worker: str, *, now: datetime) -> datetime | None:
 
 
 def give_back(session: Session, claim: Claim, *, now: datetime) -> bool:
-    """Let go of a job because the worker is told to stop; this does not count as an attempt."""
+    """Give a job back because the worker stops; this does not count as an attempt."""
     return _update(
         session,
         claim,

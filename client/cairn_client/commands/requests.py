@@ -68,7 +68,7 @@ Scaling = Annotated[
 
 
 def request_of(objective: str, algorithm: str, options: list[str] | None, sites: str | None) -> JobRequest:
-    """What is asked of any dataset."""
+    """Return the part of a request that any dataset takes."""
     return {
         "objective": objective,
         "algorithm": algorithm,
@@ -92,7 +92,7 @@ def parsed_options(options: list[str] | None) -> dict[str, Any]:
 
 
 def table_request(columns: str | None, weights: list[str] | None, scaling: str | None) -> JobRequest:
-    """What is asked of a table."""
+    """Return the part of a request that only tables take."""
     try:
         weighed = {
             name: float(number) for name, _, number in (each.rpartition("=") for each in weights or [])

@@ -68,7 +68,7 @@ class WorkingColumn:
     job: str | None = None
 
     def as_sent(self) -> dict[str, Any]:
-        """What sets these bounds again."""
+        """The body of a request that sets these bounds again."""
         if self.job is not None:
             return {"column": self.column, "job": self.job}
         return {"column": self.column, "low": self.low, "high": self.high}

@@ -142,7 +142,7 @@ class Line(Axis):
         return np.clip(rounded, self.first, self.last).astype(np.uint16)
 
     def _share(self, points: Floats) -> Floats:
-        """How far points lie on the way from the first code to the last one."""
+        """Positions of points between the first code (0) and the last one (1)."""
         share: Floats = (np.clip(points / self.half, -1.0, 1.0) + 1) / 2
         return share
 

@@ -28,7 +28,7 @@ class Interval(Answer):
 
 
 class ColumnProfile(Answer):
-    """What a centre is in one column of a table."""
+    """Value of a centre in one column of a table."""
 
     column: str
     kind: Literal["number", "boolean", "category", "date", "datetime"]
@@ -46,7 +46,7 @@ class ColumnProfile(Answer):
 
 
 class LevelFacts(Answer):
-    """What is known of each cluster, for one k of a job that left k open.
+    """Facts about each cluster, for one k of a job that left k open.
 
     Intervals speak of the records nearest to each centre: how many there are, and where their mean lies.
     """

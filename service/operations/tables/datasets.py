@@ -44,7 +44,7 @@ class Dataset(Base):
     retired_at: Mapped[datetime | None]
     #: Report on the rows; a draft that has one has rows.
     upload: Mapped[dict[str, Any] | None]
-    #: When the owner was last told something about rows of the draft.
+    #: When the owner last saw a report on rows of the draft.
     checked_at: Mapped[datetime | None]
     #: Public facts that were changed after that.
     revised: Mapped[list[Any] | None]

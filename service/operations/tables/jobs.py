@@ -83,7 +83,7 @@ class Job(Base):
 
     @property
     def kind(self) -> str:
-        """Whether it is a clustering or which question it asks; requests name the latter alone."""
+        """Kind of the job: `cluster`, or the question that it asks; requests of clusterings name none."""
         return str(self.request.get("kind", "cluster"))
 
     @property

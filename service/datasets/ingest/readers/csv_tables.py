@@ -42,8 +42,8 @@ def open_table(content: Spool, expected: Expected, dialect: Dialect) -> tuple[He
         for name, place in zip(table.columns, header.matched.positions, strict=True)
     }
     orders = find_orders(table, samples)
-    said = replace(dialect, notes=(*dialect.notes, *in_words(orders)))
-    return replace(header, dialect=said), TableReader.of(expected, dialect, orders)
+    noted = replace(dialect, notes=(*dialect.notes, *in_words(orders)))
+    return replace(header, dialect=noted), TableReader.of(expected, dialect, orders)
 
 
 def read_fast(file: IO[bytes], header: Header, reader: TableReader, findings: Findings) -> Iterator[Batch]:
@@ -59,7 +59,7 @@ def read_fast(file: IO[bytes], header: Header, reader: TableReader, findings: Fi
 
 
 class _Values:
-    """What stands in a row and a column of a block."""
+    """Return the text of a cell of a block."""
 
     def __init__(self, block: Any):
         self._block = block

@@ -1,4 +1,4 @@
-"""The order of year, month and day in a text file, found in its first lines and said in the report."""
+"""The order of year, month and day in a text file, detected in its first lines and stated in the report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
