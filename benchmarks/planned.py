@@ -15,13 +15,16 @@ import typer
 
 from benchmarks.measuring import RESULTS, print_table, read_csv, write_csv
 from core.algorithms import registry
-from core.data import Dense
-from core.errors import CoreError
+from core.data import DataSource, Dense, NarrowedSource, Table, narrowed
+from core.jobs import kinds
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
+from core.questions import registry as questions
+from core.questions.base import Question
 from service.jobs.timing import Rates, planned_ms
 from service.operations.settings import Settings
 from service.workers import calibration
+from service.workers.rehearsal import synthetic_source
 
 __all__ = ["main"]
 
@@ -36,8 +39,8 @@ LONG = (
     (2_000_000, 8, 10),
     (100_000, 150, 24),
 )
-#: Runs of fewer or more seconds are not long, or not worth waiting for.
-_LEAST, _MOST = 1.0, 12.0
+#: Runs of fewer seconds are not long.
+_LEAST = 1.0
 #: Ends are stored before they are shown.
 _STORING = 0.1
 _OPEN = ((20_000, 4, 20), (100_000, 8, 40), (300_000, 2, 30), (50_000, 12, 30))
@@ -67,90 +70,121 @@ class Run:
         return cls(*named, rows, columns, k, float(cells["planned"]), float(cells["used"]))
 
 
-def measured(plan: Plan, kind: str, rates: Rates) -> Run:
-    margin = Settings.model_fields["release_margin"].default
-    planned = planned_ms(rates, plan, plan.domain.size, margin) / 1000
-    used = calibration.run(plan, groups=plan.k).seconds + calibration.WORKER_SECONDS
-    shape = (plan.domain.size, plan.domain.dimension, plan.k)
-    return Run(plan.algorithm, plan.objective, kind, *shape, planned, used)
+@dataclass(frozen=True)
+class Job:
+    """A plan to run; `wide` where its rows are stored in wider bounds than those of the plan."""
+
+    plan: Plan
+    kind: str
+    wide: Dense | None = None
+
+    def source(self) -> DataSource | None:
+        """Rows that are looked up in working bounds; None for synthetic rows as any others."""
+        domain = self.plan.stored
+        if self.wide is None or not isinstance(domain, Dense | Table):
+            return None
+        return NarrowedSource(synthetic_source(self.wide, self.plan.k, domain.size), domain)
+
+    def run(self, rates: Rates) -> Run:
+        plan, margin = self.plan, Settings.model_fields["release_margin"].default
+        planned = planned_ms(rates, plan, plan.domain.size, margin, narrowed=self.wide is not None) / 1000
+        spent = calibration.run(plan, plan.k, self.source())
+        shape = (plan.domain.size, plan.domain.dimension, plan.k)
+        used = spent.seconds + calibration.WORKER_SECONDS
+        return Run(plan.algorithm, plan.objective, self.kind, *shape, planned, used)
 
 
-def kinds_of(names: list[str], only: list[str]) -> Iterator[tuple[str, str, str]]:
-    for name in names or registry.names():
-        algorithm = registry.get(name)
-        for objective in algorithm.objectives:
-            for kind in algorithm.domains:
-                if not only or kind in only:
-                    yield name, objective, kind
+def variants(names: list[str], only: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Algorithms and questions, with what each has rates for."""
+    for name in names or (*registry.names(), *questions.names()):
+        for objective, kind in calibration.variants(name):
+            if not only or kind in only:
+                yield name, objective, kind
 
 
-def open_plans() -> Iterator[Plan]:
+def jobs_of(name: str, objective: str, kind: str, small: int) -> Iterator[Job]:
+    """Long shapes, small ones drawn at random, and what else is planned by the same rates."""
+    for shape in (*LONG, *small_shapes(small)):
+        if name in questions.names():
+            plan = calibration.question_plan(name, kind, *shape)
+        else:
+            plan = calibration.plan_of(registry.get(name), objective, kind, *shape)
+        if plan is not None:
+            yield Job(plan, kind)
+    if (name, objective, kind) == ("summit", "means", "dense"):
+        yield from open_jobs()
+    if kind == "dense" and name in ("quantiles", "sulq", "summit") and objective != "medians":
+        yield from narrowed_jobs(name, small)
+
+
+def small_shapes(count: int) -> Iterator[tuple[int, int, int]]:
+    draw = np.random.default_rng()
+    for _ in range(count):
+        rows = round(10 ** draw.uniform(2.5, 4.3))
+        yield rows, round(2 ** draw.uniform(0, 6)), round(2 ** draw.uniform(1, 4))
+
+
+def open_jobs() -> Iterator[Job]:
     for rows, columns, last in _OPEN:
         domain = Dense.box(0.0, 1.0, dimension=columns, size=rows)
-        yield registry.plan(domain, Request(KRange(1, last), Budget.of("1", "0.000001")))
+        plan = registry.plan(domain, Request(KRange(1, last), Budget.of("1", "0.000001")))
+        yield Job(plan, "open k")
 
 
-def plans(name: str, objective: str, kind: str, jobs: int) -> Iterator[Plan]:
-    """Long shapes, then small ones drawn at random."""
-    algorithm, draw = registry.get(name), np.random.default_rng()
-    for shape in LONG:
-        plan = calibration.plan_of(algorithm, objective, kind, *shape)
-        if plan is not None:
-            yield plan
-    for _ in range(jobs):
-        rows = round(10 ** draw.uniform(2.5, 4.3))
-        shape = (rows, round(2 ** draw.uniform(0, 6)), round(2 ** draw.uniform(1, 4)))
-        try:
-            plan = calibration.plan_of(algorithm, objective, kind, *shape)
-        except CoreError:
-            continue
-        if plan is not None:
-            yield plan
+def narrowed_jobs(name: str, small: int) -> Iterator[Job]:
+    """Jobs in working bounds of every column."""
+    budget = Budget.of("1", "0.000001")
+    for rows, columns, k in (*LONG, *small_shapes(small)):
+        wide = Dense.box(-1.0, 2.0, dimension=columns, size=rows)
+        domain = narrowed(wide, dict.fromkeys(wide.columns, (0.0, 1.0)))
+        asked = Question(name, budget) if name in questions.names() else Request(k, budget, algorithm=name)
+        yield Job(kinds.plan(domain, asked), "working bounds", wide)
 
 
 def summary(runs: list[Run]) -> list[dict[str, object]]:
-    """A line for the long and for the short runs of each algorithm."""
+    """A line for the long and for the short runs of each algorithm or question and kind of records."""
     lines: list[dict[str, object]] = []
-    for name in dict.fromkeys(run.algorithm for run in runs):
-        for long in (True, False):
-            found = [run for run in runs if run.algorithm == name and (run.used >= _LEAST) == long]
-            if not found:
-                continue
-            ratios = np.sort([run.planned / run.used for run in found])
-            lines.append(
-                {
-                    "algorithm": name,
-                    "runs": f"of {_LEAST:g} s and more" if long else "shorter",
-                    "number": len(found),
-                    "least": float(ratios[0]),
-                    "median": float(np.median(ratios)),
-                    "most": float(ratios[-1]),
-                    "within 1.7": int((ratios <= 1.7).sum()),
-                    "longest planned": max(run.planned for run in found),
-                    "overruns": sum(run.overran for run in found),
-                }
-            )
-    return lines
+    for named in dict.fromkeys((run.algorithm, run.objective, run.kind) for run in runs):
+        alike = [run for run in runs if (run.algorithm, run.objective, run.kind) == named]
+        lines += [
+            line_of(" ".join(filter(None, named)), found, long=long)
+            for long in (True, False)
+            if (found := [run for run in alike if (run.used >= _LEAST) == long])
+        ]
+    return [*lines, line_of("all", runs, long=False)] if runs else lines
+
+
+def line_of(name: str, runs: list[Run], *, long: bool) -> dict[str, object]:
+    ratios = np.sort([run.planned / run.used for run in runs])
+    return {
+        "jobs": name,
+        "runs": f"of {_LEAST:g} s and more" if long else "shorter",
+        "number": len(runs),
+        "least": float(ratios[0]),
+        "median": float(np.median(ratios)),
+        "most": float(ratios[-1]),
+        "within 1.7": int((ratios <= 1.7).sum()),
+        "longest planned": max(run.planned for run in runs),
+        "overruns": sum(run.overran for run in runs),
+    }
 
 
 def main(
-    algorithm: Annotated[list[str] | None, typer.Option(help="these algorithms only")] = None,
+    algorithm: Annotated[list[str] | None, typer.Option(help="these algorithms or questions only")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="these kinds of records only")] = None,
     jobs: Annotated[int, typer.Option(help="small jobs of each algorithm, objective and kind")] = 20,
+    longest: Annotated[float, typer.Option(help="runs of more seconds are left out")] = 12.0,
     output: Annotated[Path, typer.Option(help="runs are added to this file")] = RESULTS / "planned.csv",
 ) -> None:
     """Planned times beside what runs use, and how many overrun."""
     runs = [Run.from_csv(cells) for cells in read_csv(output)] if output.exists() else []
-    for name, objective, each in kinds_of(algorithm or [], kind or []):
-        measured_shapes = calibration.measure(calibration.plans_of(name, objective, each), [])
-        if not measured_shapes:
+    for name, objective, each in variants(algorithm or [], kind or []):
+        measured = calibration.measure(calibration.plans_of(name, objective, each), [])
+        if not measured:
             continue
-        rates = calibration.fit(measured_shapes)
-        asked = list(plans(name, objective, each, jobs))
-        if (name, objective, each) == ("summit", "means", "dense"):
-            asked += open_plans()
-        for plan in asked:
-            if rates.seconds(plan, plan.domain.size) <= _MOST:
-                runs.append(measured(plan, each if plan.k_range is None else "open k", rates))
+        rates = calibration.fit(measured)
+        for job in jobs_of(name, objective, each, jobs):
+            if rates.seconds(job.plan, job.plan.domain.size, narrowed=job.wide is not None) <= longest:
+                runs.append(job.run(rates))
                 write_csv(output, [asdict(run) for run in runs])
     print_table("planned over used", summary(runs))

@@ -13,7 +13,7 @@ from core.blocks.base import Clusters
 from core.blocks.recovery import CONSTANTS, GroupMeans
 from core.blocks.rounds import Refinement
 from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
-from core.blocks.work import coverage_picks, lloyd_rounds, product
+from core.blocks.work import coverage_picks, lloyd_rounds, projection
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS
 from core.options import Option
@@ -63,10 +63,10 @@ class Chaturvedi(ProjectedCoverage):
         picks = self.coverage(plan.shares(), plan.parameters).picks
         around = float(len(GridBalls.offsets_within(dimension, REACH)))
         return Work(
-            operations=product(plan.domain, dimension)
+            operations=projection(plan.domain, dimension)
             + lloyd_rounds(plan.domain, plan.k, plan.parameters["lloyd"] + 1)
-            + coverage_picks(picks)
-            + size * (40.0 * around + 4.0 * picks * dimension),
+            + 4 * coverage_picks(picks)  # occupied cells are listed anew for each pick
+            + size * plan.parameters["kept"] * (40.0 * around + 4.0 * picks * dimension),
             memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * plan.k * width,
         )
 

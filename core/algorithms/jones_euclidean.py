@@ -15,7 +15,7 @@ from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
 from core.blocks.search.candidates import HashedCandidates, TreeCandidates, candidate_points
 from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
-from core.blocks.work import PASS, coverage_picks, lloyd_rounds, partition_levels, product
+from core.blocks.work import PASS, coverage_picks, lloyd_rounds, partition_levels, projection
 from core.coverage.families import Balls
 from core.data import UNITS
 from core.options import Option
@@ -67,14 +67,15 @@ class JonesEuclidean(ProjectedCoverage):
         size, width, dimension = float(plan.domain.size), plan.domain.dimension, plan.parameters["dimension"]
         coverage = self.coverage(plan.shares(), plan.parameters)
         return Work(
-            operations=product(plan.domain, dimension)
+            operations=projection(plan.domain, dimension)
             + lloyd_rounds(plan.domain, plan.k, 2)
             + partition_levels(plan.domain, dimension, TREES * DEPTH)
             + coverage_picks(coverage.picks)
-            # The records that take part: distances to all candidates at each level, and to each pick.
+            # The records that take part: distances at each level to as many candidates as many groups have,
+            # and to each pick.
             + size
             * plan.parameters["kept"]
-            * (2 * PASS * MOST_CANDIDATES * coverage.levels + (2 * PASS + 4.0 * dimension) * coverage.picks),
+            * (PASS / 2 * MOST_CANDIDATES * coverage.levels + (2 * PASS + 4.0 * dimension) * coverage.picks),
             memory_bytes=size * (8.0 * dimension + 64.0) + 64.0 * plan.k * width + 1e8,
         )
 

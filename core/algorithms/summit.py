@@ -19,7 +19,7 @@ from core.blocks.adaptive_tree import AdaptiveTree, halvings
 from core.blocks.base import Block, Clusters
 from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import ClippedRounds, Refinement, Round
-from core.blocks.work import PASS, PRODUCT, VALUE, lloyd_rounds, numbers, product
+from core.blocks.work import PASS, PRODUCT, RECORD, dense_rounds, lloyd_rounds, projection
 from core.data import UNITS, Domain
 from core.errors import InvalidRequest
 from core.kernels.clipping import WEIGHT_ONE, into_ball
@@ -227,31 +227,32 @@ class Summit(Algorithm):
         size, width = float(domain.size), float(domain.dimension)
         seen = float(schedule.sketch or width)  # columns in which second moments are taken
         axes = min(seen, tuning.MOST_AXES)
-        operations = 3 * PASS * size * numbers(domain) + product(domain, schedule.sketch + axes)
+        # The middle of all records and how far they reach from it; the axes; the tree, level by level.
+        operations = lloyd_rounds(domain, 1, 1) + projection(domain, schedule.sketch + axes)
+        operations += size * (RECORD / 4 + tuning.LEVEL_OPERATIONS * schedule.tree_levels)
         operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
         if schedule.picture:  # the first round is about more centres
             operations += lloyd_rounds(domain, schedule.explore_centres - k, 1)
         if not schedule.picture:
             noise = Blocks.of(plan).explore.deviation(plan, "sizes")
             seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
-            explored = PASS * (2 * axes + seeds) + 2 * PRODUCT * axes * seeds
-            operations += size * schedule.explore_rounds * explored
+            operations += dense_rounds(size, axes, seeds, schedule.explore_rounds)
             operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
         memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
         if schedule.moments:
-            multiplied = size * seen * seen / (4 if seen >= tuning.COARSE_FROM else 2)
-            operations += PRODUCT * (multiplied + 2 * seen**3) + VALUE * seen * seen / 2
+            operations += size * (RECORD / 2 + 2 * PASS * seen + PRODUCT * seen * seen / 2)
+            operations += 2 * PRODUCT * seen**3 + tuning.MOMENT_OPERATIONS * seen * seen / 2
             memory += 40.0 * seen * seen
         if schedule.picture:
             points = float(tuning.picture_points(k))
-            operations += 6e8 + 150.0 * points * width * k
+            operations += 4e8 + 100.0 * points * width * k
             memory += 40.0 * points * width
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 2.8e8 + 630.0 * made_up * width
-            operations += made_up * sum(plan.k_range) * (525.0 + 21.0 * min(width, 64.0))
+            operations += 2.1e8 + 470.0 * made_up * width
+            operations += made_up * sum(plan.k_range) * (390.0 + 16.0 * min(width, 64.0))
             memory += 60.0 * made_up * width
         return Work(operations, memory)
 

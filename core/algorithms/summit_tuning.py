@@ -77,8 +77,10 @@ OVERSEED, ENOUGH_SEEDS = 2.0, 64
 #: Standard deviations of its size that a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
-#: Operations that it takes to find a seed in the coreset, and to merge seeds into a cluster.
-SEED_OPERATIONS, CLUSTER_OPERATIONS = 2.5e6, 5e6
+#: Operations that it takes to find a seed in the coreset, to merge seeds into a cluster, to count a record in
+#: a level of the tree, and to add noise to one of many second moments.
+SEED_OPERATIONS, CLUSTER_OPERATIONS = 1.2e6, 5e5
+LEVEL_OPERATIONS, MOMENT_OPERATIONS = 8.0, 250.0
 #: Moves are shrunk in groups of this many principal axes, and beside those in this many groups of columns.
 GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 

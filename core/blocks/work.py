@@ -1,16 +1,21 @@
 """The work of what algorithms have in common, from public numbers.
 
 An operation takes about half a nanosecond of one core. What costs most is not always arithmetic: numbers of
-rows that are passed over one by one take fifty times as long as those that are multiplied by a matrix, and
-noise is drawn for every number that is released.
+rows that are passed over one by one take fifty times as long as those that are multiplied by a matrix, each
+record takes some time of its own, and noise is drawn for every number that is released. The numbers here were
+read off profiles, stage by stage (`docs/performance.md`).
 """
 
 from core.data import Domain
 
 #: Operations of a multiply-add in a product of matrices, or of sparse rows with a matrix.
-PRODUCT, SPARSE_PRODUCT = 0.1, 2.0
-#: Operations to pass over one number of a row, and to release one number with noise.
-PASS, VALUE = 5.0, 800.0
+PRODUCT, SPARSE_PRODUCT = 0.1, 1.0
+#: Operations to pass over one number of a row, over an entry of a sparse row, and to release one number with
+#: noise.
+PASS, ENTRY, VALUE = 5.0, 40.0, 800.0
+#: Operations in a round of Lloyd's algorithm for a record, whatever its width, and for each centre that it is
+#: compared with.
+RECORD, CENTRE = 140.0, 3.0
 #: Entries of a sparse row, of which nothing is declared.
 _ENTRIES = 16
 
@@ -20,21 +25,32 @@ def numbers(domain: Domain) -> float:
     return float(min(domain.dimension, _ENTRIES) if domain.kind == "sparse" else domain.dimension)
 
 
-def product(domain: Domain, columns: float) -> float:
-    """Operations to multiply all records by a matrix of so many columns."""
-    each = SPARSE_PRODUCT if domain.kind == "sparse" else PRODUCT
-    return each * domain.size * numbers(domain) * columns
+def projection(domain: Domain, columns: float) -> float:
+    """Operations to project all records to so many columns."""
+    if domain.kind == "sparse":
+        read = numbers(domain) * (ENTRY / 2 + SPARSE_PRODUCT * columns)
+    else:
+        read = domain.dimension * (PASS + PRODUCT * columns)
+    return domain.size * (RECORD + read + PASS * columns)
+
+
+def dense_rounds(size: float, columns: float, centres: float, rounds: float) -> float:
+    """Operations of rounds of Lloyd's algorithm on dense rows, without noise."""
+    return rounds * size * (RECORD + PASS * columns + CENTRE * centres + PRODUCT * columns * centres)
 
 
 def lloyd_rounds(domain: Domain, centres: float, rounds: float) -> float:
     """Operations of rounds in all columns: records go to the nearest centre, and noisy means are released."""
-    passed = PASS * domain.size * (2 * numbers(domain) + centres)
-    return rounds * (passed + 2 * product(domain, centres) + VALUE * centres * domain.dimension)
+    if domain.kind == "sparse":
+        each = domain.size * numbers(domain) * (ENTRY + SPARSE_PRODUCT * centres)
+    else:
+        each = dense_rounds(domain.size, domain.dimension, centres, 1)
+    return rounds * (each + VALUE * centres * domain.dimension)
 
 
 def partition_levels(domain: Domain, dimension: int, levels: float) -> float:
     """Operations of levels of partition trees: records are told their cubes, whose children are counted."""
-    return levels * (domain.size * (90.0 + 8.0 * dimension) + 2000 * VALUE)
+    return levels * (domain.size * (75.0 + 7.0 * dimension) + 2000 * VALUE)
 
 
 def coverage_picks(picks: float) -> float:

@@ -16,6 +16,7 @@ from core.data.tables.ranged import Number, Ranged
 from core.data.tables.reading import MISSING_CODE, on_line
 from core.data.tables.table import Table
 from core.errors import InvalidDomain
+from core.kernels.cache import CACHE
 from core.kernels.rows import UNITS
 
 #: Lowest and highest value of a column, as a curator writes them.
@@ -100,12 +101,17 @@ class _NarrowedChunk:
 
     @property
     def key(self) -> Hashable:
-        return (self.loader.key, self.domain.fingerprint)
+        """The same bytes stored in other bounds are other records."""
+        return (self.loader.key, self.stored.fingerprint, self.domain.fingerprint)
 
     def __call__(self) -> Chunk:
         chunk = self.loader()
-        assert isinstance(chunk.rows, np.ndarray)
-        return Chunk(recoded(chunk.rows, self.stored, self.domain), chunk.first, self.key)
+        rows = chunk.rows
+        assert isinstance(rows, np.ndarray)
+        derived = CACHE.get(
+            self.domain.fingerprint, self.key, lambda: recoded(rows, self.stored, self.domain)
+        )
+        return Chunk(derived, chunk.first, self.key)
 
 
 def recoded(rows: npt.NDArray[Any], stored: Dense | Table, domain: Dense | Table) -> npt.NDArray[Any]:

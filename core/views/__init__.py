@@ -1,7 +1,8 @@
 """Rows derived from single records by pure functions of released parameters."""
 
+from core.kernels.cache import clear_cache, limit_cache
 from core.views.assigned import Assigned
-from core.views.base import DerivedView, RowView, View, clear_cache, limit_cache
+from core.views.base import DerivedView, RowView, View
 from core.views.bins import Binning, Bins
 from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes

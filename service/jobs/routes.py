@@ -94,7 +94,7 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
     limits = Limits.of(context.settings)
     plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
-        planned_ms = limits.planned_ms(session, plan, rehearsal=body.rehearsal)
+        planned_ms = limits.planned_ms(session, dataset, plan, rehearsal=body.rehearsal)
         return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
 
 

@@ -98,10 +98,13 @@ class Limits:
             settings.release_margin,
         )
 
-    def planned_ms(self, session: Session, plan: Plan, *, rehearsal: bool) -> int:
+    def planned_ms(self, session: Session, dataset: Dataset, plan: Plan, *, rehearsal: bool) -> int:
         """Return the time from the claim of a job to its result, in milliseconds."""
-        rows = self._rows(plan, rehearsal)
-        return timing.planned_ms(timing.rates_of(session, plan), plan, rows, self.release_margin)
+        rows, rates = self._rows(plan, rehearsal), timing.rates_of(session, plan)
+        # Only a question about an earlier clustering can have bounds that the dataset does not have now.
+        asked = dataset.working is not None or bool(plan.partitions)
+        narrowed = asked and not rehearsal and plan.stored != access.domain_of(dataset)
+        return timing.planned_ms(rates, plan, rows, self.release_margin, narrowed=narrowed)
 
     def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
         """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
@@ -194,7 +197,7 @@ def reserve_and_enqueue(
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
-        planned_ms=limits.planned_ms(session, plan, rehearsal=body.rehearsal),
+        planned_ms=limits.planned_ms(session, dataset, plan, rehearsal=body.rehearsal),
         operations=round(limits.operations_of(plan, rehearsal=body.rehearsal)),
         plan=plan.to_json(),
         plan_digest=plan.digest,

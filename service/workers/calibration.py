@@ -17,10 +17,12 @@ from scipy.optimize import linprog
 
 from core.algorithms import registry
 from core.algorithms.base import Algorithm, SiteAlgorithm
+from core.arrays import Floats
 from core.data import (
     Boolean,
     Category,
     Column,
+    DataSource,
     Dense,
     Domain,
     Geometry,
@@ -38,7 +40,7 @@ from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
 from core.views import clear_cache
-from service.jobs.timing import Rates
+from service.jobs.timing import Rates, operations_of, reading
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
@@ -57,6 +59,7 @@ SHAPES = (
     (200_000, 2, 8),
     (20_000, 64, 32),
     (5_000, 300, 8),
+    (1_000_000, 4, 8),
 )
 #: Runs beyond this are not measured, and each shape is measured so often; the median counts.
 _MOST_OPERATIONS, _RUNS = 4e9, 3
@@ -65,6 +68,8 @@ _SITES, _TABLE_COLUMNS = 20, 2
 WORKER_SECONDS = 0.15
 #: No run that was measured takes more than this many times its estimate, and few of them less than this.
 _MOST_OVER, _LEAST_OVER = 1.2, 0.95
+#: A third rate must lower the largest relative error by this much.
+_WORTH = 0.1
 #: Groups of the rows that are measured: so many that searches list nearly as many candidates as they may.
 _GROUPS = 64
 #: Runs that take this many times their processor time were disturbed by other programs.
@@ -143,23 +148,36 @@ def fit(measured: Sequence[tuple[Plan, float]]) -> Rates:
     They are lowered where a run took less than estimated, but not so far that another took far longer.
     """
     seconds = np.array([taken for _, taken in measured]) + WORKER_SECONDS
-    parts = np.array(
-        [[1.0, plan.measurements * plan.domain.size, plan.work.operations] for plan, _ in measured]
-    )
+    parts = np.array([_parts(plan) for plan, _ in measured])
     shares = parts / seconds[:, None]
     scale = shares.max(axis=0)
-    error = np.ones((len(shares), 1))
-    above = np.concatenate([shares / scale, -error], axis=1)  # estimate <= (1 + error) * seconds
-    below = np.concatenate([-shares / scale, -error], axis=1)  # estimate >= (1 - error) * seconds
-    limits = np.concatenate([np.ones(len(shares)), -np.ones(len(shares))])
-    solved = linprog([0, 0, 0, 1], np.concatenate([above, below]), limits)
-    assert solved.x is not None  # rates of zero are always possible, with an error of one
-    found = solved.x[:3]
+    # Rows in measurements go with operations: a rate for both is only worth having where one does not do.
+    (alone, error), (both, least) = (_least_error(shares / scale, rates) for rates in ((0, 2), (0, 1, 2)))
+    found = alone if error <= least + _WORTH else both
     estimates = shares / scale @ found
     lowered = min(1.0, 1 / (_LEAST_OVER * estimates.max()))
     raised = max(lowered, 1 / (_MOST_OVER * estimates.min()))
     run, row, operation = raised * found / scale
     return Rates(max(float(run), WORKER_SECONDS), float(row), float(operation))
+
+
+def _least_error(shares: Floats, rates: tuple[int, ...]) -> tuple[Floats, float]:
+    """Return the rates, all but those named zero, whose largest relative error is least, and that error."""
+    error = np.ones((len(shares), 1))
+    above = np.concatenate([shares[:, rates], -error], axis=1)  # estimate <= (1 + error) * seconds
+    below = np.concatenate([-shares[:, rates], -error], axis=1)  # estimate >= (1 - error) * seconds
+    limits = np.concatenate([np.ones(len(shares)), -np.ones(len(shares))])
+    solved = linprog([*[0] * len(rates), 1], np.concatenate([above, below]), limits)
+    assert solved.x is not None  # rates of zero are always possible, with an error of one
+    found = np.zeros(shares.shape[1])
+    found[list(rates)] = solved.x[:-1]
+    return found, float(solved.x[-1])
+
+
+def _parts(plan: Plan) -> tuple[float, float, float]:
+    """How often each rate counts in the time of a run."""
+    size = plan.domain.size
+    return 1.0, plan.measurements * size, operations_of(plan, size) + reading(plan, size)
 
 
 def plan_of(algorithm: Algorithm, objective: str, kind: str, rows: int, columns: int, k: int) -> Plan | None:
@@ -192,9 +210,9 @@ def question_plan(name: str, kind: str, rows: int, columns: int, k: int) -> Plan
         return None
 
 
-def run(plan: Plan, groups: int = _GROUPS) -> Spent:
-    """Run a plan on synthetic rows of its public size; reading them costs what it does in a worker."""
-    source = synthetic_source(plan.stored, max(plan.k, groups), plan.domain.size)
+def run(plan: Plan, groups: int = _GROUPS, source: DataSource | None = None) -> Spent:
+    """Run a plan on rows of its public size, synthetic unless given; they are read as in a worker."""
+    source = source or synthetic_source(plan.stored, max(plan.k, groups), plan.domain.size)
     clear_cache()
     gc.collect()
     begun, begun_processor = time.perf_counter(), time.process_time()

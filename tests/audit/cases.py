@@ -17,6 +17,7 @@ from core.data import (
     DataSource,
     Dense,
     Ids,
+    NarrowedSource,
     Number,
     Partition,
     Sparse,
@@ -24,6 +25,7 @@ from core.data import (
     Stored,
     Table,
     TableSource,
+    narrowed,
 )
 from core.jobs import kinds
 from core.plan import KRange, Plan, Request
@@ -112,6 +114,8 @@ class Variant:
                 return Sparse(dimension=6, radius=1.0, size=SIZE, rows_per_person=rows_per_person)
             case "ids":
                 return Ids(count=4, size=SIZE, rows_per_person=rows_per_person)
+            case "narrowed":
+                return narrowed(_wide(rows_per_person), dict.fromkeys(("x0", "x1"), (0, 1)))
         width = _WIDTHS.get(self.kind, 2)
         return Dense.box(0, 1, dimension=width, size=SIZE, rows_per_person=rows_per_person)
 
@@ -124,7 +128,15 @@ class Variant:
             return ArraySource(domain, np.array([round(3 * (x + y) / 2) for x, y in rows], dtype=np.int64))
         if isinstance(domain, Table):
             return TableSource(domain, _as_table(rows))
+        if self.kind == "narrowed":  # what lies on the edge was stored beyond it
+            wide = ArraySource(_wide(domain.rows_per_person), np.where(rows == 1.0, 2.0, rows))
+            return NarrowedSource(wide, domain)
         return ArraySource(domain, np.tile(rows, domain.dimension // 2))
+
+
+def _wide(rows_per_person: int) -> Dense:
+    """The square and as much around it, in which records are stored that are read in working bounds."""
+    return Dense.box(-1, 2, dimension=2, size=SIZE, rows_per_person=rows_per_person)
 
 
 def _as_table(rows: Rows) -> dict[str, Any]:
@@ -246,12 +258,14 @@ def _variants() -> list[Variant]:
     add("jones-euclidean", many[1:], "means", "scaled", "table", clustered=_SCALED, **_COVER)
     add("summit", many[1:], "means", "sparse", "sparse")
     add("sulq", few[1:], "means", "sparse", "sparse", rounds=2)
+    add("sulq", few[1:], "means", "working bounds", "narrowed", rounds=2, clip=0.3)
     fewer: dict[str, dict[str, Any]] = {"profile": {"bins": 3}, "table": {"bins": 3}}
     fewer["explain"] = {"picks": 1, "bins": 3}
     for question in questions.names():
         add(question, few, **fewer.get(question, {}))
         if question != "summary":
             add(question, few, "means", "of table", "table", **fewer.get(question, {}))
+    add("quantiles", few[1:], "means", "working bounds", "narrowed")
     return found
 
 

@@ -27,6 +27,7 @@ from core.data import (
     Dense,
     Geometry,
     Ids,
+    NarrowedSource,
     Number,
     Partition,
     Sparse,
@@ -34,6 +35,7 @@ from core.data import (
     Stored,
     Table,
     TableSource,
+    narrowed,
 )
 from core.errors import InvalidRequest
 from core.plan import KRange, Plan, Request
@@ -75,12 +77,17 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
 #: How kinds of records are asked for: tables also with ranges that are measured, some for every k.
 _ASKED = {"table": ("table", "scaled table")}
 _OPEN_K = ("dense, open k", "table, open k")
+#: Records that are stored in wider bounds than those of the plan.
+_NARROWED = ("dense, working bounds", "table, working bounds")
 
 
 def _kinds(name: str, objective: str) -> list[str]:
     """The kinds of records of an algorithm, and how they are asked for."""
-    found = [kind for domain in registry.get(name).domains for kind in _ASKED.get(domain, (domain,))]
-    return [*found, *_OPEN_K] if (name, objective) == ("summit", "means") else found
+    algorithm = registry.get(name)
+    found = [kind for domain in algorithm.domains for kind in _ASKED.get(domain, (domain,))]
+    if "dense" in algorithm.domains and not isinstance(algorithm, SiteAlgorithm):
+        found.append(_NARROWED[0])  # sites lie in declared bounds
+    return [*found, _NARROWED[1], *_OPEN_K] if (name, objective) == ("summit", "means") else found
 
 
 #: Algorithm, objective, kind of records, guarantee.
@@ -95,7 +102,7 @@ KINDS_OF_JOBS = [
 KINDS_OF_JOBS += [
     (name, "", kind, guarantee)
     for name in questions.names()
-    for kind in ("dense", "table")
+    for kind in ("dense", "table", *_NARROWED)
     for guarantee in ("pure", "approximate")
 ]
 
@@ -119,7 +126,8 @@ def pair(number: int, width: int | None = None) -> Pair:
         fitting = [w for w in WIDTHS if w <= _MOST_COLUMNS.get(name, 300)]
         width = int(draw.choice(fitting))
     people, k = int(draw.choice([1, 1, 2, 3])), int(draw.integers(1, 5))
-    domain = _domain(kind, width, people, draw)
+    stored = _domain(kind, width, people, draw)
+    domain = _narrower(stored) if kind in _NARROWED else stored
     epsilon = str(draw.choice(["0.3", "1", "4", "12"]))
     budget = Budget.of(epsilon, "0" if guarantee == "pure" else "0.00001")
     options = dict(_OPTIONS[name][number // len(KINDS_OF_JOBS) % len(_OPTIONS[name])])
@@ -128,9 +136,11 @@ def pair(number: int, width: int | None = None) -> Pair:
     else:
         request = _clustering(number, domain, budget, options, k, draw)
         plan = registry.plan(domain, request)
-    both, extra = _rows(domain, int(draw.integers(0, 40)), draw), _person(domain, people, draw)
-    together = np.concatenate([both, extra])
-    found = Neighbours(_source(domain, both), _source(domain, together))
+    both, extra = _rows(stored, int(draw.integers(0, 40)), draw), _person(stored, people, draw)
+    sources = [_source(stored, rows) for rows in (both, np.concatenate([both, extra]))]
+    if isinstance(domain, Dense | Table) and domain is not stored:
+        sources = [NarrowedSource(source, domain) for source in sources]
+    found = Neighbours(*sources)
     width = plan.domain.dimension
     title = f"{number}: {name}, {objective}, {kind}, {guarantee}, {width} wide, {people} rows"
     return Pair(title, kind, plan, found, bool(draw.integers(2)))
@@ -172,9 +182,16 @@ def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> St
         return Ids(count=7, size=2000, rows_per_person=people)
     if kind == "sparse":
         return Sparse(dimension=max(3, width), radius=1.0, size=2000, rows_per_person=people)
-    if draw.integers(2):
+    if kind in _NARROWED or draw.integers(2):
         return Dense.box(0, 1, dimension=width, size=2000, rows_per_person=people)
     return Dense.ball(1.0, dimension=width, size=2000, rows_per_person=people)
+
+
+def _narrower(stored: Stored) -> Dense | Table:
+    """The same columns, every other number with half the bounds."""
+    if isinstance(stored, Table):
+        return narrowed(stored, {"n0": (-0.5, 0.5)})
+    return narrowed(stored, dict.fromkeys(stored.columns[::2], (0.25, 0.75)))
 
 
 def _columns(width: int, draw: np.random.Generator) -> tuple[Column, ...]:

@@ -19,7 +19,7 @@ from core.algorithms.summit import Summit
 from core.blocks.base import Clusters
 from core.blocks.scaling import ColumnRanges
 from core.coverage.loop import LoopRound
-from core.data import ArraySource, Category, Dense, Number, Table, TableSource
+from core.data import ArraySource, Category, Dense, NarrowedSource, Number, Table, TableSource, narrowed
 from core.data.tables.axes import Levels, Line
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
@@ -27,6 +27,7 @@ from core.probe import Probe
 from core.statistics.counts import ClusterCounts, ColumnHistograms
 from core.statistics.scores import SwapLosses
 from core.statistics.sums import ResidualSums, SecondMoments
+from core.views import clear_cache
 from tests.audit import twins
 from tests.audit.audits import light
 from tests.audit.losses import Unfaithful
@@ -109,6 +110,23 @@ def test_centres_that_start_at_rows_are_noticed(sulq_as: Any) -> None:
 
     sulq_as(twin)
     caught("and on the neighbour another")
+
+
+def test_records_that_working_bounds_do_not_clip_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = Dense.box(-3, 4, dimension=2, size=100)
+    narrow: Any = narrowed(wide, dict.fromkeys(wide.columns, (0, 1)))
+    records = ROWS, np.concatenate([ROWS, 4 * OUTLIER])
+    pair = Neighbours(*(NarrowedSource(ArraySource(wide, rows), narrow) for rows in records))
+    plan = registry.plan(narrow, Request(2, Budget.of(2, "0.00001"), algorithm="summit"))
+    assert replay(plan, pair, larger=True, seed=5).differing > 0
+
+    def twin(rows: Any, stored: Dense, domain: Dense) -> Any:
+        found = (stored.decode(rows) - domain.decode(np.zeros((1, 2)))) / domain.unit_lengths()
+        return np.trunc(found).astype(np.int32)
+
+    monkeypatch.setattr("core.data.narrowing.recoded", twin)
+    clear_cache()
+    caught("'centre' moved by .* beyond what it declares", plan, pair=pair)
 
 
 def test_a_number_of_rounds_that_follows_the_number_of_records_is_noticed(sulq_as: Any) -> None:

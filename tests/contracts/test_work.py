@@ -22,17 +22,24 @@ from core.data import (
     Chunk,
     DataSource,
     Dense,
+    Geometry,
     Ids,
+    NarrowedSource,
+    Partition,
     Sparse,
     SparseSource,
     Stored,
     Table,
     TableSource,
+    narrowed,
 )
+from core.jobs import kinds
 from core.mechanisms.coverage_choice import CoverageChoice
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
+from core.questions import registry as questions
+from core.questions.base import Question
 from core.statistics.sums import SecondMoments
 from core.views import Encoded, clear_cache
 from tests.audit.audits import light
@@ -199,20 +206,70 @@ def test_a_picture_of_few_records_is_the_same_work_whatever_they_are(monkeypatch
     assert_same_work(*works_of(plan, monkeypatch))
 
 
-def works_of(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
+APPROXIMATE = Budget.of(1, "0.000001")
+
+
+@pytest.mark.parametrize("kind", ["dense", "table"])
+@pytest.mark.parametrize("name", questions.names())
+def test_a_question_is_the_same_work_on_any_records(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = kinds.plan(domain_for(kind), question(name, domain_for(kind)))
+    assert_same_work(*works_of(plan, monkeypatch))
+
+
+def question(name: str, domain: Stored) -> Question:
+    inside = Geometry.of(domain) if isinstance(domain, Table) else domain
+    centres = np.repeat([[0.25], [0.75]], inside.dimension, axis=1)
+    partitions = (Partition.of(domain, centres),) * questions.get(name).clusterings
+    columns = tuple(domain.columns[:1]) if name == "table" else None
+    return Question(name, APPROXIMATE, columns, partitions, {"picks": 1} if name == "explain" else {})
+
+
+@pytest.mark.parametrize("kind", ["dense", "table"])
+def test_k_left_open_is_the_same_work_on_any_records(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = registry.plan(domain_for(kind), Request(KRange(1, 4), APPROXIMATE))
+    assert_same_work(*works_of(plan, monkeypatch))
+
+
+def test_measured_ranges_are_the_same_work_on_any_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = registry.plan(domain_for("table"), Request(3, APPROXIMATE, algorithm="sulq", scaling="private"))
+    assert_same_work(*works_of(plan, monkeypatch))
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds"), [("dense", {"a": (0.2, 0.6), "c": (11, 29)}), ("table", {"age": (20, 60)})]
+)
+@pytest.mark.parametrize("name", ["summit", "sulq", "profile", "quantiles"])
+def test_working_bounds_are_the_same_work_on_any_records(
+    name: str, kind: str, bounds: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values are looked up and rows clipped, whether or not they lie inside."""
+    stored = domain_for(kind)
+    narrow = narrowed(stored, bounds)
+    asked = question(name, narrow) if name in questions.names() else Request(3, APPROXIMATE, algorithm=name)
+    works = list(works_of(kinds.plan(narrow, asked), monkeypatch, stored))
+    assert any("narrowing:recoded" in function for function, _ in works[0])
+    assert_same_work(*works)
+
+
+def works_of(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, stored: Stored | None = None
+) -> Iterator[list[Event]]:
     """The work of one run on each source, with the same bits and with what the first one released.
 
-    What is computed on released values is not watched: a quick solver stands in for it.
+    What is computed on released values is not watched: a quick solver stands in for it. Records `stored` in
+    wider bounds than those of the plan are read in the plan's.
     """
-    algorithm = registry.get(plan.algorithm)
     before: Probe | None = None
-    for source in sources(plan.stored):
-        with light(every_k=False):
+    for wide in sources(stored or plan.stored):
+        source = wide if stored is None else NarrowedSource(wide, cast(Any, plan.stored))
+        with light():
             if before is None:
                 before = Probe(plan, source)
-                algorithm.run(plan, before)
+                kinds.get(plan).run(plan, before)
             clear_cache()
             inject_bytes(monkeypatch, 3)
             with recorded_work(FOLLOWS_RECORDS) as work:
-                algorithm.run(plan, ForcedProbe(plan, source, before))
+                kinds.get(plan).run(plan, ForcedProbe(plan, source, before))
         yield work

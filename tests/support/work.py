@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 import core
 
 #: Packages and modules of core that see rows, or totals over rows before noise is added.
-WATCHED = ("coverage", "kernels", "mechanisms", "probe", "statistics", "views")
+WATCHED = ("coverage", "data", "kernels", "mechanisms", "probe", "statistics", "views")
 
 _ROOT = Path(core.__file__).parent
 

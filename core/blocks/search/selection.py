@@ -12,7 +12,7 @@ from core.blocks.recovery import GroupMeans
 from core.blocks.search.candidates import TreeCandidates, candidate_points
 from core.blocks.search.local_search import LocalSearch, crowded_choice
 from core.blocks.search.projection import dimension_for, random_projection
-from core.blocks.work import PASS, partition_levels, product
+from core.blocks.work import PASS, partition_levels, projection
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms.choice import Choice
@@ -54,9 +54,9 @@ class Settings:
         How many candidates a run finds is released, not planned: this allows for as many as there may be.
         """
         size = float(domain.size)
-        project = product(domain, self.dimension)
+        project = projection(domain, self.dimension)
         trees = partition_levels(domain, self.dimension, self.trees * self.depth)
-        paid = PASS if objective == "means" else 9 * PASS  # integer roots
+        paid = PASS if objective == "means" else 5 * PASS  # integer roots
         swaps = size * self.candidates * (self.swaps * (paid + 2 * PASS) + paid)
         memory = 16.0 * size * self.dimension + 16.0 * k * self.candidates + 1e8
         return Work(self.trials * (project + trees + swaps), memory)

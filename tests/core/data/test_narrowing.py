@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from core.data import (
 from core.data.narrowing import recoded
 from core.errors import InvalidDomain
 from core.statistics.sums import Sums
-from core.views import Encoded
+from core.views import Encoded, clear_cache
 
 WIDE = Dense.box([0, -100, 5], [1000, 100, 6], ["a", "b", "c"], size=1000)
 NARROW: Any = narrowed(WIDE, {"a": (10, 60), "b": (-3, 4)})
@@ -119,6 +120,28 @@ def test_derived_rows_are_cached_under_their_own_domain() -> None:
     }
     assert len(keys | {source.loaders()[0].key}) == 3
     assert NARROW.fingerprint != WIDE.fingerprint
+
+
+def test_the_same_stored_bytes_in_other_bounds_are_other_records() -> None:
+    """A process that served two datasets would otherwise take rows of one for rows of the other."""
+    clear_cache()
+    other = replace(WIDE, high=tuple(2 * each for each in WIDE.high or ()))
+    encoded = np.array([[3000, -2000, 1000]], dtype=np.int16)
+    rows = []
+    for stored in (WIDE, other):
+        source: Any = ArraySource(stored, stored.decode(encoded))
+        loader = replace(source.loaders()[0], source="the same")
+        narrow = NarrowedSource(source, NARROW)
+        rows.append(replace(narrow.loaders()[0], loader=loader)().rows.tolist())
+    assert rows[0] != rows[1]
+
+
+def test_values_are_looked_up_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_cache()
+    (load,) = NarrowedSource(ArraySource(WIDE, np.zeros((3, 3)) + 5), NARROW).loaders()
+    first = load().rows
+    monkeypatch.setattr("core.data.narrowing.recoded", lambda *_: pytest.fail("looked up again"))
+    assert load().rows is first
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_a_pool_changes_no_bit(pool: Callable[[], Any], reference: list[np.ndarr
 
 
 def test_a_full_cache_changes_no_bit(monkeypatch: pytest.MonkeyPatch, reference: list[np.ndarray]) -> None:
-    monkeypatch.setattr("core.views.base.CACHE.most_bytes", 20_000)
+    monkeypatch.setattr("core.kernels.cache.CACHE.most_bytes", 20_000)
     assert all(np.array_equal(a, b) for a, b in zip(totals(100), reference, strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(totals(100), reference, strict=True))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core.data import UNITS, Chunk, Dense
-from core.views import Assigned, Encoded, Projected
-from core.views.base import CACHE_BYTES, clear_cache, limit_cache
+from core.kernels.cache import CACHE_BYTES
+from core.views import Assigned, Encoded, Projected, clear_cache, limit_cache
 
 DRAW = np.random.default_rng(9)
 

@@ -47,6 +47,30 @@ def test_fitted_rates_are_those_that_were_measured() -> None:
         assert abs(estimate - seconds) <= 0.001 * (seconds + worker)
 
 
+def test_one_rate_does_where_operations_alone_explain_what_was_measured() -> None:
+    """Rates for rows and for operations, of a few disturbed runs, would be far off on many more rows."""
+    truth = Rates(run=0.02, row=0.0, operation=0.5e-9)
+    plans = [plan_of(*shape) for shape in ((1000, 3), (100_000, 3), (20_000, 10, 20), (50_000, 10, 60))]
+    times = [truth.seconds(plan, plan.domain.size) for plan in plans]
+    found = calibration.fit(
+        [(plan, s * t) for plan, s, t in zip(plans, times, (1, 1.1, 0.9, 1), strict=True)]
+    )
+    large = plan_of(5_000_000)
+    assert found.row == 0.0
+    assert found.seconds(large, 5_000_000) == pytest.approx(truth.seconds(large, 5_000_000), rel=0.15)
+
+
+def test_working_bounds_are_planned_for() -> None:
+    plan, wide = plan_of(1_000_000), plan_of(1_000_000, dimension=300)
+    for each, often in ((plan, 1), (wide, wide.measurements)):  # wide rows cannot be kept
+        numbers = 1_000_000 * each.domain.dimension
+        more = timing.reading(each, 1_000_000, narrowed=True) - timing.reading(each, 1_000_000)
+        assert more == pytest.approx(15 * often * numbers)
+    assert planned_ms(DEFAULT, wide, 1_000_000, 1.5, narrowed=True) > planned_ms(
+        DEFAULT, wide, 1_000_000, 1.5
+    )
+
+
 def test_no_measured_run_takes_much_longer_than_its_estimate() -> None:
     plans = [plan_of(*shape) for shape in ((1000, 3), (100_000, 3), (20_000, 10, 20), (50_000, 10, 60))]
     times = [0.1, 0.2, 0.5, 3.0]

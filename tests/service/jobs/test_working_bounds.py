@@ -218,6 +218,21 @@ def test_numbers_in_a_box_have_working_bounds_and_sites_keep_the_declared_ones(s
     assert planned.json()["plan"]["domain"]["bounds"]["box"]["high"] == [10, 4]
 
 
+def test_planned_times_count_the_look_up_of_values_in_working_bounds(small_house: House) -> None:
+    house = small_house
+    house.ready(size=30_000_000)
+
+    def planned(**asked: Any) -> float:
+        body = {"dataset": "flowers", "kind": "quantiles", "epsilon": "0.1", **asked}
+        return float(house.carla.post("/v1/plans", body).json()["planned_seconds"])
+
+    declared, rehearsal = planned(), planned(rehearsal=True)
+    path = "/v1/datasets/flowers/working-bounds"
+    assert house.carla.put(path, {"columns": [{"column": "a", "low": 1, "high": 8}]}).status_code == 200
+    assert planned() >= 1.1 * declared
+    assert planned(rehearsal=True) == rehearsal  # whose rows are drawn inside the bounds
+
+
 def test_a_draft_and_ids_have_no_working_bounds(small_house: House) -> None:
     house = small_house
     house.create()

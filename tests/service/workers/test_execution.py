@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.views.base import CACHE
+from core.kernels.cache import CACHE
 from tests.support.service import House
 
 
