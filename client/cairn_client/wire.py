@@ -429,6 +429,8 @@ class ResultFacts:
     #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
     level: dict[str, Any] | None = None
     range: dict[str, Any] | None = None
+    #: Only where a smaller k was asked for than the job had: which clusters were merged.
+    merged: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -183,8 +183,28 @@ def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:
     found = house.ada.get(f"/v1/jobs/{job}/result").json()
     assert not {"level", "range"} & found.keys()
     assert house.ada.get(f"/v1/jobs/{job}/result?k=3").json() == found
-    assert house.ada.get(f"/v1/jobs/{job}/result?k=2").status_code == 422
     assert house.ada.get(f"/v1/jobs/{job}/sample").status_code == 422
+
+
+def test_clusters_of_a_single_k_are_merged_without_rows_and_without_the_ledger(house: House) -> None:
+    job, before = house.ada.get("/v1/jobs").json()["items"][-1]["id"], entries(house)
+    whole = house.ada.get(f"/v1/jobs/{job}/result").json()
+    for k in (1, 2):
+        found = house.ada.get(f"/v1/jobs/{job}/result?k={k}").json()
+        groups = found["merged"]["groups"]
+        assert (found["merged"]["of"], len(groups)) == (3, k)
+        assert sorted(each for group in groups for each in group) == [0, 1, 2]
+        for group, centre, size in zip(groups, found["centres"], found["sizes"], strict=True):
+            assert size == pytest.approx(sum(whole["sizes"][each] for each in group))
+            parts = np.array([whole["centres"][each] for each in group])
+            assert (parts.min(axis=0) <= np.array(centre) + 1e-9).all()
+            assert (np.array(centre) - 1e-9 <= parts.max(axis=0)).all()
+        largest = max(map(len, groups))
+        assert found["noise"]["size"] == pytest.approx(whole["noise"]["size"] * largest**0.5)
+        lines = house.ada.get(f"/v1/jobs/{job}/result?k={k}", headers={"Accept": "text/csv"}).text
+        assert len(lines.splitlines()) == k + 1
+    assert house.ada.get(f"/v1/jobs/{job}/result?k=4").status_code == 422
+    assert entries(house) == before
 
 
 @pytest.mark.parametrize(
@@ -209,5 +229,5 @@ def test_an_answer_is_a_bounded_number_of_bytes(house: House) -> None:
     with house.database.read() as session:
         found = session.execute(select(Answer.k, func.length(Answer.payload))).all()
     stored = {int(k): int(size) for k, size in found}
-    assert sorted(stored) == [0, 1, 2, 3, 4, 5, 6]
+    assert sorted(stored) == [-1, 0, 1, 2, 3, 4, 5, 6]  # -1: the merges of the job of a single k
     assert max(size for k, size in stored.items() if k) < 10_000
