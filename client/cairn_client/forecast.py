@@ -26,9 +26,16 @@ def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
         return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
     if any(share > limit for share, limit in zip(found, _GOOD, strict=True)):
         return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
+    return "The noise is small beside the clusters."
+
+
+def beyond_noise(earlier: Mapping[str, Any] | None) -> str:
+    """Say what an earlier release of one's own adds to a forecast, which counts noise alone."""
+    if earlier is not None:
+        return str(earlier["sentence"])
     return (
-        "The noise is small beside the clusters. This counts noise only: clusters of few records far from "
-        "all others can be off by more."
+        "This counts noise only: clusters of few records far from all others can be off by more. A release "
+        "of yours that leaves k open will say by how much."
     )
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Literal
 
-from cairn_client.forecast import range_verdict, verdict
+from cairn_client.forecast import beyond_noise, range_verdict, verdict
 from cairn_client.formatting import number
 
 #: An amount of epsilon or delta as a caller may write it.
@@ -341,6 +341,8 @@ class PlanFacts:
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
     warnings: list[str]
+    #: The uncertainty that your newest comparable release states: noise, clipping and what noise hides.
+    earlier: dict[str, Any] | None = None
 
     @property
     def average_size(self) -> float:
@@ -354,10 +356,13 @@ class PlanFacts:
 
     @property
     def verdict(self) -> str | None:
-        """A sentence that compares the noise with the clusters; None without a forecast."""
+        """The noise beside the clusters, and what your earlier release adds; None without a forecast."""
         if (open_k := self.plan.get("k_range")) is None:
-            return verdict(self.forecast, self.average_size)
-        return range_verdict(self.forecast, self.average_size, self.plan["k"], open_k["from"], open_k["to"])
+            found = verdict(self.forecast, self.average_size)
+        else:
+            ends = open_k["from"], open_k["to"]
+            found = range_verdict(self.forecast, self.average_size, self.plan["k"], *ends)
+        return None if found is None else f"{found} {beyond_noise(self.earlier)}"
 
 
 @dataclass(frozen=True)

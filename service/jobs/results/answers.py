@@ -73,10 +73,10 @@ def of_other_k(
 
 def _at(session: Session, job_id: str, k: int, receipt: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer for one k of a job that left k open; None outside its range."""
-    found = _loaded(session, job_id, k)
+    found = level_arrays(session, job_id, k)
     if found is None:
         return None
-    level, domain = _level_json(found), _clustered(receipt["domain"])
+    level, domain = _level_json(found), clustered(receipt["domain"])
     parts = {name: level.pop(name) for name in ("centres", "sizes")}
     if isinstance(domain, Geometry):
         parts["profiles"] = describe_intervals(
@@ -99,7 +99,7 @@ def _merged(
     centres = shares @ np.array(body["centres"])
     noise = _merged_noise(body["noise"], members, shares)
     parts: dict[str, Any] = {"centres": centres.tolist(), "sizes": (members @ body["sizes"]).tolist()}
-    domain = _clustered(receipt["domain"])
+    domain = clustered(receipt["domain"])
     if isinstance(domain, Geometry):
         parts["profiles"] = describe(domain, centres, noise.deviations, body["objective"])
     groups = [np.flatnonzero(row).tolist() for row in members]
@@ -115,6 +115,11 @@ def _merged_noise(noise: Mapping[str, Any], members: npt.NDArray[np.bool_], shar
     return Noise(size, centres, noise["columns"] and tuple(noise["columns"]))
 
 
+def level_arrays(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
+    """Return the answer for one k of a job that left k open, as arrays; None outside its range."""
+    return _loaded(session, job_id, k) if k > _ROWS else None
+
+
 def has_made_up_rows(session: Session, job_id: str) -> bool:
     """Return True for a job that left k open."""
     found = session.scalars(select(Answer.k).filter_by(job_id=job_id, k=_ROWS)).one_or_none()
@@ -124,10 +129,10 @@ def has_made_up_rows(session: Session, job_id: str) -> bool:
 def made_up_rows(session: Session, job_id: str, receipt: Mapping[str, Any]) -> MadeUpRows | None:
     """Return the made-up rows of a job that left k open."""
     found = _loaded(session, job_id, _ROWS)
-    return None if found is None else MadeUpRows(_clustered(receipt["domain"]), found["rows"])
+    return None if found is None else MadeUpRows(clustered(receipt["domain"]), found["rows"])
 
 
-def _clustered(domain: Mapping[str, Any]) -> Domain:
+def clustered(domain: Mapping[str, Any]) -> Domain:
     """Return the domain of a receipt as the job clustered in it."""
     stored = domain_from_json(domain)
     return Geometry.from_json(stored, domain["clustered"]) if isinstance(stored, Table) else stored

@@ -178,6 +178,31 @@ def test_a_receipt_names_the_range_and_not_the_number_of_fine_clusters(house: Ho
     assert "none of which is a record" in receipt["explanation"][0]["answer"]
 
 
+def planned(house: House, who: Any, **changed: Any) -> Any:
+    body = {"dataset": "flowers", "k": 3, "epsilon": "1", "delta": "0.001", **changed}
+    answer = who.post("/v1/plans", body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["earlier"]
+
+
+def test_a_plan_is_told_what_an_earlier_release_of_the_caller_states(house: House) -> None:
+    found = planned(house, house.ada)
+    assert (found["job"], found["k"], found["epsilon"]) == (opened(house), 3, "2")
+    assert found["sentence"].startswith("Your release at epsilon 2, with what clipping and noise may hide")
+    assert 0 <= found["uncertain"] <= 3
+    assert planned(house, house.ada, k={"from": 1, "to": 32})["k"] == 6
+    level = get(house, "result?k=3").json()["level"]
+    ends = (np.array(level["centre_high"]) - level["centre_low"]) / [10, 4]  # of columns 10 and 4 wide
+    assert found["uncertain"] == int((np.linalg.norm(ends, axis=1) > np.array(level["spreads"]) / 2).sum())
+
+
+def test_a_plan_is_told_nothing_of_what_others_released_or_of_another_clustering(house: House) -> None:
+    house.grant("ben", "flowers", "1", "0.01")
+    assert planned(house, house.ben) is None
+    assert planned(house, house.carla) is None
+    assert planned(house, house.ada, objective="medians") is None
+
+
 def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:
     job = house.ada.get("/v1/jobs").json()["items"][-1]["id"]  # the oldest
     found = house.ada.get(f"/v1/jobs/{job}/result").json()
