@@ -22,6 +22,7 @@ from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_cs
 from benchmarks.open_k_figure import draw_losses
 from benchmarks.open_k_scores import Floats, coverage, likeness
 from benchmarks.open_k_suggestions import MIXTURES, gap_statistic
+from benchmarks.open_k_tables import TABLES, table_scores
 from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.data import ArraySource
@@ -200,12 +201,38 @@ def suggestions(
     print_table(f"suggested k, {mixture} clusters", [hits(here, count) for count in truth or (3, 8, 20)])
 
 
+@app.command()
+def tables(
+    kind: Annotated[list[str] | None, typer.Option(help=f"{', '.join(TABLES)}; all by default.")] = None,
+    truth: Annotated[list[int] | None, typer.Option(help="True numbers of clusters.")] = None,
+    runs: Runs = 5,
+    first: Annotated[int, typer.Option(help="Seed of the first run's table; noise has none.")] = 0,
+    epsilon: str = "1",
+    last: Last = 32,
+    append: Append = False,
+    results: Path = RESULTS,
+) -> None:
+    """Suggested k, intervals of sizes and made-up records of tables with columns of several kinds."""
+    path = results / "open-k-tables.csv"
+    rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
+    lines = []
+    for name in kind or TABLES:
+        for count in truth or (3, 5, 8):
+            found = [table_scores(name, count, seed, last, epsilon) for seed in range(first, first + runs)]
+            rows += found
+            write_csv(path, rows)
+            scores = [each for each in found[0] if each not in ("table", "truth", "seed", "suggested")]
+            means = {score: _mean([row[score] for row in found if row[score] != ""]) for score in scores}
+            lines.append({"table": name, **hits(found, count), **means})
+    print_table("one release for every k of tables", lines)
+
+
 def hits(rows: list[dict[str, Any]], truth: int) -> dict[str, object]:
     """Runs in which k is within one of the truth, and by which k they missed it."""
     here = [row for row in rows if row["truth"] == truth]
     line: dict[str, object] = {"truth": truth, "runs": len(here)}
     for name in ("suggested", "gap statistic"):
-        found = [int(row[name]) for row in here if row[name] != ""]
+        found = [int(row[name]) for row in here if row.get(name, "") != ""]
         misses = sorted(k for k in found if abs(k - truth) > 1)
         line |= {name: len(found) - len(misses), f"{name}: misses": misses}
     return line
