@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Any, Literal
 
-from cairn_client.forecast import beyond_noise, range_verdict, verdict
+from cairn_client.forecast import plan_verdict
 from cairn_client.formatting import number
 
 #: An amount of epsilon or delta as a caller may write it.
@@ -357,12 +357,7 @@ class PlanFacts:
     @property
     def verdict(self) -> str | None:
         """The noise beside the clusters, and what your earlier release adds; None without a forecast."""
-        if (open_k := self.plan.get("k_range")) is None:
-            found = verdict(self.forecast, self.average_size)
-        else:
-            ends = open_k["from"], open_k["to"]
-            found = range_verdict(self.forecast, self.average_size, self.plan["k"], *ends)
-        return None if found is None else f"{found} {beyond_noise(self.earlier)}"
+        return plan_verdict(self.plan, self.forecast, self.average_size, self.earlier)
 
 
 @dataclass(frozen=True)
