@@ -241,6 +241,7 @@ _PLANNED = {
         "cap": {"epsilon": "0.5", "delta": "0"},
     },
     "forecast": {},
+    "earlier": None,
     "warnings": [],
 }
 
