@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 #: Restarts of each baseline, of which the best counts.
 RESTARTS = 3
 _BLOCK_ROWS = 1 << 14
+_MANY_COLUMNS = 64
 
 
 def _nearest(rows: Floats, centres: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -46,8 +47,10 @@ def loss(rows: Floats, centres: Floats, objective: str) -> float:
 
 
 def k_means(rows: Floats, k: int) -> Floats:
-    """scikit-learn's k-means, the best of `RESTARTS`."""
-    centres: Floats = KMeans(k, n_init=RESTARTS, random_state=0).fit(rows).cluster_centers_
+    """scikit-learn's k-means, the best of `RESTARTS`; in single precision, which takes half the time."""
+    algorithm = "elkan" if rows.shape[1] >= _MANY_COLUMNS else "lloyd"  # the same steps, by fewer products
+    found = KMeans(k, n_init=RESTARTS, random_state=0, algorithm=algorithm).fit(rows.astype(np.float32))
+    centres: Floats = found.cluster_centers_.astype(np.float64)
     return centres
 
 

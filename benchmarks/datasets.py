@@ -70,6 +70,16 @@ def mostly_zero(draw: np.random.Generator, count: int, width: int, entries: int,
     return centres
 
 
+def centres_apart(draw: np.random.Generator, count: int, width: int, reach: float, least: float) -> Floats:
+    """Centres drawn uniformly from a cube around the origin, none closer to another than `least`."""
+    centres: list[Floats] = []
+    while len(centres) < count:
+        one = draw.uniform(-reach, reach, size=width)
+        if all(np.linalg.norm(one - other) >= least for other in centres):
+            centres.append(one)
+    return np.array(centres)
+
+
 def mnist(path: Path | None = None) -> Dataset:
     """60,000 handwritten digits, 784 pixels in [0, 1]."""
     found = path or Path(os.environ.get(MNIST_VARIABLE, MNIST_DEFAULT))
@@ -213,6 +223,12 @@ def overlap() -> Dataset:
     return _box("overlap", rows, -10, 10, 8)
 
 
+def separated() -> Dataset:
+    """8 equal clusters in 8 dimensions, at least 6 deviations apart, 20,000 rows."""
+    draw = np.random.default_rng(86)
+    return _box("separated", gaussians(draw, 20_000, centres_apart(draw, 8, 8, 0.7, 0.48), 0.08), -1, 1, 8)
+
+
 def costs() -> Dataset:
     """Age, admissions and yearly cost of 40,000 people, each scaled to [-1, 1]; 1.5% cost a lot."""
     draw = np.random.default_rng(15)
@@ -229,7 +245,7 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
     maker.__name__: maker
     for makers in (
         (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city, towns),
-        (few, tails, zipf, columns, million, millions, overlap, costs),  # what others find hard
+        (few, tails, zipf, columns, million, millions, overlap, separated, costs),  # what others find hard
     )
     for maker in makers
 }

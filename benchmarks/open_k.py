@@ -1,35 +1,45 @@
 """One release for every k: its losses, estimates, intervals and made-up rows, `python -m benchmarks open_k`.
 
-Each line compares one release to runs without privacy, to a private run for that k alone with the whole
+Each line compares one release to k-means without privacy, to a private run for that k alone with the whole
 budget, and to private runs that share the budget between all k, on the same rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
+from benchmarks import diffprivlib
 from benchmarks.accuracy import delta_for
 from benchmarks.baselines import Baselines, loss
-from benchmarks.datasets import Dataset, gaussians, load, power_shares
-from benchmarks.measuring import RESULTS, print_table, usage, write_csv
+from benchmarks.datasets import Dataset, load
+from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_csv
+from benchmarks.open_k_figure import draw_losses
+from benchmarks.open_k_scores import Floats, coverage, likeness
+from benchmarks.open_k_suggestions import MIXTURES, gap_statistic
+from benchmarks.open_k_tables import TABLES, table_scores
 from core.algorithms import registry
 from core.algorithms.base import Clustering
-from core.data import ArraySource, Dense
+from core.data import ArraySource
 from core.plan import KRange, Request
-from core.postprocessing.synopsis import Level, Synopsis
+from core.postprocessing.synopsis import Synopsis
 from core.privacy import Budget
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True)
-Floats = npt.NDArray[np.float64]
-NOT_RUN = float("nan")
+
+Data = Annotated[list[str], typer.Option(help="Datasets, as in `accuracy`; repeat for several.")]
+Clusters = Annotated[list[int] | None, typer.Option(help="Numbers of clusters; all by default.")]
+Last = Annotated[int, typer.Option(help="The range of the release is from 1 to this.")]
+Mnist = Annotated[Path | None, typer.Option(help="An .npz file with MNIST's `pixels`.")]
+Runs = Annotated[int, typer.Option(help="Runs of each.")]
+Append = Annotated[bool, typer.Option(help="Keep the runs that the CSV file holds already.")]
 
 
 def release(
@@ -42,114 +52,57 @@ def release(
     return registry.run(plan, ArraySource(data.domain, data.rows))
 
 
-def excess(data: Dataset, k: int, epsilon: str, parts: int, algorithm: str, baseline: float) -> float:
-    """Loss of a private run for one k, over that of the baseline."""
-    centres = release(data, k, epsilon, parts, algorithm).centres
-    return loss(data.rows, centres, "means") / baseline
-
-
-def nearest(rows: Floats, centres: Floats) -> npt.NDArray[np.int64]:
-    blocks = np.array_split(rows, max(1, len(rows) // 20_000))
-    return np.concatenate([((centres**2).sum(axis=1) - 2 * b @ centres.T).argmin(axis=1) for b in blocks])
-
-
-def squared(rows: Floats, centres: Floats) -> Floats:
-    """Squared distances to the nearest centre."""
-    distances: Floats = ((rows - centres[nearest(rows, centres)]) ** 2).sum(axis=1)
-    return distances
-
-
-def scores(data: Dataset, found: Synopsis, level: Level) -> dict[str, float]:
-    """Coverage of the level's intervals, and widths beside what noise alone would need."""
-    labels = nearest(data.rows, level.centres)
-    sizes = np.bincount(labels, minlength=level.k)
-    sums = np.stack([np.bincount(labels, column, minlength=level.k) for column in data.rows.T], axis=1)
-    means = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], level.centres)
-    lost = squared(data.rows, level.centres)
-    true = float(lost[squared(data.rows, found.anchors) <= found.reach**2].mean())
-    half = (level.centre_high - level.centre_low) / 2
-    return {
-        "estimate / true": level.loss.value / true,
-        "of all": true / float(lost.mean()),
-        "loss covered": float(level.loss.low <= true <= level.loss.high),
-        "loss width": (level.loss.high - level.loss.low) / 2 / true,
-        "sizes covered": float(np.mean((level.size_low <= sizes) & (sizes <= level.size_high))),
-        "size off": float(np.sqrt(np.mean((level.sizes - sizes) ** 2))),
-        "size half": float(np.mean(level.size_high - level.size_low) / 2),
-        "means covered": float(np.mean((level.centre_low <= means) & (means <= level.centre_high))),
-        "width / error": float(
-            np.sqrt((half**2).mean()) / max(np.sqrt(((level.centres - means) ** 2).mean()), 1e-12) / 1.96
-        ),
-    }
-
-
-def total_variation(rows: Floats, made_up: Floats, draw: np.random.Generator) -> tuple[float, float]:
-    """Of marginals and of random projections, in 20 bins between the rows' extremes; means over them."""
-
-    def distance(a: Floats, b: Floats) -> float:
-        edges = np.linspace(min(a.min(), b.min()), max(a.max(), b.max()) + 1e-9, 21)
-        here, there = np.histogram(a, edges)[0] / len(a), np.histogram(b, edges)[0] / len(b)
-        return float(np.abs(here - there).sum() / 2)
-
-    ways = draw.normal(size=(rows.shape[1], 20))
-    columns = range(0, rows.shape[1], max(1, rows.shape[1] // 50))
-    marginals = np.mean([distance(rows[:, c], made_up[:, c]) for c in columns])
-    return float(marginals), float(np.mean([distance(rows @ way, made_up @ way) for way in ways.T]))
+def synopsis(data: Dataset, last: int, epsilon: str) -> Synopsis:
+    """One release for k from 1 to `last`."""
+    found = release(data, KRange(1, last), epsilon).synopsis
+    assert found is not None
+    return found
 
 
 @app.command()
 def losses(
-    data: Annotated[list[str], typer.Option(help="Datasets, as in `accuracy`; repeat for several.")],
-    k: Annotated[list[int] | None, typer.Option(help="Numbers of clusters to score.")] = None,
-    last: Annotated[int, typer.Option(help="The range of the release is from 1 to this.")] = 32,
+    data: Data,
+    k: Clusters = None,
+    direct: Annotated[list[int] | None, typer.Option(help="Also run these k by themselves.")] = None,
+    last: Last = 32,
     epsilon: str = "1",
-    runs: int = 3,
-    direct: Annotated[bool, typer.Option(help="Also run each k by itself.")] = True,
-    split: Annotated[bool, typer.Option(help="Also run each k with its part of a budget for all.")] = True,
-    mnist: Annotated[Path | None, typer.Option(help="An .npz file with MNIST's `pixels`.")] = None,
+    runs: Runs = 3,
+    mnist: Mnist = None,
     name: str = "open-k",
+    append: Append = False,
     results: Path = RESULTS,
 ) -> None:
     """Losses for every k from one release, beside non-private k-means and direct private runs."""
-    rows: list[dict[str, Any]] = []
+    path = results / f"{name}.csv"
+    rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
     baselines = Baselines(results / "baselines.csv")
     for chosen in data:
         dataset = load(chosen, None, mnist)
         for run in range(runs):
             with usage() as taken:
-                found = release(dataset, KRange(1, last), epsilon).synopsis
-            assert found is not None
-            marginals, projections = total_variation(
-                dataset.rows, found.sample(len(found.rows)), np.random.default_rng(run)
-            )
+                found = synopsis(dataset, last, epsilon)
+            like = likeness(dataset.rows, found.sample(len(found.rows)), np.random.default_rng(run))
             for clusters in k or range(2, last + 1):
                 level = found.at(clusters)
                 baseline = baselines.loss(dataset.name, dataset.rows, clusters, "means")
-                lost = loss(dataset.rows, level.centres, "means")
+                alone: Floats | None = None
+                if clusters in (direct or ()):
+                    alone = release(dataset, clusters, epsilon).centres
                 rows.append(
                     {
                         "dataset": chosen,
                         "k": clusters,
                         "run": run,
-                        "loss": lost / baseline,
-                        "direct": excess(dataset, clusters, epsilon, 1, "auto", baseline)
-                        if direct
-                        else NOT_RUN,
-                        **{
-                            name: excess(dataset, clusters, epsilon, last - 1, algorithm, baseline)
-                            if split
-                            else NOT_RUN
-                            for name, algorithm in (("split", "auto"), ("sulq, split", "sulq"))
-                        },
-                        **scores(dataset, found, level),
+                        "loss": loss(dataset.rows, level.centres, "means") / baseline,
+                        "direct": "" if alone is None else loss(dataset.rows, alone, "means") / baseline,
+                        **coverage(dataset.rows, found, level),
                         "suggested": found.suggested,
                         "heavy": float(found.heavy_tailed),
-                        "marginals": marginals,
-                        "projections": projections,
+                        **like,
                         "cpu": taken.cpu_seconds,
                     }
                 )
-            write_csv(results / f"{name}.csv", rows)
+            write_csv(path, rows)
     print_table("one release for every k", summarise(rows))
 
 
@@ -161,47 +114,125 @@ def summarise(rows: list[dict[str, Any]]) -> list[dict[str, object]]:
     numbers = [name for name in rows[0] if name not in ("dataset", "k", "run")]
     return [
         {"dataset": name, "k": k, "runs": len(runs)}
-        | {number: f"{np.mean([float(run[number]) for run in runs]):.3f}" for number in numbers}
+        | {number: _mean([run[number] for run in runs if run[number] != ""]) for number in numbers}
         for (name, k), runs in cells.items()
     ]
 
 
-def mixture(truth: int, apart: float, equal: bool, seed: int) -> Dataset:
-    """20,000 rows of 8 columns about `truth` centres, of which no two are closer than `apart` deviations."""
-    draw = np.random.default_rng(seed)
-    centres: list[Floats] = []
-    while len(centres) < truth:
-        one = draw.uniform(-0.7, 0.7, size=8)
-        if all(np.linalg.norm(one - other) >= apart * 0.08 for other in centres):
-            centres.append(one)
-    shares = None if equal else power_shares(truth, 1.0)
-    rows = gaussians(draw, 20_000, np.array(centres), 0.08, shares)
-    domain = Dense.box(-1, 1, dimension=8, scaling="none", size=20_000)
-    return Dataset(f"{truth} clusters", np.clip(rows, -1, 1), domain, (truth,))
+def _mean(values: list[Any]) -> str:
+    return f"{np.mean([float(value) for value in values]):.3f}" if values else ""
+
+
+@app.command()
+def peers(
+    data: Data,
+    k: Clusters = None,
+    last: Last = 32,
+    epsilon: str = "1",
+    runs: Runs = 2,
+    mnist: Mnist = None,
+    append: Append = False,
+    results: Path = RESULTS,
+) -> None:
+    """Losses of a run for each k with its part of the budget: `summit`, `sulq` and diffprivlib's k-means."""
+    path = results / "open-k-peers.csv"
+    rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
+    baselines = Baselines(results / "baselines.csv")
+    for chosen in data:
+        dataset = load(chosen, None, mnist)
+        for clusters in k or range(2, last + 1):
+            baseline = baselines.loss(dataset.name, dataset.rows, clusters, "means")
+            for run in range(runs):
+                for peer, centres in shared(dataset, clusters, epsilon, last - 1):
+                    lost = loss(dataset.rows, centres, "means") / baseline
+                    rows.append({"dataset": chosen, "k": clusters, "run": run, "peer": peer, "loss": lost})
+            write_csv(path, rows)
+    print_table("a run for each k with its part of the budget", rows)
+
+
+def shared(data: Dataset, k: int, epsilon: str, parts: int) -> Iterator[tuple[str, Floats]]:
+    """Centres of each peer with one of so many parts of the budget."""
+    for name in ("auto", "sulq"):
+        yield name, release(data, k, epsilon, parts, name).centres
+    centres = diffprivlib.k_means(data, k, float(epsilon) / parts)
+    if centres is not None:
+        yield "diffprivlib", centres
+
+
+@app.command()
+def figure(results: Path = RESULTS) -> None:
+    """Draw what `losses` and `peers` have measured."""
+    draw_losses(
+        read_csv(results / "open-k.csv"), read_csv(results / "open-k-peers.csv"), results / "open-k.png"
+    )
 
 
 @app.command()
 def suggestions(
     truth: Annotated[list[int] | None, typer.Option(help="True numbers of clusters.")] = None,
-    apart: Annotated[float, typer.Option(help="Least distance of centres, in deviations.")] = 6.0,
-    runs: int = 5,
+    mixture: Annotated[str, typer.Option(help=", ".join(MIXTURES))] = "separated",
+    runs: Runs = 5,
+    first: Annotated[int, typer.Option(help="Seed of the first run's rows; noise has none.")] = 0,
     epsilon: str = "1",
-    equal: bool = True,
+    gap: Annotated[bool, typer.Option(help="Also ask the gap statistic without privacy.")] = False,
+    last: Last = 32,
+    append: Append = False,
+    results: Path = RESULTS,
 ) -> None:
     """How often the suggested k is within one of the truth."""
-    lines = []
+    path = results / "open-k-suggestions.csv"
+    rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
+    here: list[dict[str, Any]] = []
     for count in truth or (3, 8, 20):
-        found = []
-        for run in range(runs):
-            made = release(mixture(count, apart, equal, run), KRange(1, 32), epsilon).synopsis
-            assert made is not None
-            found.append(made.suggested)
-        lines.append(
-            {
-                "truth": count,
-                "within one": sum(abs(k - count) <= 1 for k in found),
-                "runs": runs,
-                "found": found,
-            }
-        )
-    print_table("suggested k", lines)
+        for seed in range(first, first + runs):
+            made = MIXTURES[mixture].rows(count, seed)
+            found = synopsis(made, last, epsilon)
+            here.append(
+                {
+                    "mixture": mixture,
+                    "truth": count,
+                    "seed": seed,
+                    "suggested": found.suggested,
+                    "gap statistic": gap_statistic(made.rows, last, seed) if gap else "",
+                    **coverage(made.rows, found, found.at(count)),
+                }
+            )
+            write_csv(path, rows + here)
+    print_table(f"suggested k, {mixture} clusters", [hits(here, count) for count in truth or (3, 8, 20)])
+
+
+@app.command()
+def tables(
+    kind: Annotated[list[str] | None, typer.Option(help=f"{', '.join(TABLES)}; all by default.")] = None,
+    truth: Annotated[list[int] | None, typer.Option(help="True numbers of clusters.")] = None,
+    runs: Runs = 5,
+    first: Annotated[int, typer.Option(help="Seed of the first run's table; noise has none.")] = 0,
+    epsilon: str = "1",
+    last: Last = 32,
+    append: Append = False,
+    results: Path = RESULTS,
+) -> None:
+    """Suggested k, intervals of sizes and made-up records of tables with columns of several kinds."""
+    path = results / "open-k-tables.csv"
+    rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
+    lines = []
+    for name in kind or TABLES:
+        for count in truth or (3, 5, 8):
+            found = [table_scores(name, count, seed, last, epsilon) for seed in range(first, first + runs)]
+            rows += found
+            write_csv(path, rows)
+            scores = [each for each in found[0] if each not in ("table", "truth", "seed", "suggested")]
+            means = {score: _mean([row[score] for row in found if row[score] != ""]) for score in scores}
+            lines.append({"table": name, **hits(found, count), **means})
+    print_table("one release for every k of tables", lines)
+
+
+def hits(rows: list[dict[str, Any]], truth: int) -> dict[str, object]:
+    """Runs in which k is within one of the truth, and by which k they missed it."""
+    here = [row for row in rows if row["truth"] == truth]
+    line: dict[str, object] = {"truth": truth, "runs": len(here)}
+    for name in ("suggested", "gap statistic"):
+        found = [int(row[name]) for row in here if row.get(name, "") != ""]
+        misses = sorted(k for k in found if abs(k - truth) > 1)
+        line |= {name: len(found) - len(misses), f"{name}: misses": misses}
+    return line

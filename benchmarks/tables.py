@@ -20,7 +20,7 @@ from core import Budget, Request, make_plan, run_plan
 from core.data import Boolean, Category, Geometry, Number, Table, TableSource
 from core.plan import KRange
 
-__all__ = ["main"]
+__all__ = ["codes_of", "in_units", "labels_of", "made_table", "main"]
 
 _ROWS = 20_000
 _BUDGET = Budget.of(1, "0.000001")
@@ -31,16 +31,16 @@ _COLOURS = tuple(f"level{i}" for i in range(6))
 Columns = dict[str, Any]
 
 
-def _labels(geometry: Geometry, codes: Any, centres: Any) -> Any:
+def labels_of(geometry: Geometry, codes: Any, centres: Any) -> Any:
     rows = geometry.rows(codes).astype(np.float64)
     return ((rows[:, None, :] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
 
 
-def _codes(source: TableSource) -> Any:
+def codes_of(source: TableSource) -> Any:
     return np.concatenate([loader().rows for loader in source.loaders()])
 
 
-def _units(geometry: Geometry, centres: Any) -> Any:
+def in_units(geometry: Geometry, centres: Any) -> Any:
     """Centres in the geometry's units again."""
     moved = np.empty_like(centres)
     for axis, part in geometry.parts:
@@ -54,8 +54,10 @@ def _units(geometry: Geometry, centres: Any) -> Any:
     return moved
 
 
-def _mixed(draw: np.random.Generator, numbers: int, categories: int, k: int) -> tuple[Table, Columns, Any]:
-    """Rows of k clusters: numbers around a middle, levels mostly of a cluster's own."""
+def made_table(
+    draw: np.random.Generator, numbers: int, categories: int, k: int, counts: int = 0
+) -> tuple[Table, Columns, Any]:
+    """Rows of k clusters: numbers around a middle, levels mostly of a cluster's own, whole counts."""
     truth = draw.choice(k, _ROWS, p=draw.dirichlet(np.full(k, 8.0)))
     declared: list[Any] = []
     values: Columns = {}
@@ -69,6 +71,9 @@ def _mixed(draw: np.random.Generator, numbers: int, categories: int, k: int) -> 
         level = np.where(draw.random(_ROWS) < 0.85, usual, other)
         values[f"c{i}"] = np.array(_COLOURS)[level]
         declared.append(Category(name=f"c{i}", levels=_COLOURS))
+    for i in range(counts):
+        values[f"w{i}"] = np.minimum(draw.poisson(draw.uniform(1, 12, k)[truth]), 30)
+        declared.append(Number(name=f"w{i}", low=0, high=30, whole=True))
     rates = draw.choice([0.05, 0.95], k)[truth]
     values["flag"] = draw.random(_ROWS) < rates
     declared.append(Boolean(name="flag"))
@@ -77,26 +82,26 @@ def _mixed(draw: np.random.Generator, numbers: int, categories: int, k: int) -> 
 
 def mixed(draw: np.random.Generator, kind: str, k: int) -> dict[str, Any]:
     """Adjusted Rand index of the partition by released centres, and by k-means that is not private."""
-    table, values, truth = _mixed(draw, *_KINDS[kind], k)
+    table, values, truth = made_table(draw, *_KINDS[kind], k)
     source = TableSource(table, values)
     found = run_plan(make_plan(table, Request(k, _BUDGET)), source)
-    geometry, codes = Geometry.of(table), _codes(source)
+    geometry, codes = Geometry.of(table), codes_of(source)
     rows = geometry.rows(codes).astype(np.float64)
     free = KMeans(k, n_init=5, random_state=int(draw.integers(1 << 30))).fit(rows).cluster_centers_
-    private = adjusted_rand_score(truth, _labels(geometry, codes, _units(geometry, found.centres)))
+    private = adjusted_rand_score(truth, labels_of(geometry, codes, in_units(geometry, found.centres)))
     return {
         "columns": kind,
         "k": k,
         "private": private,
-        "non-private": adjusted_rand_score(truth, _labels(geometry, codes, free)),
+        "non-private": adjusted_rand_score(truth, labels_of(geometry, codes, free)),
     }
 
 
 def open_k(draw: np.random.Generator, kind: str) -> dict[str, Any]:
     """Mean loss over that of k-means, at several k: of one release for every k, and of a release for each."""
-    table, values, _ = _mixed(draw, *_KINDS[kind], 5)
+    table, values, _ = made_table(draw, *_KINDS[kind], 5)
     source, geometry = TableSource(table, values), Geometry.of(table)
-    rows = geometry.rows(_codes(source)).astype(np.float64)
+    rows = geometry.rows(codes_of(source)).astype(np.float64)
     synopsis = run_plan(make_plan(table, Request(KRange(1, 12), _BUDGET)), source).synopsis
     assert synopsis is not None
 
@@ -107,7 +112,7 @@ def open_k(draw: np.random.Generator, kind: str) -> dict[str, Any]:
     for k in (2, 5, 12):
         free = KMeans(k, n_init=5, random_state=int(draw.integers(1 << 30))).fit(rows).inertia_
         single = run_plan(make_plan(table, Request(k, _BUDGET)), source).centres
-        ratios.append([loss(_units(geometry, each)) / free for each in (synopsis.at(k).centres, single)])
+        ratios.append([loss(in_units(geometry, each)) / free for each in (synopsis.at(k).centres, single)])
     every, one = np.mean(ratios, axis=0)
     return {"every k": float(every), "single k": float(one)}
 

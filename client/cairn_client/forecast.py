@@ -17,6 +17,20 @@ _LEAST_DELTA = " An automatic delta is never less than a tenth of the default: s
 _GOOD, _FAIR = (0.2, 0.03), (0.8, 0.15)
 
 
+def plan_verdict(
+    plan: Mapping[str, Any],
+    forecast: Mapping[str, Any],
+    average_size: float,
+    earlier: Mapping[str, Any] | None,
+) -> str | None:
+    """The noise beside the clusters, and what an earlier release adds; None where there is no forecast."""
+    if (open_k := plan.get("k_range")) is None:
+        found = verdict(forecast, average_size)
+    else:
+        found = range_verdict(forecast, average_size, plan["k"], open_k["from"], open_k["to"])
+    return None if found is None else f"{found} {beyond_noise(earlier)}"
+
+
 def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
     """Compare the noise with the clusters in one sentence; None where the algorithm makes no forecast."""
     found = _strain(forecast, average_size)
@@ -26,9 +40,16 @@ def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
         return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
     if any(share > limit for share, limit in zip(found, _GOOD, strict=True)):
         return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
+    return "The noise is small beside the clusters."
+
+
+def beyond_noise(earlier: Mapping[str, Any] | None) -> str:
+    """Say what an earlier release of one's own adds to a forecast, which counts noise alone."""
+    if earlier is not None:
+        return str(earlier["sentence"])
     return (
-        "The noise is small beside the clusters. This counts noise only: clusters of few records far from "
-        "all others can be off by more."
+        "This counts noise only: clusters of few records far from all others can be off by more. A release "
+        "of yours that leaves k open will say by how much."
     )
 
 

@@ -63,7 +63,11 @@ class Result:
         self._answers = answers
 
     def at(self, k: int) -> Result:
-        """The result for another number of clusters, of a job that left k open; costs nothing."""
+        """The result for another number of clusters; costs nothing.
+
+        A job that left k open answers for every k of its range. Of a job of a single k the clusters of a
+        smaller one are those of this result, merged by their centres and sizes.
+        """
         if k == len(self.centres):
             return self
         return Result(self._service().result(k), self._receipt, self._answers)
@@ -74,6 +78,8 @@ class Result:
         They are the same ones each time, in the data's own units; there are at most 10,000. Of a table they
         have a field for each column, of its kind: `pandas.DataFrame(result.sample())` has them as columns.
         """
+        if self.facts.range is None:
+            raise ValueError("this job asked for a single k: submit one with a range, such as k=(1, 32)")
         return self._service().sample(count)
 
     def profile(self, columns: Sequence[str] | None = None, *, epsilon: Number, **request: Any) -> Findings:
@@ -93,14 +99,11 @@ class Result:
         return self._ask("compare", epsilon, others=(other,), **request)
 
     def _ask(self, kind: str, epsilon: Number, others: Sequence[Result] = (), **request: Any) -> Findings:
-        if self._answers is None:
-            raise ValueError("this result was read from a file: fetch it again with client.job(id).result()")
+        answers = self._service()
         named = [{"job": each.facts.job, "k": len(each.centres)} for each in (self, *others)]
-        return self._answers.ask(kind, epsilon, clusterings=named, **request)
+        return answers.ask(kind, epsilon, clusterings=named, **request)
 
     def _service(self) -> Answers:
-        if self.facts.range is None:
-            raise ValueError("this job asked for a single k: submit one with a range, such as k=(1, 32)")
         if self._answers is None:
             raise ValueError("this result was read from a file: fetch it again with client.job(id).result()")
         return self._answers

@@ -16,6 +16,7 @@ from core.data.tables.profiles import describe, describe_intervals, ranges_of
 from core.errors import InvalidRequest, PlanViolation
 from core.options import Option, read_options
 from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
+from core.postprocessing.coarsening import MOST_MERGED, Coarsening
 from core.postprocessing.synopsis import Synopsis, summarise
 from core.probe import Probe, Release
 
@@ -50,6 +51,8 @@ class Clustering:
     synopsis: Synopsis | None = None
     #: Of a table: each centre column by column, in the curator's words (`core.data.tables.profiles`).
     profiles: list[list[dict[str, Any]]] | None = None
+    #: How the clusters of a single k are merged into fewer; None where that makes no sense.
+    coarsening: Coarsening | None = None
 
 
 class Algorithm(ABC):
@@ -153,7 +156,18 @@ class Algorithm(ABC):
         centres = self.decode(scaled, found.centres)
         if isinstance(scaled.domain, Geometry):
             profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
-        return Clustering(centres, found.sizes, plan, draws, details, noise, releases, profiles=profiles)
+        parts = (centres, found.sizes, plan, draws, details)
+        merged = self._coarsening(plan, found, noise)
+        return Clustering(*parts, noise, releases, profiles=profiles, coarsening=merged)
+
+    @staticmethod
+    def _coarsening(plan: Plan, found: Clusters, noise: Noise) -> Coarsening | None:
+        """How to merge the clusters of a release, if means of centres are of use and sizes are known."""
+        if plan.objective != "means" or plan.sites is not None or not 2 <= plan.k <= MOST_MERGED:
+            return None
+        if found.sizes is None or noise.size is None:
+            return None
+        return Coarsening.of(found.centres.astype(np.float64), found.sizes, noise.size)
 
 
 class SiteAlgorithm(Algorithm):

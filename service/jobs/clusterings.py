@@ -112,10 +112,7 @@ def _partition(session: Session, domain: Stored, job_id: str, k: int | None) -> 
         )
     centres = body["centres"]
     if k is not None and k != len(centres):
-        found = answers.at(session, job_id, k, result.receipt)
-        if found is None:
-            raise InvalidRequest(f"job {job_id} has no result for k = {k}")
-        centres = found["centres"]
+        centres = answers.of_other_k(session, job_id, k, body, result.receipt)["centres"]
     clustered = result.receipt.get("inputs", {}).get("clustered")
     ranges = body.get("details", {}).get("ranges")
     return Partition.of(domain, centres, clustered, ranges, job_id)

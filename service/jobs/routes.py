@@ -20,6 +20,7 @@ from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
 from service.jobs import plans, queue, release
+from service.jobs.results.earlier import earlier_release
 from service.jobs.submit import Limits, submit
 from service.jobs.wire import (
     AlgorithmList,
@@ -95,7 +96,9 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
     plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
         planned_ms = limits.planned_ms(session, dataset, plan, rehearsal=body.rehearsal)
-        return Quote.model_validate(plans.quote(session, dataset, grant, body, plan, planned_ms))
+        quote = plans.quote(session, dataset, grant, body, plan, planned_ms)
+        earlier = earlier_release(session, caller, dataset, body, context.clock.now())
+        return Quote.model_validate({**quote, "earlier": earlier})
 
 
 @router.post(

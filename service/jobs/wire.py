@@ -241,8 +241,19 @@ _PLANNED = {
         "cap": {"epsilon": "0.5", "delta": "0"},
     },
     "forecast": {},
+    "earlier": None,
     "warnings": [],
 }
+
+
+class EarlierFacts(Answer):
+    """The uncertainty that your newest comparable release states: noise, clipping and what noise hides."""
+
+    job: str
+    epsilon: str
+    k: int = Field(description="the number of clusters that this is about")
+    uncertain: int = Field(description="centres that may be off by more than half the spread of a cluster")
+    sentence: str
 
 
 class Quote(Answer, json_schema_extra=example(_PLANNED)):
@@ -255,7 +266,10 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     planned_seconds: float = Field(description="time from a worker's claim of the job to its result")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
-    forecast: dict[str, Any]
+    forecast: dict[str, Any] = Field(description="from public numbers alone: it counts noise only")
+    earlier: EarlierFacts | None = Field(
+        default=None, description="what a release of yours that left k open says beyond noise"
+    )
     warnings: list[str]
 
 

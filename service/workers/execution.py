@@ -55,9 +55,16 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     faults.reach("execute.released")
     transcript = cut(released, settings.transcript_bytes)
     receipt = make_receipt(job, dataset, plan, analyst, facts_of(transcript), keys, bounds)
-    synopsis = None if isinstance(released, Findings) else released.synopsis
-    derived = {} if synopsis is None else answers.encoded(synopsis)
-    return Outcome(_body(job, dataset, released, receipt), receipt, transcript, derived)
+    return Outcome(_body(job, dataset, released, receipt), receipt, transcript, _other_answers(released))
+
+
+def _other_answers(released: kinds.Released) -> dict[int, bytes]:
+    """Return the answers for other k that follow from a release."""
+    if isinstance(released, Findings):
+        return {}
+    if released.synopsis is not None:
+        return answers.encoded(released.synopsis)
+    return {} if released.coarsening is None else answers.encoded_merges(released.coarsening)
 
 
 def _plan(claim: Claim, database: Database) -> Plan:

@@ -52,11 +52,23 @@ def test_a_job_with_a_range_answers_for_every_k_and_makes_up_rows(live: Live, pl
         Result.load(place / "result.json").at(6)
 
 
-def test_a_single_k_has_no_other_answers_and_says_how_to_get_them(live: Live) -> None:
+def test_clusters_of_a_single_k_are_merged_into_fewer_and_not_split(live: Live) -> None:
     owned = live.dataset(cap="1")
-    result = live.analyst().dataset(owned.name).cluster(k=2, epsilon="0.1", algorithm="sulq")
+    result = live.analyst().dataset(owned.name).cluster(k=3, epsilon="0.5", algorithm="sulq")
+    fewer = result.at(2)
+    assert fewer.facts.merged is not None
+    assert fewer.facts.merged["of"] == 3
+    assert result.sizes is not None
+    assert fewer.sizes is not None
+    assert fewer.sizes.sum() == pytest.approx(result.sizes.sum())
+    assert fewer.predict([[0.0, 0.0]]).shape == (1,)
+    printed = cairn("result", result.facts.job, "--k", "2")
+    assert "of 3 clusters that were merged" in printed.stderr
+    assert "(noise only)" in printed.stderr
+    with pytest.raises(InvalidRequest, match="= 3 only"):
+        result.at(4)
     with pytest.raises(ValueError, match=r"k=\(1, 32\)"):
-        result.at(3)
+        result.sample()
 
 
 def test_a_range_is_written_with_a_dash_on_the_command_line(live: Live) -> None:

@@ -106,7 +106,7 @@ def test_a_range_is_copied_as_commands_that_ask_for_it(tab: Tab, granted: tuple[
 
 
 def test_the_forecast_of_a_range_says_up_to_which_k_it_holds(tab: Tab) -> None:
-    from cairn_client.forecast import range_verdict
+    from cairn_client.forecast import beyond_noise, range_verdict
 
     page = tab.go("")
     for size, epsilon in ((2000, "1"), (20_000, "1"), (200_000, "0.1"), (10_000_000, "2"), (300, "0.2")):
@@ -114,7 +114,16 @@ def test_the_forecast_of_a_range_says_up_to_which_k_it_holds(tab: Tab) -> None:
         plan = registry.plan(domain, Request(k=KRange(1, 32), budget=Budget.of(epsilon, "0.000001")))
         words = call(page, "forecast.js", "expectations", quoted(plan))["verdict"][0]
         share = plan.forecast.get("cluster_share", 1 / plan.k)
-        assert words == range_verdict(plan.forecast, size * share, plan.k, 1, 32)
+        assert words == f"{range_verdict(plan.forecast, size * share, plan.k, 1, 32)} {beyond_noise(None)}"
+
+
+def test_the_verdict_heeds_an_earlier_release_of_the_analyst(tab: Tab) -> None:
+    domain = Dense.box([0, 0], [1, 1], size=20_000)
+    plan = registry.plan(domain, Request(k=3, budget=Budget.of("1", "0.000001")))
+    for uncertain, kind in ((0, "good"), (1, "warn")):
+        earlier = {"job": "", "epsilon": "1", "k": 3, "uncertain": uncertain, "sentence": "Your release."}
+        found = call(tab.go(""), "forecast.js", "expectations", {**quoted(plan), "earlier": earlier})
+        assert found["verdict"] == ["The noise is small beside the clusters. Your release.", kind]
 
 
 def test_the_suggested_k_is_shown_first_with_its_reason(tab: Tab, opened: tuple[str, str]) -> None:

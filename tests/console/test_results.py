@@ -51,6 +51,20 @@ def test_the_columns_in_which_centres_differ_most_are_shown_first(tab: Tab, wide
     expect(page.get_by_role("img", name="Heat map of 20 centres and 12 columns")).to_be_visible()
 
 
+def test_released_clusters_are_merged_into_fewer_with_the_keyboard(tab: Tab, wide: tuple[str, str]) -> None:
+    page = result_page(tab, wide)
+    expect(page.locator("#centres tbody tr")).to_have_count(20)
+    knob = page.get_by_label("Clusters (k)")
+    knob.press("ArrowLeft")
+    expect(page.locator("#centres tbody tr")).to_have_count(19)
+    knob.press("Home")
+    expect(page.locator("#centres tbody tr")).to_have_count(1)
+    assert "?k=1" in copied(page, "Copy as curl")
+    page.get_by_role("button", name="As released: 20").click()
+    expect(page.locator("#centres tbody tr")).to_have_count(20)
+    assert "?k=" not in copied(page, "Copy as curl")
+
+
 def test_columns_are_found_by_name_and_chosen(tab: Tab, wide: tuple[str, str]) -> None:
     page = result_page(tab, wide)
     page.get_by_text("Columns: 12 of 30").click()

@@ -62,9 +62,11 @@ def _sizes(found: Result) -> list[tuple[int | None, str | None]]:
 
 
 def _hint_other_k(found: Result) -> None:
+    k = len(found.centres)
+    if (merged := found.facts.merged) is not None:
+        hint(f"k = {k}, of {merged['of']} clusters that were merged by their centres and sizes.")
     if (open_k := found.facts.range) is None:
         return
-    k = len(found.centres)
     others = f"every k from {open_k['from']} to {open_k['to']} is free: cairn result --k"
     hint(f"Suggested {open_k['reason']}; {others}." if k == open_k["suggested"] else f"k = {k}; {others}.")
     if open_k.get("warning"):
@@ -80,7 +82,7 @@ def _hint_noise(found: Result) -> None:
                 f"{', '.join(doubtful)}."
             )
     elif found.size_error is not None:
-        hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs.")
+        hint(f"Sizes are noisy: ±{about(2 * found.size_error)} records in 95 of 100 runs (noise only).")
     elif found.sizes is not None:
         hint("Sizes are noisy; this result does not state by how much.")
 

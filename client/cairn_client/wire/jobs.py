@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cairn_client.forecast import range_verdict, verdict
+from cairn_client.forecast import plan_verdict
 from cairn_client.wire.amounts import Amount
 
 
@@ -48,6 +48,8 @@ class PlanFacts:
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
     warnings: list[str]
+    #: The uncertainty that your newest comparable release states: noise, clipping and what noise hides.
+    earlier: dict[str, Any] | None = None
 
     @property
     def average_size(self) -> float:
@@ -61,10 +63,8 @@ class PlanFacts:
 
     @property
     def verdict(self) -> str | None:
-        """A sentence that compares the noise with the clusters; None without a forecast."""
-        if (open_k := self.plan.get("k_range")) is None:
-            return verdict(self.forecast, self.average_size)
-        return range_verdict(self.forecast, self.average_size, self.plan["k"], open_k["from"], open_k["to"])
+        """The noise beside the clusters, and what your earlier release adds; None without a forecast."""
+        return plan_verdict(self.plan, self.forecast, self.average_size, self.earlier)
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,8 @@ class ResultFacts:
     #: Only of jobs that left k open: what is known of each cluster, and of the whole range.
     level: dict[str, Any] | None = None
     range: dict[str, Any] | None = None
+    #: Only where a smaller k was asked for than the job had: which clusters were merged.
+    merged: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

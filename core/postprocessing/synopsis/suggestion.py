@@ -17,9 +17,10 @@ _BLOBS, _BLOB_ROWS = 2, 3000
 _TOLERANCE = 0.03
 #: Where no gap exceeds that of one cluster by this, there is nothing to split.
 _LEAST_GAIN = 0.05
-#: Of tables each further cluster must gain more than this: records with a rare level are small groups of
-#: their own within a cluster, which a blob does not have.
-_LEVELS_GAIN = 0.03
+#: Of tables each further cluster must gain more than records with a rare level do, which are small groups of
+#: their own within a cluster: more than so many times the lower quartile of all gains, within limits.
+_STEADY, _QUARTER = 2.0, 0.25
+_LEAST_STEADY, _MOST_STEADY = 0.03, 0.08
 #: Up to here every number is tried on a blob, then every second one; losses between them are interpolated.
 _EVERY = 12
 
@@ -43,7 +44,7 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
         return Suggestion(
             ks[0], f"k = {ks[0]}: more clusters fit these records no better than they would fit a single blob"
         )
-    best = first_near_top(gaps, _LEVELS_GAIN if isinstance(cloud.model.cells.domain, Geometry) else 0.0)
+    best = first_near_top(gaps, steady_gain(gaps) if isinstance(cloud.model.cells.domain, Geometry) else 0.0)
     lower = 100 * (1 - math.exp(gaps[ks[0]] - gaps[best]))
     reason = (
         f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% lower than at "
@@ -60,6 +61,12 @@ def first_near_top(gaps: Mapping[int, float], each: float) -> int:
         for k in ks
         if all(gaps[more] - gaps[k] <= _TOLERANCE + each * (more - k) for more in ks if more > k)
     )
+
+
+def steady_gain(gaps: Mapping[int, float]) -> float:
+    """What a further cluster of a table gains once all clusters are found: rare levels split off."""
+    gains = np.diff([gaps[k] for k in sorted(gaps)])
+    return float(np.clip(_STEADY * np.quantile(gains, _QUARTER), _LEAST_STEADY, _MOST_STEADY))
 
 
 def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floats:

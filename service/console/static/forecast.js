@@ -29,7 +29,7 @@ export function expectations(quote) {
   return {
     figures,
     others: others.map(([key, x]) => OTHERS[key]?.(x) ?? [key.replaceAll("_", " "), typeof x === "number" ? number(x) : x]),
-    verdict: plan.k_range ? rangeVerdict(forecast, records, plan) : verdict(forecast, records),
+    verdict: withRelease(plan.k_range ? rangeVerdict(forecast, records, plan) : verdict(forecast, records), quote.earlier),
     measurements: plan.steps.reduce((sum, step) => sum + step.repeats, 0),
   };
 }
@@ -57,7 +57,16 @@ function verdict(forecast, records) {
   const above = (limits) => found.some((each, i) => each > limits[i]);
   if (above(LIMITS.fair)) return ["The noise is as large as the clusters: raise epsilon, or ask for fewer clusters.", "bad"];
   if (above(LIMITS.good)) return ["The noise is noticeable: expect accurate large clusters and inaccurate small ones.", "warn"];
-  return ["The noise is small beside the clusters. This counts noise only: clusters of few records far from all others can be off by more.", "good"];
+  return ["The noise is small beside the clusters.", "good"];
+}
+
+const NOISE_ONLY = "This counts noise only: clusters of few records far from all others can be off by more. A release of yours that leaves k open will say by how much.";
+
+// The verdict with what an earlier release of the caller adds: the forecast itself counts noise alone.
+function withRelease(found, earlier) {
+  if (!found) return null;
+  const [words, kind] = found;
+  return [`${words} ${earlier ? earlier.sentence : NOISE_ONLY}`, kind === "good" && earlier?.uncertain ? "warn" : kind];
 }
 
 // In a sentence, for a range: fewer clusters have more records each, so both shares shrink with k.

@@ -1,6 +1,11 @@
-"""Answers for every k of a job that left k open: stored with its result, a row for each k, and read alone."""
+"""Answers for other k than a result shows: stored with it, and read alone.
+
+A job that left k open has a row for each k, and one of made-up rows. A job of a single k has one row that
+says which of its clusters are merged for each smaller k.
+"""
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +15,17 @@ import numpy.typing as npt
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.arrays import Floats
+from core.blocks.noise import Noise
 from core.data import Domain, Geometry, Table, domain_from_json
-from core.data.tables.profiles import describe_intervals
+from core.data.tables.profiles import describe, describe_intervals
+from core.postprocessing.coarsening import Coarsening
 from core.postprocessing.synopsis import Level, Synopsis, decoded_rows
+from service.errors import InvalidRequest
 from service.operations.tables import Answer
 
-#: The number under which made-up rows are stored; no answer has it.
-_ROWS = 0
+#: The numbers under which made-up rows, and merges of a single k, are stored; no answer has them.
+_ROWS, _MERGES = 0, -1
 _ARRAYS = ("centres", "sizes", "centre_low", "centre_high", "size_low", "size_high", "spreads", "apart")
 
 
@@ -38,6 +47,11 @@ def encoded(synopsis: Synopsis) -> dict[int, bytes]:
     return {**levels, _ROWS: _saved({"rows": synopsis.rows})}
 
 
+def encoded_merges(merged: Coarsening) -> dict[int, bytes]:
+    """Return which clusters of a single k are merged for each smaller one, as the bytes that are stored."""
+    return {_MERGES: _saved({"owners": merged.owners, "weights": merged.weights})}
+
+
 def store(session: Session, job_id: str, answers: Mapping[int, bytes]) -> None:
     """Store a job's answers with its result."""
     for k, payload in answers.items():
@@ -45,18 +59,65 @@ def store(session: Session, job_id: str, answers: Mapping[int, bytes]) -> None:
     session.flush()
 
 
-def at(session: Session, job_id: str, k: int, receipt: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what a job's result shows for k clusters in place of the suggested ones; None if nothing."""
-    found = _loaded(session, job_id, k)
+def of_other_k(
+    session: Session, job_id: str, k: int, body: Mapping[str, Any], receipt: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a job's result shows for another k in place of its own centres; refuses what it cannot."""
+    known = body.get("range")
+    found = _at(session, job_id, k, receipt) if known else _merged(session, job_id, k, body, receipt)
+    if found is None:
+        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(body['centres'])}"
+        raise InvalidRequest(f"this job has results for k {asked} only")
+    return found
+
+
+def _at(session: Session, job_id: str, k: int, receipt: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the answer for one k of a job that left k open; None outside its range."""
+    found = level_arrays(session, job_id, k)
     if found is None:
         return None
-    level, domain = _level_json(found), _clustered(receipt["domain"])
+    level, domain = _level_json(found), clustered(receipt["domain"])
     parts = {name: level.pop(name) for name in ("centres", "sizes")}
     if isinstance(domain, Geometry):
         parts["profiles"] = describe_intervals(
             domain, found["centres"], found["centre_low"], found["centre_high"]
         )
     return {**parts, "level": level}
+
+
+def _merged(
+    session: Session, job_id: str, k: int, body: Mapping[str, Any], receipt: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the result of a job of a single k with its clusters merged into fewer; None if not possible."""
+    if not 1 <= k < len(body["centres"]):
+        return None
+    found = _loaded(session, job_id, _MERGES)
+    if found is None:
+        return None
+    merges = Coarsening(found["owners"], found["weights"])
+    members, shares = merges.members(k), merges.shares(k)
+    centres = shares @ np.array(body["centres"])
+    noise = _merged_noise(body["noise"], members, shares)
+    parts: dict[str, Any] = {"centres": centres.tolist(), "sizes": (members @ body["sizes"]).tolist()}
+    domain = clustered(receipt["domain"])
+    if isinstance(domain, Geometry):
+        parts["profiles"] = describe(domain, centres, noise.deviations, body["objective"])
+    groups = [np.flatnonzero(row).tolist() for row in members]
+    return {**parts, "noise": noise.to_json(), "merged": {"of": len(body["centres"]), "groups": groups}}
+
+
+def _merged_noise(noise: Mapping[str, Any], members: npt.NDArray[np.bool_], shares: Floats) -> Noise:
+    """Return the noise of merged clusters: in sizes that of the one made of most, which holds for all."""
+    size = noise["size"] * math.sqrt(members.sum(axis=1).max())
+    centres = None
+    if noise["centres"] is not None:
+        centres = tuple(np.sqrt(shares**2 @ np.square(noise["centres"])).tolist())
+    return Noise(size, centres, noise["columns"] and tuple(noise["columns"]))
+
+
+def level_arrays(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
+    """Return the answer for one k of a job that left k open, as arrays; None outside its range."""
+    return _loaded(session, job_id, k) if k > _ROWS else None
 
 
 def has_made_up_rows(session: Session, job_id: str) -> bool:
@@ -68,10 +129,10 @@ def has_made_up_rows(session: Session, job_id: str) -> bool:
 def made_up_rows(session: Session, job_id: str, receipt: Mapping[str, Any]) -> MadeUpRows | None:
     """Return the made-up rows of a job that left k open."""
     found = _loaded(session, job_id, _ROWS)
-    return None if found is None else MadeUpRows(_clustered(receipt["domain"]), found["rows"])
+    return None if found is None else MadeUpRows(clustered(receipt["domain"]), found["rows"])
 
 
-def _clustered(domain: Mapping[str, Any]) -> Domain:
+def clustered(domain: Mapping[str, Any]) -> Domain:
     """Return the domain of a receipt as the job clustered in it."""
     stored = domain_from_json(domain)
     return Geometry.from_json(stored, domain["clustered"]) if isinstance(stored, Table) else stored

@@ -58,7 +58,13 @@ async def get_result(
     caller: Anyone,
     context: Services,
     k: Annotated[
-        int | None, Query(ge=1, le=10_000, description="of a job that left k open; default: the suggested k")
+        int | None,
+        Query(
+            ge=1,
+            le=10_000,
+            description="of a job that left k open, default: the suggested k; of a job of a single k, a "
+            "smaller one, for which clusters are merged",
+        ),
     ] = None,
     accept: Annotated[
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
@@ -66,7 +72,8 @@ async def get_result(
 ) -> Any:
     """Get the centres in the data's units with noisy sizes, or the findings of a question.
 
-    A job that left k open answers for the suggested k, or for the `k` of the query.
+    A job that left k open answers for the suggested k, or for the `k` of the query. Of other jobs of k-means
+    a smaller `k` merges clusters, by their released centres and sizes.
     """
     work = partial(_result_file, job_id, caller, context, k, accept)
     content, media_type = await to_thread.run_sync(work, limiter=context.downloads)
@@ -152,14 +159,10 @@ def _findings_file(body: dict[str, Any], k: int | None, accept: str) -> tuple[by
 
 def _at(body: dict[str, Any], k: int, result: Result, context: Context) -> dict[str, Any]:
     """Return a result with the centres, sizes and intervals of another k."""
+    if "range" not in body and k == len(body["centres"]):
+        return body
     with context.database.read() as session:
-        found = stored_answers.at(session, result.job_id, k, result.receipt)
-    if found is None:
-        known = body.get("range")
-        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(body['centres'])}"
-        if not known and k == len(body["centres"]):
-            return body
-        raise InvalidRequest(f"this job has results for k {asked} only")
+        found = stored_answers.of_other_k(session, result.job_id, k, body, result.receipt)
     return {**body, **found}
 
 

@@ -65,6 +65,13 @@ class LevelFacts(Answer):
     explained: float = Field(description="share of the variance of all records")
 
 
+class MergedFacts(Answer):
+    """The clusters of a single k that were merged into fewer; numbers count from 0, as in `centres`."""
+
+    of: int = Field(description="the k that the job asked for")
+    groups: list[list[int]] = Field(description="for each cluster those that it is made of")
+
+
 class CurvePoint(Answer):
     """The loss at one k."""
 
@@ -130,6 +137,9 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
     details: dict[str, Any]
     level: LevelFacts | None = Field(default=None, description="only of jobs that left k open")
     range: RangeFacts | None = Field(default=None, description="only of jobs that left k open")
+    merged: MergedFacts | None = Field(
+        default=None, description="only where a smaller k was asked for than the job had"
+    )
     privacy: dict[str, Any]
     receipt: str
 

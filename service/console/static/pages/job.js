@@ -9,9 +9,9 @@ import { field, form, input, submit } from "../forms.js";
 import { chosenFacts } from "../table-choices.js";
 import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
 import { chooseOther } from "./compare.js";
+import { singleResultView } from "./merged-result.js";
 import { openResultView } from "./open-result.js";
 import { receiptView } from "./receipt.js";
-import { resultView } from "./result.js";
 
 export async function job({ me, signal }, id) {
   const first = await poll(`/v1/jobs/${id}`);
@@ -135,7 +135,8 @@ function request(now) {
 function shown(now, result, receipt, me) {
   if (result.findings) return findingsView(now, result, me.role === "curator");
   const more = ["dense", "table"].includes(receipt.domain.kind) ? askMore(now, result.centres.length, Boolean(result.range)) : null;
-  return [result.range ? openResultView(now, result, receipt, more?.about) : resultView(now, result, receipt), more?.element];
+  const view = result.range ? openResultView : singleResultView;
+  return [view(now, result, receipt, more?.about), more?.element];
 }
 
 const rehearsed = ({ request: { rehearse_on: job } }) =>

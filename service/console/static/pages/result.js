@@ -50,7 +50,7 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
 }
 
 function files(job, result, rows) {
-  const k = result.range && result.centres.length;
+  const k = (result.range || result.merged) && result.centres.length;
   const stem = `${job.dataset}-${job.id.slice(0, 8)}${k ? `-k${k}` : ""}`;
   const file = (words, accept, ending) => button(words, () => download(`/v1/jobs/${job.id}/result${k ? `?k=${k}` : ""}`, accept, `${stem}.${ending}`), "small");
   return h(
@@ -95,7 +95,7 @@ function surenessCard({ level, hues }) {
 function sizeCard({ sizes, hues, level, size: deviation }) {
   const around = sizes.map((n) => [n - 2 * deviation, n + 2 * deviation]);
   const ends = level ? sizes.map((_, i) => [level.size_low[i], level.size_high[i]]) : deviation ? around : null;
-  const noisy = deviation ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise in 95 of 100 runs. Sizes can even come out below zero.` : "This result does not state how large the noise is.";
+  const noisy = deviation ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise alone in 95 of 100 runs. Sizes can even come out below zero.` : "This result does not state how large the noise is.";
   const words = level ? "Lines: 95% intervals of the number of records nearest to each centre; they allow for the noise, and for records near the border between two clusters." : noisy;
   return h("section", { class: "card stack" }, h("h2", {}, "How many records each has, with noise"), sizeBars({ sizes, hues }, ends), h("p", { class: "small muted" }, words));
 }
@@ -126,7 +126,8 @@ function profileCard({ centres, columns, low, high, lengths, places, level, hues
       draw();
     }, "small"));
   };
-  const lines = level ? " Lines are 95% intervals of the mean of the records nearest to the centre." : "";
+  const noisy = places ? " Lines show the noise alone, in 95 of 100 runs: not what clipping cut off, or what another run would find." : "";
+  const lines = level ? " Lines are 95% intervals of the mean of the records nearest to the centre." : noisy;
   return {
     element: h(
       "section",

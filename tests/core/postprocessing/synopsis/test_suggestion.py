@@ -1,6 +1,9 @@
 """The suggested number of clusters: where a gap statistic stops growing."""
 
-from core.postprocessing.synopsis.suggestion import first_near_top
+import numpy as np
+import pytest
+
+from core.postprocessing.synopsis.suggestion import first_near_top, steady_gain
 
 #: Gaps of a table of five clusters with numbers and categories, whose rare levels are small groups.
 TABLE = [0.0, 0.10, 0.25, 0.44, 0.64, 0.67, 0.70, 0.73, 0.76, 0.79, 0.83, 0.87]
@@ -13,4 +16,16 @@ def test_the_first_k_that_is_nearly_as_good_as_the_best_is_suggested() -> None:
 def test_small_steady_gains_of_a_table_do_not_count_as_clusters() -> None:
     gaps = dict(enumerate(TABLE, start=1))
     assert first_near_top(gaps, 0.0) == 12
-    assert first_near_top(gaps, 0.03) == 5
+    assert steady_gain(gaps) == pytest.approx(0.06)
+    assert first_near_top(gaps, steady_gain(gaps)) == 5
+
+
+@pytest.mark.parametrize("steady", [0.0, 0.03, 0.05])
+@pytest.mark.parametrize("last", [5, 6, 12, 32])
+def test_a_table_of_five_clusters_is_told_whatever_the_range_and_its_rare_levels(
+    last: int, steady: float
+) -> None:
+    """With a fixed gain for each cluster a table whose rare levels gain 0.05 had 28 clusters of 32."""
+    gains = np.where(np.arange(1, last) < 5, 0.25, steady)
+    gaps = dict(enumerate(np.concatenate([[0.0], gains.cumsum()]).tolist(), start=1))
+    assert first_near_top(gaps, steady_gain(gaps)) == 5

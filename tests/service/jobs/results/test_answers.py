@@ -178,13 +178,58 @@ def test_a_receipt_names_the_range_and_not_the_number_of_fine_clusters(house: Ho
     assert "none of which is a record" in receipt["explanation"][0]["answer"]
 
 
+def planned(house: House, who: Any, **changed: Any) -> Any:
+    body = {"dataset": "flowers", "k": 3, "epsilon": "1", "delta": "0.001", **changed}
+    answer = who.post("/v1/plans", body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["earlier"]
+
+
+def test_a_plan_is_told_what_an_earlier_release_of_the_caller_states(house: House) -> None:
+    found = planned(house, house.ada)
+    assert (found["job"], found["k"], found["epsilon"]) == (opened(house), 3, "2")
+    assert found["sentence"].startswith("Your release at epsilon 2, with what clipping and noise may hide")
+    assert 0 <= found["uncertain"] <= 3
+    assert planned(house, house.ada, k={"from": 1, "to": 32})["k"] == 6
+    level = get(house, "result?k=3").json()["level"]
+    ends = (np.array(level["centre_high"]) - level["centre_low"]) / [10, 4]  # of columns 10 and 4 wide
+    assert found["uncertain"] == int((np.linalg.norm(ends, axis=1) > np.array(level["spreads"]) / 2).sum())
+
+
+def test_a_plan_is_told_nothing_of_what_others_released_or_of_another_clustering(house: House) -> None:
+    house.grant("ben", "flowers", "1", "0.01")
+    assert planned(house, house.ben) is None
+    assert planned(house, house.carla) is None
+    assert planned(house, house.ada, objective="medians") is None
+
+
 def test_a_single_k_answers_in_the_shape_it_always_had(house: House) -> None:
     job = house.ada.get("/v1/jobs").json()["items"][-1]["id"]  # the oldest
     found = house.ada.get(f"/v1/jobs/{job}/result").json()
     assert not {"level", "range"} & found.keys()
     assert house.ada.get(f"/v1/jobs/{job}/result?k=3").json() == found
-    assert house.ada.get(f"/v1/jobs/{job}/result?k=2").status_code == 422
     assert house.ada.get(f"/v1/jobs/{job}/sample").status_code == 422
+
+
+def test_clusters_of_a_single_k_are_merged_without_rows_and_without_the_ledger(house: House) -> None:
+    job, before = house.ada.get("/v1/jobs").json()["items"][-1]["id"], entries(house)
+    whole = house.ada.get(f"/v1/jobs/{job}/result").json()
+    for k in (1, 2):
+        found = house.ada.get(f"/v1/jobs/{job}/result?k={k}").json()
+        groups = found["merged"]["groups"]
+        assert (found["merged"]["of"], len(groups)) == (3, k)
+        assert sorted(each for group in groups for each in group) == [0, 1, 2]
+        for group, centre, size in zip(groups, found["centres"], found["sizes"], strict=True):
+            assert size == pytest.approx(sum(whole["sizes"][each] for each in group))
+            parts = np.array([whole["centres"][each] for each in group])
+            assert (parts.min(axis=0) <= np.array(centre) + 1e-9).all()
+            assert (np.array(centre) - 1e-9 <= parts.max(axis=0)).all()
+        largest = max(map(len, groups))
+        assert found["noise"]["size"] == pytest.approx(whole["noise"]["size"] * largest**0.5)
+        lines = house.ada.get(f"/v1/jobs/{job}/result?k={k}", headers={"Accept": "text/csv"}).text
+        assert len(lines.splitlines()) == k + 1
+    assert house.ada.get(f"/v1/jobs/{job}/result?k=4").status_code == 422
+    assert entries(house) == before
 
 
 @pytest.mark.parametrize(
@@ -209,5 +254,5 @@ def test_an_answer_is_a_bounded_number_of_bytes(house: House) -> None:
     with house.database.read() as session:
         found = session.execute(select(Answer.k, func.length(Answer.payload))).all()
     stored = {int(k): int(size) for k, size in found}
-    assert sorted(stored) == [0, 1, 2, 3, 4, 5, 6]
+    assert sorted(stored) == [-1, 0, 1, 2, 3, 4, 5, 6]  # -1: the merges of the job of a single k
     assert max(size for k, size in stored.items() if k) < 10_000
