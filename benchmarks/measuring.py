@@ -89,10 +89,12 @@ def side_by_side(
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
+    unfinished = path.with_suffix(".unfinished")  # whoever reads or stops meanwhile finds a whole file
+    with unfinished.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+    unfinished.replace(path)
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
