@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Usage", "print_table", "read_csv", "side_by_side", "usage", "write_csv"]
+__all__ = ["Lines", "Usage", "print_table", "read_csv", "side_by_side", "usage", "write_csv"]
 
 RESULTS = Path(__file__).parent / "results"
 _STATUS = Path("/proc/self/status")
@@ -89,15 +89,38 @@ def side_by_side(
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
+    unfinished = path.with_suffix(".unfinished")  # whoever reads or stops meanwhile finds a whole file
+    with unfinished.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+    unfinished.replace(path)
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+class Lines:
+    """The runs of a campaign, one line of a CSV file each; a run replaces the line of the same key."""
+
+    def __init__(self, path: Path, key: Sequence[str]) -> None:
+        self._path, self._key = path, key
+        kept = read_csv(path) if path.exists() else []
+        self._lines = {tuple(line[name] for name in key): line for line in kept}
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """All lines, as they are in the file."""
+        return list(self._lines.values())
+
+    def add(self, lines: Iterable[Mapping[str, object]]) -> None:
+        """Keep each line as soon as it is there: a campaign that is stopped keeps what it has."""
+        for line in lines:
+            written = {name: str(value) for name, value in line.items()}
+            self._lines[tuple(written[name] for name in self._key)] = written
+            write_csv(self._path, self.rows)
 
 
 def print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:

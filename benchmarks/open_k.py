@@ -154,9 +154,10 @@ def shared(data: Dataset, k: int, epsilon: str, parts: int) -> Iterator[tuple[st
     """Centres of each peer with one of so many parts of the budget."""
     for name in ("auto", "sulq"):
         yield name, release(data, k, epsilon, parts, name).centres
-    centres = diffprivlib.k_means(data, k, float(epsilon) / parts)
-    if centres is not None:
-        yield "diffprivlib", centres
+    if diffprivlib.installed():
+        domain = data.domain
+        low, high = (domain.low, domain.high) if domain.radius is None else (-domain.radius, domain.radius)
+        yield "diffprivlib", diffprivlib.centres(data.rows, low, high, k, float(epsilon) / parts)
 
 
 @app.command()
