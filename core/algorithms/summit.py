@@ -12,14 +12,14 @@ from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
 from core.algorithms.summit_picture import PictureBlocks
 from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
-from core.algorithms.summit_shrinkage import Shrinkage, axis_groups
+from core.algorithms.summit_shrinkage import CombinedRounds, Shrinkage, axis_groups
 from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
 from core.arrays import Floats
 from core.blocks.adaptive_tree import AdaptiveTree, halvings
 from core.blocks.base import Block, Clusters
 from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import ClippedRounds, Refinement, Round
-from core.blocks.work import PASS, PRODUCT, RECORD, dense_rounds, lloyd_rounds, projection
+from core.blocks.work import PASS, PRODUCT, RECORD, dense_rounds, lloyd_rounds, numbers, projection
 from core.data import UNITS, Domain
 from core.errors import InvalidRequest
 from core.kernels.clipping import WEIGHT_ONE, into_ball
@@ -84,11 +84,14 @@ class Blocks:
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
         coreset = self._coreset(probe, scene)
-        found, last = self._refined(probe, scene, self._explored(probe, scene, coreset))
+        seeds = self._explored(probe, scene, coreset)
+        if self.scene.schedule.along_axes:
+            found, cells = self._refined_along_axes(probe, scene, seeds), None
+        else:
+            found, last = self._refined(probe, scene, seeds)
+            cells = None if self.pooled is None else self._cells(probe, scene, found, last)
         assert found.radii is not None
-        details = scene_details(probe.plan.domain, scene, found.radii)
-        cells = None if self.pooled is None else self._cells(probe, scene, found, last)
-        return replace(found, details=details, cells=cells)
+        return replace(found, details=scene_details(probe.plan.domain, scene, found.radii), cells=cells)
 
     def _cells(self, probe: Probe, scene: Scene, found: Clusters, last: Round) -> Cells:
         """All that was released of the fine clusters, with one more histogram about their anchors."""
@@ -137,15 +140,23 @@ class Blocks:
         centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         weights = np.ones(len(centres))
-        groups = axis_groups(scene.view.width)
         for number in range(explore.rounds):
             outcome = explore.run(probe, scene.view, centres, edges, scene.view.width)
-            moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
-            centres = into_ball(outcome.centres + moves)
+            centres = _moved_along_axes(outcome)
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
             if number + 1 < explore.rounds:
                 centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
         return merged(centres, weights, k, draw)
+
+    def _refined_along_axes(self, probe: Probe, scene: Scene, seeds: Floats) -> Clusters:
+        """Centres that differ along the principal axes alone, where noise hides how they differ otherwise."""
+        edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
+        centres = exactly(seeds, self.k)
+        for rounds in self.refine.rounds:
+            outcome = rounds.run(probe, scene.view, centres, edges, scene.view.width)
+            centres = _moved_along_axes(outcome)
+        found = clip_into(probe.plan.domain, scene.in_all_columns(centres))
+        return Clusters(found, np.maximum(outcome.sizes, 0.0), outcome.reaches / scene.zoom)
 
     def _refined(self, probe: Probe, scene: Scene, seeds: Floats) -> tuple[Clusters, Round]:
         """Centres in all columns, and the last round."""
@@ -157,7 +168,11 @@ class Blocks:
             shrinkage = Shrinkage.by_axes(scene.subspace)
             centres = scene.in_all_columns(seeds)
 
+        combined = CombinedRounds(shrinkage)
+
         def rule(outcome: Round) -> Floats:
+            if self.scene.schedule.columns_share and not medians:
+                return shorten(combined(outcome), outcome.radii)
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
             return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
@@ -166,6 +181,13 @@ class Blocks:
         return replace(self.refine, rule=rule).run_rounds(
             probe, clip_into(domain, centres), scene.edges, free
         )
+
+
+def _moved_along_axes(outcome: Round) -> Floats:
+    """Centres of the projected view after a round."""
+    groups = axis_groups(outcome.moves.shape[1])
+    moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
+    return into_ball(outcome.centres + moves)
 
 
 class Summit(Algorithm):
@@ -230,7 +252,12 @@ class Summit(Algorithm):
         # The middle of all records and how far they reach from it; the axes; the tree, level by level.
         operations = lloyd_rounds(domain, 1, 1) + projection(domain, schedule.sketch + axes)
         operations += size * (RECORD / 4 + tuning.LEVEL_OPERATIONS * schedule.tree_levels)
-        operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
+        if schedule.columns_share:
+            operations += PASS * size * numbers(domain)
+        if schedule.along_axes:
+            operations += dense_rounds(size, axes, k, len(schedule.refine_shares))
+        else:
+            operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
         if schedule.picture:  # the first round is about more centres
             operations += lloyd_rounds(domain, schedule.explore_centres - k, 1)
         if not schedule.picture:

@@ -18,12 +18,12 @@ from core.plan import Step
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.precision import Known
 from core.postprocessing.spread import DistanceHistogram, geometric_edges, trimmed_shares
-from core.postprocessing.subspace import Subspace, principal_axes
+from core.postprocessing.subspace import Subspace, principal_axes, varying_columns
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import Count, NormHistogram
-from core.statistics.sums import SecondMoments, Sums
-from core.views import LONGEST_COLUMN, Assigned, Encoded, Projected, RowView
+from core.statistics.sums import AbsoluteSums, SecondMoments, Sums
+from core.views import LONGEST_COLUMN, Assigned, ChosenColumns, Encoded, Projected, RowView
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,10 @@ class SceneSteps(Block):
         )
         if not self.schedule.moments:
             return steps
+        if self.schedule.columns_share:
+            columns = vector_noise(noise(self.schedule.columns_share))
+            purpose = "which columns vary"
+            steps = (*steps, self.step("columns", columns, AbsoluteSums, 1, purpose))
         moments = additive_noise(noise(self.schedule.subspace_share))
         purpose = "the directions in which records vary"
         return (*steps, self.step("moments", moments, SecondMoments, 1, purpose))
@@ -154,6 +158,9 @@ class SceneSteps(Block):
             variances = np.full(axes.shape[1], spread.energy(radius) / axes.shape[1])
             return Subspace(axes, variances, axes, np.zeros(rows.width), (axes**2) @ variances)
         view, middle, zoom = rows, centre, 1.0
+        if self.schedule.columns_share:
+            chosen, deviations = self._varying_columns(probe, rows, centre, size, tight)
+            view, middle = ChosenColumns(rows, chosen), centre[chosen]
         if sketch is not None:
             matrix, zoom = magnified(sketch, UNITS / (tuning.SKETCH_ROOM * radius))
             view, middle = Projected(rows, matrix, UNITS, centre), np.zeros(sketch.shape[1], np.int64)
@@ -165,9 +172,20 @@ class SceneSteps(Block):
         if probe.plan.budget.is_pure:
             noise *= view.width  # Laplace noise pays for the l1 norm of a whole matrix
         found = principal_axes(packed, view.width, noise, size, tuning.LEAST_AXES, tuning.MOST_AXES)
+        if self.schedule.columns_share:
+            found = found.widened(chosen, deviations**2)
         unclipped = max(1.0, spread.energy(radius) / spread.energy(tight)) / zoom**2
         found = replace(found, variances=found.variances * unclipped, columns=found.columns * unclipped)
         return found if sketch is None else replace(found, axes=sketch @ found.axes)
+
+    def _varying_columns(
+        self, probe: Probe, rows: RowView, centre: Integers, size: float, clip: int
+    ) -> tuple[Integers, Floats]:
+        """The columns to take second moments of, and the mean absolute deviation of every column."""
+        summed = self.measure(probe, "columns", AbsoluteSums(rows, centre, clip))[0]
+        deviations = np.maximum(summed / size, 0.0)
+        noise = clip * self.deviation(probe.plan, "columns", rows.width) / size
+        return varying_columns(deviations, noise, tuning.COLUMNS_LEVEL, tuning.MOST_AXES), deviations
 
     def _sketch(self, probe: Probe, width: int) -> Floats | None:
         """A random projection that keeps lengths on average; None where all columns are looked at."""

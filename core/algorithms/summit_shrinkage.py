@@ -1,4 +1,4 @@
-"""Shrinkage of the house algorithm: groups of coordinates that vary alike between clusters."""
+"""Shrinkage of the house algorithm: all rounds together, in groups of coordinates that vary alike."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from core.algorithms import summit_tuning as tuning
 from core.arrays import Floats
+from core.blocks.rounds import Round
 from core.postprocessing.shrinkage import shrink_by_groups
 from core.postprocessing.subspace import Subspace
 
@@ -50,3 +51,31 @@ class Shrinkage:
             rest = moves - inner @ self._axes.T
             shrunk += shrink_by_groups(rest, errors * math.sqrt(self._outside), self._across)
         return shrunk
+
+
+class CombinedRounds:
+    """Moves from the first centres to the clusters' means as all rounds so far tell them, then shrunk.
+
+    Means of an earlier round count for less, the more their cluster has changed since: what two rounds differ
+    by beyond their noise is added to the variance of the earlier one.
+    """
+
+    def __init__(self, shrinkage: Shrinkage) -> None:
+        self._shrinkage = shrinkage
+        self._start: Floats | None = None
+        self._means: Floats = np.zeros((0, 0))
+        self._variances: Floats = np.zeros(0)
+
+    def __call__(self, found: Round) -> Floats:
+        """Moves from the centres of this round."""
+        means, noise = found.centres + found.moves, found.errors**2
+        if self._start is None:
+            self._start, self._means, self._variances = found.centres.astype(np.float64), means, noise
+        else:
+            change = ((means - self._means) ** 2).mean(axis=1) - noise - self._variances
+            earlier = self._variances + np.maximum(change, 0.0)
+            trust = earlier / (earlier + noise)
+            self._means = self._means + trust[:, None] * (means - self._means)
+            self._variances = trust * noise
+        moves = self._shrinkage.of(self._means - self._start, np.sqrt(self._variances))
+        return self._start + moves - found.centres

@@ -41,6 +41,10 @@ DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
 #: which takes half the time; the noise blurs more than the steps do. Beyond 8 bits products need doubles.
 COARSE_FROM, MOMENT_BITS = 128, 7
 LEAST_AXES, MOST_AXES = 6, 64
+#: From this many columns on second moments are of those columns only that vary: noise grows with the number
+#: of columns, and many of wide rows tell nothing. `COLUMNS` of the budget goes to the mean absolute
+#: deviation of every column; those with `COLUMNS_LEVEL` of all that stands above noise are kept.
+COLUMNS_FROM, COLUMNS, COLUMNS_LEVEL = 128, 0.015, 0.99
 #: Under pure DP second moments are of use only where their noise is below this share of the signal.
 PURE_MOMENTS_NOISE = 0.05
 #: Axes drawn at random where second moments are of no use.
@@ -77,6 +81,11 @@ OVERSEED, ENOUGH_SEEDS = 2.0, 64
 #: Standard deviations of its size that a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
+#: Where the noise in a cluster's mean, over all columns, is of this order of its records' spread (mu^-2 times
+#: columns times (k / N)^2), rounds in all columns tell nothing: they are taken along the principal axes.
+ALONG_AXES = 0.5
+#: Second moments then get up to this, since centres differ along the axes alone, and exploring this.
+MOST_ALONG_SUBSPACE, ALONG_EXPLORE = 0.6, 0.14
 #: Operations that it takes to find a seed in the coreset, to merge seeds into a cluster, to count a record in
 #: a level of the tree, and to add noise to one of many second moments.
 SEED_OPERATIONS, CLUSTER_OPERATIONS = 1.2e6, 5e5
@@ -152,14 +161,18 @@ class Schedule:
     tree_levels: int
     explore_rounds: int
     explore_centres: int
+    #: Only where second moments are of chosen columns.
+    columns_share: float = 0.0
     #: Only where k is open.
     pooled_share: float = 0.0
+    #: Whether the last rounds, too, are taken along principal axes alone.
+    along_axes: bool = False
     #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
     picture: bool = False
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        for name in ("pooled_share", "picture"):
+        for name in ("columns_share", "pooled_share", "along_axes", "picture"):
             if not numbers[name]:
                 del numbers[name]
         return numbers
@@ -182,11 +195,14 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     if not moments and width > RANDOM_AXES:
         sketch = RANDOM_AXES
     per_centre = size * strength / k
-    picture = _draws_picture(domain, request, per_centre) and not sketch
-    subspace = _subspace_weight(seen, size * strength, picture) if moments else 0.0
-    tree, explore, refine = _proportions(width, picture)
+    single_means = request.objective == "means" and not isinstance(request.k, KRange)
+    picture = single_means and not sketch and _draws_picture(domain, request, per_centre)
+    columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or picture) else 0.0
+    along = columns > 0 and single_means and width > ALONG_AXES * per_centre**2
+    subspace = _subspace_weight(seen, size * strength, picture, along) if moments else 0.0
+    tree, explore, refine = _proportions(width, picture, along)
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
-    whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - pooled)
+    whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - columns - pooled)
     plenty = per_centre >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
     refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
@@ -211,34 +227,35 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_levels=_tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
         explore_centres=_most_seeds(k, per_centre, picture),
+        columns_share=columns,
         pooled_share=pooled,
+        along_axes=along,
         picture=picture,
     )
 
 
 def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
     """Whether there are too few records for each centre to explore with more seeds than asked for."""
-    single_means = request.objective == "means" and not isinstance(request.k, KRange)
     fits = domain.dimension <= PICTURE_WIDTH and not request.budget.is_pure
     below = min(PICTURE_BELOW, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
-    return per_centre < below and fits and single_means
+    return per_centre < below and fits
 
 
-def _proportions(width: int, picture: bool) -> tuple[float, float, float]:
+def _proportions(width: int, picture: bool, along: bool) -> tuple[float, float, float]:
     """What the tree, exploring and refining get beside each other."""
     if picture:
         return PICTURE_TREE, 0.0, PICTURE_REFINE * (1 + width / PICTURE_COLUMNS)
-    return TREE, EXPLORE, REFINE
+    return TREE, ALONG_EXPLORE if along else EXPLORE, REFINE
 
 
-def _subspace_weight(width: int, power: float, picture: bool) -> float:
+def _subspace_weight(width: int, power: float, picture: bool, along: bool) -> float:
     """What second moments get beside the other parts; `power` is N * mu."""
     wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
     if picture:
         wanted = min(wanted, 2 * width**3 / (PICTURE_SIGNAL * power) ** 2)
         most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_PICTURE_SUBSPACE)
         return min(max(wanted, LEAST_PICTURE_SUBSPACE), most)
-    return min(max(wanted, LEAST_SUBSPACE), MOST_SUBSPACE)
+    return min(max(wanted, LEAST_SUBSPACE), MOST_ALONG_SUBSPACE if along else MOST_SUBSPACE)
 
 
 def clusters_for(domain: Domain, request: Request) -> int:

@@ -1,13 +1,15 @@
-"""Principal axes from noisy second moments, separated from axes of noise alone."""
+"""Columns that vary, and principal axes from noisy second moments, separated from axes of noise alone."""
+
+from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
-from core.arrays import Floats
+from core.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,41 @@ class Subspace:
     leftover: Floats
     #: The variance of every column.
     columns: Floats
+
+    def widened(self, chosen: Integers, variances: Floats) -> Subspace:
+        """The same axes among more columns, of which these were chosen; the others have these variances.
+
+        Nothing is left over in the others: they rank behind all that were chosen.
+        """
+        leftover, columns = np.full(len(variances), -np.inf), variances.copy()
+        leftover[chosen], columns[chosen] = self.leftover, self.columns
+        return replace(
+            self,
+            axes=_among(self.axes, chosen, len(variances)),
+            candidates=_among(self.candidates, chosen, len(variances)),
+            leftover=leftover,
+            columns=columns,
+        )
+
+
+def _among(axes: Floats, chosen: Integers, width: int) -> Floats:
+    """Axes of the chosen columns as axes of all columns."""
+    wide = np.zeros((width, axes.shape[1]))
+    wide[chosen] = axes
+    return wide
+
+
+def varying_columns(deviations: Floats, noise: float, level: float, least: int) -> Integers:
+    """The columns that vary most, in their order: with this share of all deviations, and at least so many.
+
+    `noise` is the standard deviation of the noise in a deviation. It is taken off every one of them, so that
+    many columns that hardly vary do not add up to much.
+    """
+    certain = np.maximum(deviations - noise, 0.0)
+    order = np.argsort(-certain, kind="stable")
+    reached = certain[order].cumsum()
+    kept = len(order) if reached[-1] == 0 else int(np.searchsorted(reached, level * reached[-1])) + 1
+    return np.sort(order[: max(kept, least)]).astype(np.int64)
 
 
 def symmetric(packed: npt.NDArray[np.int64], width: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Sums of rows, of clipped residuals, of their second moments and of few entries of each row."""
+"""Sums of rows, of clipped residuals, of their sizes and second moments, and of few entries of each row."""
 
 import math
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from core.arrays import Integers
 from core.data import Chunk
 from core.kernels.accumulate import (
+    absolute_sums,
     clipped_sums,
     coarse_radius,
     column_sums,
@@ -182,6 +183,31 @@ def bucket_means(statistic: BucketSums, released: Integers) -> npt.NDArray[np.fl
 
 
 @dataclass(frozen=True, eq=False)
+class AbsoluteSums(Statistic):
+    """The sum of |z|, entry by entry, z = row - centre clipped to `radius`: how far each column varies."""
+
+    kind: ClassVar[str] = "absolute-sums"
+    view: RowView
+    centre: Integers
+    radius: int
+
+    def __post_init__(self) -> None:
+        _require_row(self.centre, self.view)
+        require_clipping(self.radius, self.radius)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1, self.view.width)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(np.array([float(self.radius)]), l1=math.sqrt(self.view.width), monotone=True)
+
+    def of(self, chunk: Chunk) -> Integers:
+        return absolute_sums(self.view.rows(chunk), self.centre, self.radius)[None, :]
+
+
+@dataclass(frozen=True, eq=False)
 class SecondMoments(Statistic):
     """The sum of z z^T, z = row - centre clipped to `radius`, as its packed upper triangle.
 
@@ -196,8 +222,7 @@ class SecondMoments(Statistic):
     shift: int = 0
 
     def __post_init__(self) -> None:
-        if self.centre.shape != (self.view.width,) or self.centre.dtype.kind != "i":
-            raise ValueError("the centre of second moments is one integer row")
+        _require_row(self.centre, self.view)
         require_clipping(self.radius, self.radius)
         if not 0 <= self.shift <= 15 or self.radius >> self.shift == 0:
             raise ValueError("steps are powers of two of at most the clipping radius")
@@ -255,3 +280,9 @@ class PickedSums(EntrySums):
 
     def of(self, chunk: Chunk) -> Integers:
         return np.take_along_axis(super().of(chunk), self.picks, axis=1)
+
+
+def _require_row(centre: Integers, view: RowView) -> None:
+    """Refuse a centre that is not one integer row of the view."""
+    if centre.shape != (view.width,) or centre.dtype.kind != "i":
+        raise ValueError("the centre that residuals are about is one integer row")

@@ -7,7 +7,7 @@ from core.views.bins import Binning, Bins
 from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
-from core.views.rows import LONGEST_COLUMN, Encoded, Projected, TopEntries
+from core.views.rows import LONGEST_COLUMN, ChosenColumns, Encoded, Projected, TopEntries
 from core.views.table import ColumnBins, TableRows
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Bins",
     "Buckets",
     "CandidateDistances",
+    "ChosenColumns",
     "ColumnBins",
     "Cubes",
     "DerivedView",

@@ -1,4 +1,4 @@
-"""Views of rows: encoded, projected, or cut to their largest entries."""
+"""Views of rows: encoded, projected, or cut to some columns or to their largest entries."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from core.arrays import Integers, Rows
 from core.data import UNITS, Chunk, Dense, Domain, Geometry, Sparse
 from core.kernels.clipping import top_entries
 from core.kernels.geometry import project
-from core.views.base import DerivedView, RowView, checked_points, require_clipping
+from core.views.base import DerivedView, RowView, checked_points, require_clipping, require_increasing
 from core.views.table import TableRows
 
 
@@ -64,6 +64,31 @@ class Projected(DerivedView, RowView):
         return self.cached(
             chunk, lambda: project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenColumns(DerivedView, RowView):
+    """Some columns of rows, in the order of the rows; what is left of a row is no longer than it was."""
+
+    base: RowView
+    chosen: Integers
+
+    def __post_init__(self) -> None:
+        require_increasing(self.chosen, "chosen columns")
+        if len(self.chosen) == 0 or self.chosen[-1] >= self.base.width:
+            raise ValueError("chosen columns are some of those that the rows have, and at least one")
+
+    @property
+    def width(self) -> int:  # type: ignore[override]  # as above
+        return len(self.chosen)
+
+    @property
+    def radius(self) -> int:  # type: ignore[override]  # as above
+        return self.base.radius
+
+    def rows(self, chunk: Chunk) -> Rows:
+        chosen: Rows = self.base.rows(chunk)[:, self.chosen]
+        return chosen
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from core.privacy import Budget
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts, ColumnHistograms
 from core.statistics.scores import SwapLosses
-from core.statistics.sums import ResidualSums, SecondMoments
+from core.statistics.sums import AbsoluteSums, ResidualSums, SecondMoments
 from core.views import clear_cache
 from tests.audit import twins
 from tests.audit.audits import light
@@ -195,6 +195,21 @@ def test_second_moments_that_are_not_clipped_are_noticed(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(SecondMoments, "of", unclipped)
     caught("beyond what it declares", plan_of("summit"))
+
+
+def test_absolute_residuals_that_are_not_clipped_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = AbsoluteSums.of
+
+    def unclipped(self: AbsoluteSums, chunk: Any) -> Any:
+        return honest(replace(self, radius=2 * 32767), chunk)
+
+    domain = Dense.box(0, 1, dimension=128, size=100)
+    rows, outlier = np.tile(ROWS, (1, 64)), np.tile(OUTLIER, (1, 64))
+    pair = Neighbours(ArraySource(domain, rows), ArraySource(domain, np.concatenate([rows, outlier])))
+    plan = registry.plan(domain, Request(2, Budget.of(2, "0.00001"), algorithm="summit"))
+    assert replay(plan, pair, larger=True, seed=5).differing > 0
+    monkeypatch.setattr(AbsoluteSums, "of", unclipped)
+    caught("beyond what it declares", plan, pair=pair)
 
 
 def test_a_record_that_counts_in_two_clusters_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

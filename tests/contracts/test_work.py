@@ -40,7 +40,7 @@ from core.privacy import Budget
 from core.probe import Probe
 from core.questions import registry as questions
 from core.questions.base import Question
-from core.statistics.sums import SecondMoments
+from core.statistics.sums import AbsoluteSums, SecondMoments
 from core.views import Encoded, clear_cache
 from tests.audit.audits import light
 from tests.contracts.test_algorithms import EVERY, domain_for, make_request
@@ -193,9 +193,14 @@ def test_an_algorithm_does_the_same_work_on_any_records(
     assert_same_work(*works_of(plan, monkeypatch))
 
 
-def test_wide_rows_are_the_same_work_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("k", "along_axes"), [(3, False), (30, True)])
+def test_wide_rows_are_the_same_work_whatever_they_are(
+    k: int, along_axes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     domain = Dense.box(0, 1, dimension=200, size=1000)
-    plan = registry.plan(domain, Request(3, Budget.of(1, "0.000001"), algorithm="summit"))
+    plan = registry.plan(domain, Request(k, Budget.of(1, "0.000001"), algorithm="summit"))
+    assert plan.step("columns").statistic == AbsoluteSums.kind
+    assert plan.parameters.get("along_axes", False) == along_axes
     assert_same_work(*works_of(plan, monkeypatch))
 
 

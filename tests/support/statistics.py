@@ -20,6 +20,7 @@ from core.statistics.counts import (
 from core.statistics.histograms import WHOLE, CellCounts, Departures, Histograms, PickedHistograms
 from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
+    AbsoluteSums,
     BucketSums,
     EntrySums,
     GroupResidualSums,
@@ -35,6 +36,7 @@ from core.views import (
     Bins,
     Buckets,
     CandidateDistances,
+    ChosenColumns,
     ColumnBins,
     Encoded,
     GridCells,
@@ -53,6 +55,7 @@ def row_views(domain: Domain) -> Iterator[RowView]:
     """Every kind of view that yields rows, with tight and loose radii, odd matrices and centres."""
     root = Encoded.of(domain)
     yield root
+    yield ChosenColumns(root, np.array([0, 2]))
     random_matrix = DRAW.integers(-(2**17), 2**17, size=(3, 2))
     yield Projected(root, random_matrix, 1)
     yield Projected(root, random_matrix, 777, np.array([30000, -9000, 5]))
@@ -73,6 +76,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         yield NormHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield PooledHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
+        yield from (AbsoluteSums(view, centres[0], radius) for radius in (1, 9000, 2 * UNITS))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)
         yield SecondMoments(view, centres[0], 9000, 4)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from core.kernels.clipping import WEIGHT_ONE
 from core.statistics.sums import (
+    AbsoluteSums,
     EntrySums,
     GroupResidualSums,
     GroupSums,
@@ -22,6 +23,22 @@ def test_residual_sums_are_taken_about_the_centre_and_clipped_to_its_radius() ->
     chunk = chunk_of(np.array([[103, 4, 0], [100, 0, 10]]))
     sums = ResidualSums(assigned, np.array([5])).of(chunk)
     assert (sums / WEIGHT_ONE).tolist() == [[3.0, 4.0, 5.0]]
+
+
+def test_absolute_sums_are_of_residuals_about_the_centre_and_clipped() -> None:
+    chunk = chunk_of(np.array([[97, 4, 0], [100, 0, -10]]))
+    sums = AbsoluteSums(Encoded.of(DENSE), np.array([100, 0, 0]), 5).of(chunk)
+    assert sums.tolist() == [[3, 4, 5]]
+
+
+def test_absolute_sums_that_are_clipped_before_they_are_centred_would_break_their_declaration() -> None:
+    """The wrong version: a row inside the radius may lie twice as far from a centre that is inside it too."""
+    row, centre = np.array([[-90, 10, 0]]), np.array([90, -10, 0])
+    declared = AbsoluteSums(Encoded.of(DENSE), centre, 100)
+    right = declared.of(chunk_of(row)) / declared.sensitivity.scales
+    assert np.sqrt((right**2).sum()) <= 1
+    wrong = np.abs(row - centre) / declared.sensitivity.scales
+    assert np.sqrt((wrong**2).sum()) > 1
 
 
 def test_second_moments_are_the_packed_upper_triangle() -> None:

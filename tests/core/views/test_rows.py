@@ -1,10 +1,11 @@
 """Views of rows keep the entries and the norms they declare."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
-from core.views import TopEntries
-from tests.support.rows import TEXT_ROWS, chunk_of_texts, cut, texts
+from core.views import ChosenColumns, Encoded, TopEntries
+from tests.support.rows import DENSE, TEXT_ROWS, chunk_of, chunk_of_texts, cut, texts
 
 
 def test_rows_are_cut_to_their_largest_entries_and_each_is_clipped() -> None:
@@ -14,3 +15,15 @@ def test_rows_are_cut_to_their_largest_entries_and_each_is_clipped() -> None:
     assert isinstance(found, sp.csr_array)
     expected = np.stack([cut(row, 3, 4000) for row in rows.toarray().astype(np.int64)])
     assert np.array_equal(found.toarray(), expected)
+
+
+def test_chosen_columns_keep_their_order_and_their_values() -> None:
+    chunk = chunk_of(np.array([[1, 2, 3], [4, 5, 6]]))
+    chosen = ChosenColumns(Encoded.of(DENSE), np.array([0, 2]))
+    assert np.asarray(chosen.rows(chunk)).tolist() == [[1, 3], [4, 6]]
+
+
+@pytest.mark.parametrize("chosen", [[], [3], [1, 1], [2, 0], [-1, 0]])
+def test_columns_that_are_not_there_or_not_in_order_cannot_be_chosen(chosen: list[int]) -> None:
+    with pytest.raises(ValueError, match="columns"):
+        ChosenColumns(Encoded.of(DENSE), np.array(chosen, dtype=np.int64))
