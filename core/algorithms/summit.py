@@ -11,6 +11,7 @@ import numpy as np
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
 from core.algorithms.summit_picture import PictureBlocks
+from core.algorithms.summit_public import PublicCheck
 from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
 from core.algorithms.summit_shrinkage import Shrinkage, axis_groups
 from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
@@ -73,7 +74,7 @@ class Blocks:
             recover = None
         return cls(
             plan.k,
-            SceneSteps(plan.domain, shares, schedule),
+            SceneSteps(plan.domain, shares, schedule, _check(plan, schedule)),
             AdaptiveTree(shares, schedule.tree_share, schedule.tree_levels),
             explore,
             recover,
@@ -161,11 +162,19 @@ class Blocks:
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
             return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
-        domain = probe.plan.domain
+        domain, refine = probe.plan.domain, replace(self.refine, rule=rule)
+        if scene.public:  # what second moments did not need
+            last = replace(refine.rounds[-1], spare=(self.scene, "moments"))
+            refine = replace(refine, rounds=(*refine.rounds[:-1], last))
         free = min(domain.dimension, 2 * scene.view.width)
-        return replace(self.refine, rule=rule).run_rounds(
-            probe, clip_into(domain, centres), scene.edges, free
-        )
+        return refine.run_rounds(probe, clip_into(domain, centres), scene.edges, free)
+
+
+def _check(plan: Plan, schedule: Schedule) -> PublicCheck | None:
+    if not schedule.check_share:
+        return None
+    assert plan.public_rows is not None  # `Algorithm.plan` puts them in
+    return PublicCheck(plan.domain, plan.shares(), schedule.check_share, plan.public_rows)
 
 
 class Summit(Algorithm):
@@ -197,6 +206,9 @@ class Summit(Algorithm):
 
     def clusters(self, domain: Domain, request: Request) -> int:
         return clusters_for(domain, request)
+
+    def learns_from_public_rows(self, domain: Domain, request: Request) -> bool:
+        return bool(schedule_for(domain, request).check_share)
 
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
         if Schedule.from_json(plan.parameters).picture:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from core.algorithms import summit_tuning as tuning
+from core.algorithms.summit_public import PublicCheck
 from core.algorithms.summit_tuning import Schedule
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
@@ -22,7 +23,7 @@ from core.postprocessing.subspace import Subspace, principal_axes
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import Count, NormHistogram
-from core.statistics.sums import SecondMoments, Sums
+from core.statistics.sums import ResidualSums, SecondMoments, Sums
 from core.views import LONGEST_COLUMN, Assigned, Encoded, Projected, RowView
 
 
@@ -40,6 +41,8 @@ class Scene:
     view: Projected
     #: Units of the projected view per encoded unit.
     zoom: float
+    #: Whether centre and subspace are those of public rows, so that second moments were not measured.
+    public: bool = False
 
     @property
     def deviations(self) -> Floats:
@@ -96,6 +99,8 @@ class SceneSteps(Block):
     domain: Domain
     shares: Shares
     schedule: Schedule
+    #: Only where public rows may take the place of second moments.
+    check: PublicCheck | None = None
 
     def steps(self) -> tuple[Step, ...]:
         noise, centre_sum = self.shares.noise, tuning.CENTRE * tuning.CENTRE_SUM
@@ -110,7 +115,11 @@ class SceneSteps(Block):
             return steps
         moments = additive_noise(noise(self.schedule.subspace_share))
         purpose = "the directions in which records vary"
-        return (*steps, self.step("moments", moments, SecondMoments, 1, purpose))
+        directions = self.step("moments", moments, SecondMoments, 1, purpose)
+        if self.check is None:
+            return (*steps, directions)
+        # Where public rows tell the directions, it is spent on the last sums instead.
+        return (*steps, *self.check.steps(), replace(directions, alternative=ResidualSums.kind))
 
     def run(self, probe: Probe) -> Scene:
         rows = Encoded.of(self.domain)
@@ -122,10 +131,16 @@ class SceneSteps(Block):
         found = DistanceHistogram(histogram, edges, self.count_noise(probe.plan, "radius"))
         spread = _Spread(edges, trimmed_shares(histogram, found.noise))
         radius, tight = spread.quantile(tuning.DATA_LEVEL), spread.quantile(tuning.SHAPE_LEVEL)
-        subspace = self._subspace(probe, rows, centre, size, spread)
+        picture = None
+        if self.check is not None:
+            picture = self.check.run(probe, size, found, self._centre_noise(probe, rows, size))
+        if picture is None:
+            subspace = self._subspace(probe, rows, centre, size, spread)
+        else:
+            centre, subspace = picture.centre, picture.subspace
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
-        return Scene(centre, size, radius, tight, found, subspace, view, zoom)
+        return Scene(centre, size, radius, tight, found, subspace, view, zoom, picture is not None)
 
     def _size(self, probe: Probe) -> float:
         """The noisy number of records; where they are few, weighed against the declared one."""
@@ -138,10 +153,15 @@ class SceneSteps(Block):
     def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
         """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""
         mean = self.measure(probe, "centre", Sums(rows))[0] / size
-        noise = rows.width * (UNITS * self.deviation(probe.plan, "centre", rows.width) / size) ** 2
+        noise = self._centre_noise(probe, rows, size)
         mean = mean * max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
         rounded: Integers = np.rint(clip_into(self.domain, mean[None, :])[0]).astype(np.int64)
         return rounded
+
+    def _centre_noise(self, probe: Probe, rows: RowView, size: float) -> float:
+        """The mean squared length of the noise in the mean."""
+        deviation = UNITS * self.deviation(probe.plan, "centre", rows.width) / size
+        return float(rows.width * deviation**2)
 
     def _subspace(
         self, probe: Probe, rows: RowView, centre: Integers, size: float, spread: _Spread

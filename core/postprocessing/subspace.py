@@ -53,3 +53,12 @@ def principal_axes(
     leftover = np.diag(matrix) - (vectors**2) @ np.maximum(seen, 0.0)
     columns = np.diag(matrix) / count
     return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count, columns)
+
+
+def axes_of_points(points: Floats, kept: int, candidates: int) -> Subspace:
+    """The first principal axes of points about zero that are known exactly, such as public rows."""
+    _, lengths, vectors = np.linalg.svd(points, full_matrices=False)
+    variances, axes = lengths**2 / len(points), np.ascontiguousarray(vectors[:candidates].T)
+    columns = (points**2).mean(axis=0)
+    leftover = columns - (axes**2) @ variances[:candidates]
+    return Subspace(np.ascontiguousarray(axes[:, :kept]), variances[:kept], axes, leftover, columns)
