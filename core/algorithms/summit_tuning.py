@@ -121,7 +121,7 @@ PICTURE_FOUND = 3.0
 #: Share of the check whether public rows are of the records' kind.
 PUBLIC_CHECK = 0.03
 #: The check divides half of the public rows into up to so many groups, of so many rows on average.
-PUBLIC_GROUPS, ROWS_PER_GROUP = 64, 4
+PUBLIC_GROUPS, ROWS_PER_GROUP = 16, 8
 #: The groups must explain this part of what they explain of public rows, by so many standard errors.
 PUBLIC_EXPLAINS, CHECK_ERRORS = 0.5, 2.0
 #: Axes that centres are looked for along, and those along which moves are shrunk; public rows for each.
