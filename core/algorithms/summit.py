@@ -255,6 +255,10 @@ class Summit(Algorithm):
             multiplied = size * seen * seen / (4 if seen >= tuning.COARSE_FROM else 2)
             operations += PRODUCT * (multiplied + 2 * seen**3) + VALUE * seen * seen / 2
             memory += 40.0 * seen * seen
+        if plan.public_rows is not None:
+            operations += lloyd_rounds(domain, tuning.PUBLIC_GROUPS, 1) + PASS * size * numbers(domain)
+            operations += PRODUCT * len(plan.public_rows) * width * width
+            memory += 24.0 * len(plan.public_rows) * width
         if schedule.picture:
             points = float(tuning.picture_points(k))
             operations += 6e8 + 150.0 * points * width * k

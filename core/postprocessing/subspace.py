@@ -57,8 +57,10 @@ def principal_axes(
 
 def axes_of_points(points: Floats, kept: int, candidates: int) -> Subspace:
     """The first principal axes of points about zero that are known exactly, such as public rows."""
-    _, lengths, vectors = np.linalg.svd(points, full_matrices=False)
-    variances, axes = lengths**2 / len(points), np.ascontiguousarray(vectors[:candidates].T)
-    columns = (points**2).mean(axis=0)
-    leftover = columns - (axes**2) @ variances[:candidates]
+    width = points.shape[1]
+    moments = points.T @ points / len(points)
+    variances, vectors = eigh(moments, subset_by_index=[width - candidates, width - 1])
+    variances, axes = np.maximum(variances[::-1], 0.0), np.ascontiguousarray(vectors[:, ::-1])
+    columns = np.diag(moments).copy()
+    leftover = columns - (axes**2) @ variances
     return Subspace(np.ascontiguousarray(axes[:, :kept]), variances[:kept], axes, leftover, columns)

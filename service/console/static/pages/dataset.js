@@ -55,6 +55,7 @@ function describe(found) {
     bounds.ball && ["Bounds", `within ${number(bounds.ball.radius)} of ${bounds.ball.centre?.some(Boolean) ? "a public centre" : "the origin"}, ${plural(found.dimension, "column")}`],
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
     found.working_bounds && ["Working bounds", workingList(found)],
+    found.public_rows && ["Public rows", `${plural(found.public_rows.rows, "row")} to learn from, attached ${moment(found.public_rows.set_at)}`],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
