@@ -43,8 +43,8 @@ class PublicPicture:
 class PublicCheck(Block):
     """Decides whether public rows tell about the records what they tell about each other.
 
-    Half of the public rows, or of enough of them, are grouped. If records are of the same kind, these groups explain about as much
-    of the records' variance as of the other half's.
+    Half of the public rows, or of enough of them, are grouped. If records are of the same kind, these groups
+    explain about as much of the records' variance as of the other half's.
     """
 
     domain: Domain
