@@ -10,6 +10,7 @@ from core.algorithms import registry
 from core.data import ArraySource, Dense, Ids, Sparse, read_public_rows
 from core.data.public_rows import MOST_PUBLIC_ROWS
 from core.errors import InvalidRequest, PlanViolation
+from core.estimators import PrivateKMeans, PrivateKMedians
 from core.plan import Plan, Request
 from core.privacy import Budget
 
@@ -72,3 +73,15 @@ def test_a_plan_that_is_read_back_runs_with_its_own_public_rows_only() -> None:
 def test_public_rows_change_no_plan_that_makes_no_use_of_them(changes: dict[str, Any]) -> None:
     request = {"k": 3, "budget": Budget.of(1, "0.000001"), "algorithm": "summit", **changes}
     assert planned(**changes).to_json() == registry.plan(WIDE, Request(**request)).to_json()
+
+
+def test_estimators_use_them_for_means_of_many_columns_and_name_them_in_the_plan() -> None:
+    draw = np.random.default_rng(5)
+    rows, public = draw.uniform(-1, 1, size=(300, 70)), draw.uniform(-1, 1, size=(40, 70))
+    model = PrivateKMeans(2, bounds=(-1, 1), public_rows=public).fit(rows)
+    assert model.plan_.public_rows is not None
+    assert len(model.plan_.public_rows) == 40
+    medians = PrivateKMedians(2, bounds=(-1, 1), public_rows=public).fit(rows)
+    assert medians.plan_.public_rows is None
+    with pytest.raises(InvalidRequest, match="70 numbers each"):
+        PrivateKMeans(2, bounds=(-1, 1), public_rows=public[:, 1:]).fit(rows)
