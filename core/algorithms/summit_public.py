@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,9 +75,11 @@ class PublicCheck(Block):
         counts = self.measure(probe, "distances", PooledHistogram(seeds, around.edges)).astype(np.float64)
         found = DistanceHistogram(counts, around.edges, self.count_noise(probe.plan, "distances"))
         left, whole = MeanSquare.of(found, size), MeanSquare.of(around, size)
-        most = left.value + tuning.CHECK_ERRORS * left.error
-        least = max(whole.value - noise - tuning.CHECK_ERRORS * whole.error, 1e-9)
-        if 1 - most / least < tuning.PUBLIC_EXPLAINS * _explained(others, middles):
+        variance = max(whole.value - noise, 1e-9)
+        unexplained = left.value / variance
+        error = math.hypot(left.error, unexplained * whole.error) / variance
+        surely = 1 - unexplained - tuning.CHECK_ERRORS * error
+        if surely < tuning.PUBLIC_EXPLAINS * _explained(others, middles):
             return None
         return PublicPicture.of(rows)
 

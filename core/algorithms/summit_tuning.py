@@ -124,7 +124,7 @@ PUBLIC_CHECK = 0.03
 #: at no more than `MOST_CHECKED` rows.
 PUBLIC_GROUPS, ROWS_PER_GROUP, MOST_CHECKED = 16, 8, 1000
 #: The groups must explain this part of what they explain of public rows, by so many standard errors.
-PUBLIC_EXPLAINS, CHECK_ERRORS = 0.5, 2.0
+PUBLIC_EXPLAINS, CHECK_ERRORS = 0.5, 1.0
 #: Axes that centres are looked for along, and those along which moves are shrunk; public rows for each.
 PUBLIC_AXES, PUBLIC_CANDIDATES, ROWS_PER_AXIS = 32, 64, 4
 
