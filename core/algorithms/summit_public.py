@@ -59,10 +59,10 @@ class PublicCheck(Block):
         purpose = "how far records lie from groups of public rows, to decide whether those are of use"
         return (self.step("distances", noise, PooledHistogram, 1, purpose),)
 
-    def run(self, probe: Probe, size: float, around: DistanceHistogram, noise: float) -> PublicPicture | None:
+    def run(self, probe: Probe, size: float, around: DistanceHistogram, error: float) -> PublicPicture | None:
         """The picture that public rows draw; None where records are not of their kind.
 
-        `around` are distances to a centre, of which `noise` of the mean square is due to the centre's noise.
+        `around` are distances to a centre, which is `error`, squared, off the records' mean.
         """
         if not isinstance(self.public, PublicRows):
             raise PlanViolation("this plan was read without its public rows and cannot be run")
@@ -75,10 +75,10 @@ class PublicCheck(Block):
         counts = self.measure(probe, "distances", PooledHistogram(seeds, around.edges)).astype(np.float64)
         found = DistanceHistogram(counts, around.edges, self.count_noise(probe.plan, "distances"))
         left, whole = MeanSquare.of(found, size), MeanSquare.of(around, size)
-        variance = max(whole.value - noise, 1e-9)
+        variance = max(whole.value - error, 1e-9)
         unexplained = left.value / variance
-        error = math.hypot(left.error, unexplained * whole.error) / variance
-        surely = 1 - unexplained - tuning.CHECK_ERRORS * error
+        doubt = math.hypot(left.error, unexplained * whole.error) / variance
+        surely = 1 - unexplained - tuning.CHECK_ERRORS * doubt
         if surely < tuning.PUBLIC_EXPLAINS * _explained(others, middles):
             return None
         return PublicPicture.of(rows)

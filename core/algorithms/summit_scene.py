@@ -124,7 +124,7 @@ class SceneSteps(Block):
     def run(self, probe: Probe) -> Scene:
         rows = Encoded.of(self.domain)
         size = self._size(probe)
-        centre = self._centre(probe, rows, size)
+        centre, centre_error = self._centre(probe, rows, size)
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         distances = NormHistogram(Assigned(rows, centre[None, :]), edges)
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
@@ -133,7 +133,7 @@ class SceneSteps(Block):
         radius, tight = spread.quantile(tuning.DATA_LEVEL), spread.quantile(tuning.SHAPE_LEVEL)
         picture = None
         if self.check is not None:
-            picture = self.check.run(probe, size, found, self._centre_noise(probe, rows, size))
+            picture = self.check.run(probe, size, found, centre_error)
         if picture is None:
             subspace = self._subspace(probe, rows, centre, size, spread)
         else:
@@ -150,18 +150,16 @@ class SceneSteps(Block):
             counted, _ = declared.updated(counted, self.deviation(probe.plan, "size"))
         return max(float(counted[0]), 1.0)
 
-    def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
-        """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""
-        mean = self.measure(probe, "centre", Sums(rows))[0] / size
-        noise = self._centre_noise(probe, rows, size)
-        mean = mean * max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
-        rounded: Integers = np.rint(clip_into(self.domain, mean[None, :])[0]).astype(np.int64)
-        return rounded
+    def _centre(self, probe: Probe, rows: RowView, size: float) -> tuple[Integers, float]:
+        """The mean of all records, shrunk towards the middle of the bounds where noise dominates it.
 
-    def _centre_noise(self, probe: Probe, rows: RowView, size: float) -> float:
-        """The mean squared length of the noise in the mean."""
-        deviation = UNITS * self.deviation(probe.plan, "centre", rows.width) / size
-        return float(rows.width * deviation**2)
+        With it, about the squared distance to the true mean.
+        """
+        mean = self.measure(probe, "centre", Sums(rows))[0] / size
+        noise = rows.width * (UNITS * self.deviation(probe.plan, "centre", rows.width) / size) ** 2
+        kept = max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
+        rounded: Integers = np.rint(clip_into(self.domain, (mean * kept)[None, :])[0]).astype(np.int64)
+        return rounded, noise * kept
 
     def _subspace(
         self, probe: Probe, rows: RowView, centre: Integers, size: float, spread: _Spread

@@ -96,10 +96,19 @@ def test_rows_from_elsewhere_are_refused_and_cost_next_to_nothing(public: Floats
     assert excess(found) < excess(without) + 0.002
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_a_dataset_without_records_runs_either_way(count: int) -> None:
-    plan = planned(of_the_same_kind())
-    found = registry.run(plan, ArraySource(DOMAIN, rows(COUNT, 1)[:count]))
+@pytest.mark.parametrize(
+    ("records", "public"),
+    [
+        (rows(0, 1), of_the_same_kind()),
+        (rows(1, 1), of_the_same_kind()),
+        (np.ones((COUNT, WIDTH)), of_the_same_kind()),
+        (np.ones((COUNT, WIDTH)), np.ones((20, WIDTH))),
+        (rows(COUNT, 1), rows(20, 2)),
+    ],
+    ids=["no records", "one record", "equal records", "equal rows everywhere", "as few rows as possible"],
+)
+def test_odd_data_run_like_any(records: Floats, public: Floats) -> None:
+    found = registry.run(planned(public), ArraySource(DOMAIN, records))
     assert shape_of_moments(found) in (SUMS, MOMENTS)
     assert found.centres.shape == (K, WIDTH)
 
