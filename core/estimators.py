@@ -20,7 +20,19 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.algorithms import registry
-from core.data import MAX_RECORDS, UNITS, ArraySource, DataSource, Dense, Geometry, Ids, Sparse, SparseSource
+from core.data import (
+    MAX_RECORDS,
+    UNITS,
+    ArraySource,
+    DataSource,
+    Dense,
+    Geometry,
+    Ids,
+    Sparse,
+    SparseSource,
+    Stored,
+    read_public_rows,
+)
 from core.data.base import whole
 from core.errors import InvalidData, InvalidDomain, InvalidRequest
 from core.kernels.geometry import nearest
@@ -83,6 +95,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows_per_person: int = 1,
         scaling: str = "unit",
         algorithm: str = "auto",
+        public_rows: npt.ArrayLike | None = None,
         executor: Executor | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -95,6 +108,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.rows_per_person = rows_per_person
         self.scaling = scaling
         self.algorithm = algorithm
+        self.public_rows = public_rows
         self.executor = executor
 
     def fit(self, X: Any, y: None = None, groups: npt.ArrayLike | None = None) -> Self:
@@ -121,7 +135,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 rows = rows[_first_rows(groups, rows.shape[0], made.rows_per_person)]
             source = _source(made, rows)
         domain = source.domain
-        plan = registry.plan(domain, self._request(domain.size))
+        plan = registry.plan(domain, self._request(domain))
         for text in domain.warnings:  # computed from bounds alone
             warnings.warn(text, UserWarning, stacklevel=2)
         found = registry.run(plan, source, self.executor)
@@ -260,10 +274,11 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = list(getattr(self, "feature_names_in_", ()))
         return names if names and len(set(names)) == len(names) else None
 
-    def _request(self, size: int) -> Request:
-        delta = default_delta(size) if self.delta is None else self.delta
+    def _request(self, domain: Stored) -> Request:
+        delta = default_delta(domain.size) if self.delta is None else self.delta
         budget = Budget.at_most(_plain(self.epsilon), _plain(delta))
-        return Request(self._k(), budget, self._objective, self.algorithm)
+        public = None if self.public_rows is None else read_public_rows(domain, self.public_rows)
+        return Request(self._k(), budget, self._objective, self.algorithm, public_rows=public)
 
     def _k(self) -> Any:
         """One number of clusters, or a range."""
@@ -310,6 +325,10 @@ class PrivateKMeans(_PrivateClustering):
         "unit" brings every column of a box to the same range, "none" keeps the columns' own units.
     algorithm : str
         A name in `core.algorithms.registry`, or "auto".
+    public_rows : array-like of shape (n_public_rows, n_features) or None
+        Rows of the same kind that are public, and of none of the people in `X`: the guarantee does not cover
+        them. Means of many columns learn from them, after a private check that they are of the same kind;
+        where `plan_.public_rows` is None they were not used.
     executor : concurrent.futures.Executor or None
         Where chunks of rows are processed; None works in this process.
 

@@ -8,7 +8,18 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from core.data import Domain, Geometry, Partition, PartitionFacts, SiteFacts, Sites, Stored, Table
+from core.data import (
+    Domain,
+    Geometry,
+    Partition,
+    PartitionFacts,
+    PublicRowFacts,
+    PublicRows,
+    SiteFacts,
+    Sites,
+    Stored,
+    Table,
+)
 from core.errors import InvalidRequest, PlanViolation, WorkLimitExceeded
 from core.mechanisms.base import Mechanism
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -73,6 +84,8 @@ class Request:
     columns: tuple[str, ...] | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     scaling: str = "declared"
+    #: Public rows to learn from where that helps; a plan that uses them names them.
+    public_rows: PublicRows | PublicRowFacts | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.k, KRange):
@@ -98,17 +111,26 @@ class Step:
     statistic: str
     repeats: int = 1
     purpose: str = ""
+    #: A statistic that released values may call for in its place. The loss is the mechanism's, whatever is
+    #: measured under it, so that either costs the same.
+    alternative: str = ""
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise ValueError("a step is measured at least once")
-        if isinstance(self.mechanism, CoverageChoice) != (self.statistic == "coverage"):
-            raise PlanViolation("coverage is measured by its own mechanism, and by no other")
-        if self.statistic in BOUNDED_BY_ENTRY and self.mechanism.norm != "linf":
-            raise PlanViolation(
-                f"{self.statistic} has no finite {self.mechanism.norm} sensitivity, "
-                f"which {self.mechanism.kind} needs"
-            )
+        for statistic in self.statistics:
+            if isinstance(self.mechanism, CoverageChoice) != (statistic == "coverage"):
+                raise PlanViolation("coverage is measured by its own mechanism, and by no other")
+            if statistic in BOUNDED_BY_ENTRY and self.mechanism.norm != "linf":
+                raise PlanViolation(
+                    f"{statistic} has no finite {self.mechanism.norm} sensitivity, "
+                    f"which {self.mechanism.kind} needs"
+                )
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The kinds of statistic that may be measured."""
+        return (self.statistic, self.alternative) if self.alternative else (self.statistic,)
 
     @property
     def uses(self) -> int:
@@ -122,12 +144,12 @@ class Step:
             "mechanism": mechanism_to_json(self.mechanism),
             "repeats": self.repeats,
             "purpose": self.purpose,
+            **({"alternative": self.alternative} if self.alternative else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        mechanism = mechanism_from_json(data["mechanism"])
-        return cls(data["name"], mechanism, data["statistic"], data["repeats"], data["purpose"])
+        return cls(**{**data, "mechanism": mechanism_from_json(data["mechanism"])})
 
 
 #: Limit on the derived rows that a process caches; beyond it they are derived again in each pass.
@@ -183,6 +205,8 @@ class Plan:
     reason: str = ""
     #: Public sites, for algorithms that choose among them; their facts are enough for a plan, not for a run.
     sites: Sites | SiteFacts | None = None
+    #: Public rows that a run learns from; their facts are enough for a plan as well.
+    public_rows: PublicRows | PublicRowFacts | None = None
     #: The numbers of clusters that the release answers for, where k was left open.
     k_range: KRange | None = None
     kind: str = CLUSTER
@@ -256,7 +280,7 @@ class Plan:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The public inputs: domain, sites and partitions by digest, and what of a table is clustered on."""
+        """The public inputs, each by its digest, and what of a table is clustered on."""
         named: dict[str, Any] = {"domain": {"kind": self.domain.kind, "digest": self.domain.fingerprint}}
         if self.kind != CLUSTER:
             return {**named, "partitions": [partition.facts.to_json() for partition in self.partitions]}
@@ -264,6 +288,8 @@ class Plan:
             named["clustered"] = self.domain.choices
         if self.sites is not None:
             named["sites"] = asdict(self.sites.facts(self.domain))
+        if self.public_rows is not None:
+            named["public_rows"] = asdict(self.public_rows.facts)
         return named
 
     def to_json(self) -> dict[str, Any]:
@@ -302,14 +328,18 @@ class Plan:
         domain: Stored,
         sites: Sites | None = None,
         partitions: Sequence[Partition] | None = None,
+        public_rows: PublicRows | None = None,
     ) -> Self:
         """Read a plan with exactly the public inputs that it names; without those it cannot be run."""
         if data["format"] not in (FORMAT, QUESTION_FORMAT):
             raise PlanViolation(f"this version reads plans of formats {FORMAT} and {QUESTION_FORMAT} only")
         privacy = data["privacy"]
         asked = _question if data["format"] == QUESTION_FORMAT else _clustering
+        named = data["inputs"].get("public_rows")
+        facts = PublicRowFacts(**named) if named else None
         plan = cls(
             **asked(data, domain, sites, partitions),
+            public_rows=facts if public_rows is None else public_rows,
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],

@@ -69,8 +69,9 @@ class Probe:
         A `CoverageLoop` is measured whole: the indices that were picked, one for each planned round.
         """
         step = self.plan.step(step_name)
-        if statistic.kind != step.statistic:
-            raise PlanViolation(f"step {step_name!r} measures {step.statistic}, not {statistic.kind}")
+        if statistic.kind not in step.statistics:
+            planned = " or ".join(step.statistics)
+            raise PlanViolation(f"step {step_name!r} measures {planned}, not {statistic.kind}")
         if statistic.domain != self.plan.domain.fingerprint:
             raise PlanViolation("the statistic is for another domain than the plan's")
         if self._left[step_name] == 0:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from service import monitoring
 from service.datasets import budget_routes, preview_routes
 from service.datasets import routes as dataset_routes
+from service.datasets.public_rows import routes as public_rows_routes
 from service.datasets.sites import routes as site_routes
 from service.http import pages, problems, public_keys
 from service.http.context import Context
@@ -68,6 +69,7 @@ def create_app(
         dataset_routes.router,
         budget_routes.router,
         site_routes.router,
+        public_rows_routes.router,
         preview_routes.router,
         people_routes.router,
         monitoring.router,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cairn_client.errors import Problem
 from cairn_client.job import Job
 from cairn_client.progress import Show
+from cairn_client.public_rows import PublicRows
 from cairn_client.questions import Questions
 from cairn_client.result import Result
 from cairn_client.tables import array_of, is_frame
@@ -57,6 +58,8 @@ class JobRequest(TypedDict, total=False):
     weights: Mapping[str, float] | None
     #: Of a table: "private" spends 5% of epsilon on the ranges that columns really fill.
     scaling: str | None
+    #: False does without the dataset's public rows, if it has any.
+    public_rows: bool
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
     #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
@@ -76,7 +79,7 @@ class WaitingRequest(JobRequest, total=False):
     progress: bool | Show | None
 
 
-class Dataset(Questions, WorkingBounds):
+class Dataset(Questions, WorkingBounds, PublicRows):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):
@@ -333,6 +336,7 @@ def _job(
     columns: Sequence[str] | None = None,
     weights: Mapping[str, float] | None = None,
     scaling: str | None = None,
+    public_rows: bool = True,
     rehearsal: bool = False,
     rehearse_on: str | None = None,
     quote: str | None = None,
@@ -351,6 +355,7 @@ def _job(
         "columns": None if columns is None else list(columns),
         "weights": dict(weights) if weights else None,
         "scaling": scaling,
+        "public_rows": None if public_rows else False,
         "rehearsal": rehearsal or rehearse_on is not None or None,
         "rehearse_on": rehearse_on,
         "quote": quote,

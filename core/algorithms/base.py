@@ -97,6 +97,10 @@ class Algorithm(ABC):
             parameter="k",
         )
 
+    def learns_from_public_rows(self, domain: Domain, request: Request) -> bool:
+        """Whether a run makes use of the public rows of a request."""
+        return False
+
     def clusters(self, domain: Domain, request: Request) -> int:
         """The number of clusters that a run measures."""
         return request.clusters
@@ -121,6 +125,7 @@ class Algorithm(ABC):
             parameters=self.parameters(domain, part, options),
             sites=options.get("sites"),
             k_range=request.k if isinstance(request.k, KRange) else None,
+            public_rows=request.public_rows if self.learns_from_public_rows(domain, part) else None,
         )
         steps = tuple(step for block in self.blocks(draft) for step in block.steps())
         forecast = self.forecast(draft, steps)

@@ -11,6 +11,7 @@ import numpy as np
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
 from core.algorithms.summit_picture import PictureBlocks
+from core.algorithms.summit_public import PublicCheck
 from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
 from core.algorithms.summit_shrinkage import CombinedRounds, Shrinkage, axis_groups
 from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
@@ -73,7 +74,7 @@ class Blocks:
             recover = None
         return cls(
             plan.k,
-            SceneSteps(plan.domain, shares, schedule),
+            SceneSteps(plan.domain, shares, schedule, _check(plan, schedule)),
             AdaptiveTree(shares, schedule.tree_share, schedule.tree_levels),
             explore,
             recover,
@@ -85,7 +86,7 @@ class Blocks:
         scene = self.scene.run(probe)
         coreset = self._coreset(probe, scene)
         seeds = self._explored(probe, scene, coreset)
-        if self.scene.schedule.along_axes:
+        if self.scene.schedule.along_axes and not scene.public:
             found, cells = self._refined_along_axes(probe, scene, seeds), None
         else:
             found, last = self._refined(probe, scene, seeds)
@@ -176,11 +177,19 @@ class Blocks:
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
             return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
-        domain = probe.plan.domain
+        domain, refine = probe.plan.domain, replace(self.refine, rule=rule)
+        if scene.public:  # what second moments did not need
+            last = replace(refine.rounds[-1], spare=(self.scene, "moments"))
+            refine = replace(refine, rounds=(*refine.rounds[:-1], last))
         free = min(domain.dimension, 2 * scene.view.width)
-        return replace(self.refine, rule=rule).run_rounds(
-            probe, clip_into(domain, centres), scene.edges, free
-        )
+        return refine.run_rounds(probe, clip_into(domain, centres), scene.edges, free)
+
+
+def _check(plan: Plan, schedule: Schedule) -> PublicCheck | None:
+    if not schedule.check_share:
+        return None
+    assert plan.public_rows is not None  # `Algorithm.plan` puts them in
+    return PublicCheck(plan.domain, plan.shares(), schedule.check_share, plan.public_rows)
 
 
 def _moved_along_axes(outcome: Round) -> Floats:
@@ -219,6 +228,9 @@ class Summit(Algorithm):
 
     def clusters(self, domain: Domain, request: Request) -> int:
         return clusters_for(domain, request)
+
+    def learns_from_public_rows(self, domain: Domain, request: Request) -> bool:
+        return bool(schedule_for(domain, request).check_share)
 
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
         if Schedule.from_json(plan.parameters).picture:
@@ -271,6 +283,10 @@ class Summit(Algorithm):
             operations += size * (RECORD / 2 + 2 * PASS * seen + PRODUCT * seen * seen / 2)
             operations += 2 * PRODUCT * seen**3 + tuning.MOMENT_OPERATIONS * seen * seen / 2
             memory += 40.0 * seen * seen
+        if plan.public_rows is not None:
+            operations += lloyd_rounds(domain, tuning.PUBLIC_GROUPS, 1) + PASS * size * numbers(domain)
+            operations += PRODUCT * len(plan.public_rows) * width * width
+            memory += 24.0 * len(plan.public_rows) * width
         if schedule.picture:
             points = float(tuning.picture_points(k))
             operations += 4e8 + 100.0 * points * width * k

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from core.algorithms import summit_tuning as tuning
+from core.algorithms.summit_public import PublicCheck
 from core.algorithms.summit_tuning import Schedule
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
@@ -22,7 +23,7 @@ from core.postprocessing.subspace import Subspace, principal_axes, varying_colum
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import Count, NormHistogram
-from core.statistics.sums import AbsoluteSums, SecondMoments, Sums
+from core.statistics.sums import AbsoluteSums, ResidualSums, SecondMoments, Sums
 from core.views import LONGEST_COLUMN, Assigned, ChosenColumns, Encoded, Projected, RowView
 
 
@@ -40,6 +41,8 @@ class Scene:
     view: Projected
     #: Units of the projected view per encoded unit.
     zoom: float
+    #: Whether centre and subspace are those of public rows, so that second moments were not measured.
+    public: bool = False
 
     @property
     def deviations(self) -> Floats:
@@ -96,6 +99,8 @@ class SceneSteps(Block):
     domain: Domain
     shares: Shares
     schedule: Schedule
+    #: Only where public rows may take the place of second moments.
+    check: PublicCheck | None = None
 
     def steps(self) -> tuple[Step, ...]:
         noise, centre_sum = self.shares.noise, tuning.CENTRE * tuning.CENTRE_SUM
@@ -114,22 +119,32 @@ class SceneSteps(Block):
             steps = (*steps, self.step("columns", columns, AbsoluteSums, 1, purpose))
         moments = additive_noise(noise(self.schedule.subspace_share))
         purpose = "the directions in which records vary"
-        return (*steps, self.step("moments", moments, SecondMoments, 1, purpose))
+        directions = self.step("moments", moments, SecondMoments, 1, purpose)
+        if self.check is None:
+            return (*steps, directions)
+        # Where public rows tell the directions, it is spent on the last sums instead.
+        return (*steps, *self.check.steps(), replace(directions, alternative=ResidualSums.kind))
 
     def run(self, probe: Probe) -> Scene:
         rows = Encoded.of(self.domain)
         size = self._size(probe)
-        centre = self._centre(probe, rows, size)
+        centre, centre_error = self._centre(probe, rows, size)
         edges = geometric_edges(2 * UNITS, tuning.RADIUS_FACTOR, tuning.RADIUS_BINS)
         distances = NormHistogram(Assigned(rows, centre[None, :]), edges)
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
         found = DistanceHistogram(histogram, edges, self.count_noise(probe.plan, "radius"))
         spread = _Spread(edges, trimmed_shares(histogram, found.noise))
         radius, tight = spread.quantile(tuning.DATA_LEVEL), spread.quantile(tuning.SHAPE_LEVEL)
-        subspace = self._subspace(probe, rows, centre, size, spread)
+        picture = None
+        if self.check is not None:
+            picture = self.check.run(probe, size, found, centre_error)
+        if picture is None:
+            subspace = self._subspace(probe, rows, centre, size, spread)
+        else:
+            centre, subspace = picture.centre, picture.subspace
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
-        return Scene(centre, size, radius, tight, found, subspace, view, zoom)
+        return Scene(centre, size, radius, tight, found, subspace, view, zoom, picture is not None)
 
     def _size(self, probe: Probe) -> float:
         """The noisy number of records; where they are few, weighed against the declared one."""
@@ -139,13 +154,16 @@ class SceneSteps(Block):
             counted, _ = declared.updated(counted, self.deviation(probe.plan, "size"))
         return max(float(counted[0]), 1.0)
 
-    def _centre(self, probe: Probe, rows: RowView, size: float) -> Integers:
-        """The mean of all records, shrunk towards the middle of the bounds where noise dominates it."""
+    def _centre(self, probe: Probe, rows: RowView, size: float) -> tuple[Integers, float]:
+        """The mean of all records, shrunk towards the middle of the bounds where noise dominates it.
+
+        With it, about the squared distance to the true mean.
+        """
         mean = self.measure(probe, "centre", Sums(rows))[0] / size
         noise = rows.width * (UNITS * self.deviation(probe.plan, "centre", rows.width) / size) ** 2
-        mean = mean * max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
-        rounded: Integers = np.rint(clip_into(self.domain, mean[None, :])[0]).astype(np.int64)
-        return rounded
+        kept = max(0.0, 1.0 - noise / max(float(mean @ mean), 1e-30))
+        rounded: Integers = np.rint(clip_into(self.domain, (mean * kept)[None, :])[0]).astype(np.int64)
+        return rounded, noise * kept
 
     def _subspace(
         self, probe: Probe, rows: RowView, centre: Integers, size: float, spread: _Spread

@@ -128,6 +128,17 @@ SIZE_DOUBT = 0.5
 #: As `FOUND`, for a picture: weak counts are weighed, but so are those of empty cells.
 PICTURE_FOUND = 3.0
 
+# --- public rows --------------------------------------------------------------------------------------------
+#: Share of the check whether public rows are of the records' kind.
+PUBLIC_CHECK = 0.03
+#: The check divides half of the public rows into up to so many groups, of so many rows on average. It looks
+#: at no more than `MOST_CHECKED` rows.
+PUBLIC_GROUPS, ROWS_PER_GROUP, MOST_CHECKED = 16, 8, 1000
+#: The groups must explain this part of what they explain of public rows, by so many standard errors.
+PUBLIC_EXPLAINS, CHECK_ERRORS = 0.5, 1.0
+#: Axes that centres are looked for along, and those along which moves are shrunk; public rows for each.
+PUBLIC_AXES, PUBLIC_CANDIDATES, ROWS_PER_AXIS = 32, 64, 4
+
 # --- open k -------------------------------------------------------------------------------------------------
 #: Share of the histogram of all distances, from which the loss is estimated.
 POOLED = 0.03
@@ -169,10 +180,12 @@ class Schedule:
     along_axes: bool = False
     #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
     picture: bool = False
+    #: Only where public rows may take the place of second moments.
+    check_share: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        for name in ("columns_share", "pooled_share", "along_axes", "picture"):
+        for name in ("columns_share", "pooled_share", "along_axes", "picture", "check_share"):
             if not numbers[name]:
                 del numbers[name]
         return numbers
@@ -202,7 +215,8 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     subspace = _subspace_weight(seen, size * strength, picture, along) if moments else 0.0
     tree, explore, refine = _proportions(width, picture, along)
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
-    whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - columns - pooled)
+    check = PUBLIC_CHECK if takes_public_rows(domain, request) and moments and not sketch else 0.0
+    whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - columns - pooled - check)
     plenty = per_centre >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
     refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
@@ -231,7 +245,15 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         pooled_share=pooled,
         along_axes=along,
         picture=picture,
+        check_share=check,
     )
+
+
+def takes_public_rows(domain: Domain, request: Request) -> bool:
+    """Whether public rows are offered and stand for what is hard to measure: axes of many columns."""
+    single_means = request.objective == "means" and not isinstance(request.k, KRange)
+    wide = domain.kind == "dense" and domain.dimension > MOST_AXES and not request.budget.is_pure
+    return request.public_rows is not None and wide and single_means
 
 
 def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:

@@ -83,8 +83,8 @@ class Round:
     sizes: Floats
     size_error: float
     radii: Integers
-    #: The radii a mean with as much noise would be clipped to: those, or for medians more, as records beyond
-    #: the radius count for less than one.
+    #: The radii that a mean with as much noise, whose sums are measured once, would be clipped to: for
+    #: medians more than `radii`, as records beyond the radius count for less than one.
     reaches: Floats
     #: Mean squared distance of a cluster's records to the centre.
     spreads: Floats
@@ -134,6 +134,9 @@ class ClippedRounds(RoundSteps):
     All that follows the three measurements is arithmetic on released values.
     """
 
+    #: A block with the name of a step that it left, for another measurement of the sums; None in most runs.
+    spare: tuple[Block, str] | None = None
+
     def run(
         self,
         probe: Probe,
@@ -158,13 +161,17 @@ class ClippedRounds(RoundSteps):
         )
         divisor = np.maximum(sizes, max(2 * size_error, 1.0))
         shape = DistanceShape.of(histogram, edges, divisor, per_bin)
-        per_coordinate = self.deviation(plan, "sums", view.width)
+        sums_by = ((self, "sums"),) if self.spare is None else ((self, "sums"), self.spare)
+        deviations = [block.deviation(plan, name, view.width) for block, name in sums_by]
+        per_coordinate = _joint_error(deviations)
         if medians:
             radii = edges[shape.quantiles(_MEDIAN_QUANTILE)]
         else:
             radii = edges[shape.best_clip(free_coordinates * per_coordinate**2)]
         radii = np.clip(radii, 1, 2 * UNITS)
-        sums = self.measure(probe, "sums", ResidualSums(assigned, radii)) / WEIGHT_ONE
+        statistic = ResidualSums(assigned, radii)
+        measured = [block.measure(probe, name, statistic) / WEIGHT_ONE for block, name in sums_by]
+        sums, _ = _combine(*zip(measured, deviations, strict=True))
         weights = shape.weiszfeld_weights(radii) if medians else np.ones(len(radii))
         divisor = np.maximum(divisor * weights, 1.0)
         return Round(
@@ -174,7 +181,7 @@ class ClippedRounds(RoundSteps):
             sizes=sizes,
             size_error=size_error,
             radii=radii,
-            reaches=radii / weights,
+            reaches=radii / weights * (per_coordinate / deviations[0]),
             spreads=shape.spreads,
             distances=DistanceHistogram(histogram, edges, per_bin),
         )
@@ -245,6 +252,13 @@ class Refinement(Block):
 
 def _combine(*estimates: tuple[Floats, float]) -> tuple[Floats, float]:
     """Estimates of the same numbers, weighted by their precision."""
+    if len(estimates) == 1:
+        return estimates[0]
     precision = sum(error**-2 for _, error in estimates)
     combined = sum((values * error**-2 for values, error in estimates), start=np.zeros(1)) / precision
-    return combined, precision**-0.5
+    return combined, _joint_error([error for _, error in estimates])
+
+
+def _joint_error(errors: list[float]) -> float:
+    """The standard deviation of estimates that are weighted by their precision."""
+    return errors[0] if len(errors) == 1 else sum(error**-2 for error in errors) ** -0.5

@@ -5,6 +5,7 @@ from core.data.dense import Dense
 from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
 from core.data.narrowing import NarrowedSource, bounded_columns, narrowed
 from core.data.partition import Partition, PartitionFacts
+from core.data.public_rows import PublicRowFacts, PublicRows, read_public_rows
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
 from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource, TableSource
 from core.data.tables.column import Column
@@ -37,6 +38,8 @@ __all__ = [
     "Number",
     "Partition",
     "PartitionFacts",
+    "PublicRowFacts",
+    "PublicRows",
     "Reading",
     "SiteFacts",
     "Sites",
@@ -52,5 +55,6 @@ __all__ = [
     "column_from_json",
     "domain_from_json",
     "narrowed",
+    "read_public_rows",
     "read_sites",
 ]

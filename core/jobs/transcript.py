@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from core.arrays import Integers
 from core.coverage.loop import CoverageLoop
-from core.data import Partition, Sites, Stored
+from core.data import Partition, PublicRows, Sites, Stored
 from core.errors import CoreError, InvalidTranscript
 from core.jobs import kinds
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -45,12 +45,14 @@ class Transcript:
         """The file, array by array."""
         sites = self.plan.sites if isinstance(self.plan.sites, Sites) else None
         partitions = [each for each in self.plan.partitions if isinstance(each, Partition)]
+        public = self.plan.public_rows if isinstance(self.plan.public_rows, PublicRows) else None
         types = [_smallest_type(release.values) for release in self.releases]
         header = {
             "plan": self.plan.to_json(),
             "draws": dict(self.draws),
             "sites": None if sites is None else {"metric": sites.metric, "shape": sites.numbers.shape},
             **({"partitions": [each.centres.shape for each in partitions]} if partitions else {}),
+            **({} if public is None else {"public_rows": public.numbers.shape}),
             "releases": [
                 {"step": release.step, "type": kind, "shape": release.values.shape}
                 for release, kind in zip(self.releases, types, strict=True)
@@ -61,6 +63,8 @@ class Transcript:
             yield sites.numbers.astype("<f8").tobytes()
         for each in partitions:
             yield each.centres.astype("<f8").tobytes()
+        if public is not None:
+            yield public.numbers.astype("<f8").tobytes()
         for release, kind in zip(self.releases, types, strict=True):
             yield release.values.astype(kind).tobytes()
 
@@ -70,18 +74,20 @@ class Transcript:
         try:
             header, values = _open(content)
             sites = header["sites"]
-            public = sites and Sites(sites["metric"], values.take("<f8", sites["shape"]).astype(np.float64))
+            chosen = sites and Sites(sites["metric"], values.take("<f8", sites["shape"]).astype(np.float64))
             named = header["plan"]["inputs"].get("partitions", ())
             partitions = [
                 Partition.of(domain, values.take("<f8", shape), facts.get("clustered"), job=facts["job"])
                 for facts, shape in zip(named, header.get("partitions", ()), strict=True)
             ]
+            shape = header.get("public_rows")
+            public = shape and PublicRows(values.take("<f8", shape).astype(np.float64))
             releases = [
                 Release(each["step"], values.take(_known(each["type"]), each["shape"]).astype(np.int64))
                 for each in header["releases"]
             ]
             values.require_used_up()
-            plan = Plan.from_json(header["plan"], domain, public, partitions)
+            plan = Plan.from_json(header["plan"], domain, chosen, partitions, public)
             found = cls(plan, releases, dict(header["draws"]))
         except (CoreError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise InvalidTranscript(f"this is not a transcript of format {FORMAT}: {error}") from error

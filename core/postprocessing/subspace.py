@@ -90,3 +90,14 @@ def principal_axes(
     leftover = np.diag(matrix) - (vectors**2) @ np.maximum(seen, 0.0)
     columns = np.diag(matrix) / count
     return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count, columns)
+
+
+def axes_of_points(points: Floats, kept: int, candidates: int) -> Subspace:
+    """The first principal axes of points about zero that are known exactly, such as public rows."""
+    width = points.shape[1]
+    moments = points.T @ points / len(points)
+    variances, vectors = eigh(moments, subset_by_index=[width - candidates, width - 1])
+    variances, axes = np.maximum(variances[::-1], 0.0), np.ascontiguousarray(vectors[:, ::-1])
+    columns = np.diag(moments).copy()
+    leftover = columns - (axes**2) @ variances
+    return Subspace(np.ascontiguousarray(axes[:, :kept]), variances[:kept], axes, leftover, columns)

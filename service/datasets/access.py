@@ -96,6 +96,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "bounds": described.get("bounds") or other_bounds(domain),
         "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
         "working_bounds": _working(dataset),
+        "public_rows": _public_rows(dataset),
         "scaling": described.get("scaling"),
         "size": domain.size,
         "rows_per_person": domain.rows_per_person,
@@ -124,6 +125,12 @@ def _working(dataset: Dataset) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"columns": found.columns, "digest": found.digest, "set_at": found.set_at}
+
+
+def _public_rows(dataset: Dataset) -> dict[str, Any] | None:
+    """Return the public rows that new jobs may learn from."""
+    found = dataset.public_rows
+    return None if found is None else {"rows": found.count, "digest": found.digest, "set_at": found.set_at}
 
 
 def _declared(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from service.datasets.columns import TableColumns, WorkingBounds
+from service.datasets.columns import PublicRowSetFacts, TableColumns, WorkingBounds
 from service.http.wire import (
     Amount,
     Answer,
@@ -35,6 +35,7 @@ _DATASET = {
     "bounds": _BOUNDS,
     "table": None,
     "working_bounds": None,
+    "public_rows": None,
     "scaling": "unit",
     "size": 10000,
     "rows_per_person": 1,
@@ -259,6 +260,9 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     table: TableColumns | None = Field(default=None, description="of a table: all columns, as declared")
     working_bounds: WorkingBounds | None = Field(
         description="narrower bounds that new jobs use; null: the declared ones"
+    )
+    public_rows: PublicRowSetFacts | None = Field(
+        description="public rows that new jobs may learn from; null: none are attached"
     )
     scaling: str | None
     size: int

@@ -28,7 +28,7 @@ _PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
 _PLAN_BYTES = 320 * KIB
 _LIMIT = re.compile(rb"(?:^|&)limit=(\d{1,4})(?:&|$)")
 _LEDGER = re.compile(r"/v1/datasets/[^/]+/ledger")
-_UPLOAD = re.compile(r"/v1/datasets/[^/]+/data")
+_UPLOAD = re.compile(r"/v1/datasets/[^/]+/(data|public-rows)")
 _PREVIEW = ("POST", "/v1/previews")
 _SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
 

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from sqlalchemy.orm import Session
 
 from core.algorithms import registry
-from core.data import PartitionFacts, SiteFacts, Stored
+from core.data import PartitionFacts, PublicRowFacts, SiteFacts, Stored
 from core.errors import WorkLimitExceeded
 from core.jobs import kinds
 from core.plan import KRange, Plan, Request, Work
@@ -19,6 +19,7 @@ from core.privacy.budget import EPSILON_UNIT
 from core.questions.base import Question
 from service import ledger
 from service.datasets import access, lifecycle, working_bounds
+from service.datasets.public_rows import attached
 from service.datasets.sites import site_sets
 from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
 from service.jobs import clusterings, quotes
@@ -36,12 +37,14 @@ _LONGEST_PLAN = 64 << 10
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Options of a request with the facts of the site set that it names, and of the clusterings."""
+    """Options of a request with the facts of the site set that it names, of clusterings and public rows."""
 
     #: Working bounds or the declared ones; those in which the sites, or clusterings, that it names lie.
     domain: Stored
     options: dict[str, Any]
     partitions: tuple[PartitionFacts, ...] = ()
+    #: Those that are attached to the dataset, unless the request does without.
+    public_rows: PublicRowFacts | None = None
 
 
 def inputs_of(
@@ -66,7 +69,8 @@ def _named_inputs(
     if body.options.get("sites") is not None:
         site_sets.require_short(body.options["sites"])
         domain = access.domain_of(dataset)
-    return PublicInputs(domain or working_bounds.present_domain(dataset), dict(body.options), named)
+    public = attached.facts_of(dataset) if body.kind == "cluster" and body.public_rows else None
+    return PublicInputs(domain or working_bounds.present_domain(dataset), dict(body.options), named, public)
 
 
 def require_kind(dataset: Dataset, grant: Grant | None, body: PlanBody) -> None:
@@ -109,9 +113,9 @@ def make_plan(
     else:
         request = _question(dataset, body, rest, inputs.partitions, budget)
     if len(to_json(request)) <= _LONGEST_CACHED:  # ten times as fast as `json`, on many numbers
-        plan = _cached_plan(domain, json.dumps(request, sort_keys=True), named, budget)
+        plan = _cached_plan(domain, json.dumps(request, sort_keys=True), named, inputs.public_rows, budget)
     else:
-        plan = _plan(domain, request, named, budget)
+        plan = _plan(domain, request, named, inputs.public_rows, budget)
     plan.work.require_within(work)
     return plan
 
@@ -147,12 +151,20 @@ def _question(
 
 
 @lru_cache(maxsize=128)  # of at most 64 KiB of JSON each
-def _cached_plan(domain: Stored, request: str, sites: SiteFacts | None, budget: Budget) -> Plan:
+def _cached_plan(
+    domain: Stored, request: str, sites: SiteFacts | None, public: PublicRowFacts | None, budget: Budget
+) -> Plan:
     """Make a plan, which is a pure function of these; calibrating noise may take a tenth of a second."""
-    return _plan(domain, json.loads(request), sites, budget)
+    return _plan(domain, json.loads(request), sites, public, budget)
 
 
-def _plan(domain: Stored, asked: dict[str, Any], sites: SiteFacts | None, budget: Budget) -> Plan:
+def _plan(
+    domain: Stored,
+    asked: dict[str, Any],
+    sites: SiteFacts | None,
+    public: PublicRowFacts | None,
+    budget: Budget,
+) -> Plan:
     if asked["columns"] is not None:
         asked["columns"] = tuple(asked["columns"])
     if "kind" in asked:
@@ -163,7 +175,7 @@ def _plan(domain: Stored, asked: dict[str, Any], sites: SiteFacts | None, budget
             asked["k"] = KRange.from_json(asked["k"])
         if sites is not None:
             asked["options"]["sites"] = sites
-        plan = kinds.plan(domain, Request(budget=budget, **asked))
+        plan = kinds.plan(domain, Request(budget=budget, public_rows=public, **asked))
     if len(json.dumps(plan.to_json())) > _LONGEST_PLAN:
         raise WorkLimitExceeded(f"the plan of this request would be longer than {_LONGEST_PLAN >> 10} KiB")
     return plan

@@ -73,7 +73,7 @@ class ClusteringBody(Body, json_schema_extra=example({"job": _ID, "k": 3})):
 
 
 #: Fields of a request that only clusterings have, and those that only questions have.
-_OF_CLUSTERINGS = ("algorithm", "objective", "k", "sites", "weights", "scaling")
+_OF_CLUSTERINGS = ("algorithm", "objective", "k", "sites", "weights", "scaling", "public_rows")
 _OF_QUESTIONS = ("clusterings",)
 
 
@@ -123,7 +123,9 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         default="declared",
         description="of a table: scale columns by their bounds, or by ranges that 5% of epsilon measure",
     )
-
+    public_rows: bool = Field(
+        default=True, description="of means: learn from the dataset's public rows, if it has any"
+    )
     clusterings: Annotated[list[ClusteringBody], Field(min_length=1, max_length=2)] | None = Field(
         default=None, description="of a question: the clusterings that it is about"
     )
@@ -151,7 +153,7 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         """Return the request without its quote; what is asked of tables or in questions where it is asked."""
         whole = self.model_dump(mode="json", by_alias=True, exclude={"quote"})
         unasked = {"columns": None, "weights": None, "scaling": "declared", "kind": "cluster"}
-        unasked |= {"rehearse_on": None}
+        unasked |= {"rehearse_on": None, "public_rows": True}
         unasked |= dict.fromkeys(_OF_QUESTIONS)
         if self.kind != "cluster":
             whole = {name: value for name, value in whole.items() if name not in _OF_CLUSTERINGS}

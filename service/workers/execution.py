@@ -12,6 +12,7 @@ from core.plan import Plan
 from core.questions.base import Findings
 from core.views import clear_cache
 from service.datasets import working_bounds
+from service.datasets.public_rows import attached
 from service.datasets.sites import site_sets
 from service.jobs import clusterings
 from service.jobs.queue import Claim, Outcome
@@ -77,7 +78,11 @@ def _plan(claim: Claim, database: Database) -> Plan:
     partitions = database.patiently(
         lambda session: [clusterings.load(session, domain, facts) for facts in clustered]
     )
-    return Plan.from_json(claim.plan, domain, public_sites, partitions)
+    facts = claim.plan["inputs"].get("public_rows")
+    public_rows = facts and database.patiently(
+        lambda session: attached.load(session, claim.dataset_id, facts)
+    )
+    return Plan.from_json(claim.plan, domain, public_sites, partitions, public_rows)
 
 
 def _public_facts(session: Session, claim: Claim) -> tuple[Job, Dataset, str, list[Any] | None]:

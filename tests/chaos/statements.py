@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
+from core.data import PublicRows
 from core.privacy import Budget
 from service import errors
 from service.datasets import drafts, grants, lifecycle, working_bounds
+from service.datasets.public_rows import attached
 from service.datasets.wire import DraftChanges
 from service.jobs import queue
 from service.jobs.queue import Claim
@@ -143,6 +146,11 @@ def _bounds(session: Session, given: Given) -> None:
     working_bounds.put(session, given.row(session), columns, actor="c", at=SystemClock().now())
 
 
+def _attach_rows(session: Session, given: Given) -> None:
+    rows = PublicRows(np.ones((20, 2)))
+    attached.put(session, given.row(session), rows, actor="c", at=SystemClock().now())
+
+
 def _raise(session: Session, given: Given) -> None:
     budget = Budget.of("2", "0.02")
     lifecycle.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
@@ -197,6 +205,7 @@ ACTS: dict[str, tuple[Act, str]] = {
     "revoke": (_revoke, "queued"),
     "narrow kinds": (_narrow_kinds, "queued"),
     "set working bounds": (_bounds, "queued"),
+    "attach public rows": (_attach_rows, "queued"),
     "raise": (_raise, "queued"),
     "retire": (_retire, "queued"),
     "upload": (_upload, "draft"),

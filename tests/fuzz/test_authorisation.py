@@ -99,6 +99,13 @@ RULES = {
         body({"columns": [{"column": "a", "low": 1, "high": 5}]}),
     ),
     "DELETE /v1/datasets/{name}/working-bounds": Rule("owner", 204, {"retired": 409, "draft": 409}),
+    "PUT /v1/datasets/{name}/public-rows": Rule(
+        "owner",
+        200,
+        {"retired": 409, "draft": 409},
+        {"content": b"a,b\n" + b"1,1\n" * 20, "params": {"public": "true"}},
+    ),
+    "DELETE /v1/datasets/{name}/public-rows": Rule("owner", 204, {"retired": 409, "draft": 409}),
     "PUT /v1/datasets/{name}/sites/{sites_name}": Rule(
         "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
     ),

@@ -10,6 +10,7 @@ from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
 from cairn_client.commands.describe import TableFile, describe, range_of, read_table
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.public_rows import public_rows, public_rows_line
 from cairn_client.commands.working_bounds import bounds as bounds_command
 from cairn_client.commands.working_bounds import working_lines
 from cairn_client.wire import DatasetFacts, SiteKind
@@ -54,6 +55,7 @@ def _print_facts(facts: DatasetFacts) -> None:
             ("columns", ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "") or facts.dimension),
             *bounds,
             *(("working bounds", each) for each in working_lines(facts)),
+            *([("public rows", public_rows_line(facts))] if facts.public_rows else []),
             *([("scaling", facts.scaling)] if facts.table is None else []),
             ("records (public)", f"about {facts.size:,}"),
             ("protects each", facts.privacy_unit),
@@ -248,6 +250,7 @@ def add_to(app: typer.Typer) -> None:
     dataset.command()(create)
     drafts.add_to(app, dataset)
     dataset.command("bounds")(bounds_command)
+    dataset.command()(public_rows)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
     app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)

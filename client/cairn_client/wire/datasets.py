@@ -84,6 +84,15 @@ class WorkingBoundsFacts:
 
 
 @dataclass(frozen=True)
+class PublicRowSetFacts:
+    """Public rows that new jobs may learn from."""
+
+    rows: int
+    digest: str
+    set_at: datetime
+
+
+@dataclass(frozen=True)
 class DatasetFacts:
     """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
 
@@ -118,6 +127,8 @@ class DatasetFacts:
     kinds: list[str] | None = None
     #: Narrower bounds that new jobs use.
     working_bounds: WorkingBoundsFacts | None = None
+    #: Public rows that new jobs may learn from.
+    public_rows: PublicRowSetFacts | None = None
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,7 @@ def explanation(
             f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
         ),
         **_origins(working_bounds),
+        **_public_rows(plan),
         "How can this be checked?": (
             "The receipt is signed by the service. The command `cairn verify` checks it with the service's "
             "public keys, which are at /.well-known/cairn-keys.json."
@@ -125,6 +126,19 @@ def _origins(working_bounds: list[dict[str, Any]] | None) -> dict[str, str]:
         f"{each['column']} from {each['low']} to {each['high']} ({each['origin']})" for each in working_bounds
     )
     return {"Where do narrower bounds come from?": f"Rows were clipped to working bounds: {columns}."}
+
+
+def _public_rows(plan: Plan) -> dict[str, str]:
+    if plan.public_rows is None:
+        return {}
+    facts = plan.public_rows.facts
+    return {
+        "Which other rows were used?": (
+            f"{facts.count} rows (SHA-256 {facts.digest}) that the curator declared public and of none of "
+            "the people in the dataset. The guarantee does not cover them. Whether records resemble them was "
+            "decided by a step with noise."
+        )
+    }
 
 
 def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:

@@ -57,6 +57,13 @@ class Dataset(Base):
         viewonly=True,
     )
 
+    #: The public rows that new jobs may learn from, if any are attached.
+    public_rows: Mapped["PublicRowSet | None"] = relationship(
+        primaryjoin="and_(Dataset.id == PublicRowSet.dataset_id, PublicRowSet.ended_at.is_(None))",
+        lazy="joined",
+        viewonly=True,
+    )
+
     __table_args__ = (
         one_of("state", DatasetState),
         CheckConstraint("accountant IN ('sum', 'zcdp')", name="accountant"),
@@ -82,6 +89,29 @@ class WorkingBounds(Base):
     __table_args__ = (
         Index("ix_working_bounds_digest", "dataset_id", "digest"),
         indexed_where("uq_working_bounds_now", "dataset_id", condition="ended_at IS NULL"),
+    )
+
+
+class PublicRowSet(Base):
+    """Public rows that jobs may learn from; plans name them by digest, so none are deleted."""
+
+    __tablename__ = "public_row_sets"
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    #: SHA-256 of the numbers.
+    digest: Mapped[Sha256]
+    count: Mapped[int]
+    width: Mapped[int]
+    #: In the data's units: doubles, row by row.
+    payload: Mapped[bytes] = mapped_column(deferred=True)
+    set_by: Mapped[Name]
+    set_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        Index("ix_public_row_sets_digest", "dataset_id", "digest"),
+        indexed_where("uq_public_row_sets_now", "dataset_id", condition="ended_at IS NULL"),
     )
 
 

@@ -24,6 +24,8 @@ const SENTENCES = {
   "end-session": (d) => `ended the session ${d.session_id} of ${d.principal}`,
   "disable-principal": (d) => `disabled the account of ${d.principal}`,
   "set-working-bounds": (d) => `set working bounds: ${d.columns.map((each) => `${each.column} from ${each.low} to ${each.high} (${each.origin})`).join(", ")}`,
+  "set-public-rows": (d) => `attached ${d.rows} public rows`,
+  "remove-public-rows": () => "detached the public rows",
   "remove-working-bounds": () => "went back to the declared bounds",
   "put-sites": (d) => `stored the public sites ${d.sites}`,
 };

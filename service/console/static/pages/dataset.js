@@ -6,6 +6,7 @@ import { columnTable } from "../columns.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { budgetFields, checkbox, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
+import { publicRows, publicRowsCard } from "../public-rows.js";
 import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
 import { workingCard, workingList } from "../working-bounds.js";
 import { auditTable } from "./audit.js";
@@ -55,6 +56,7 @@ function describe(found) {
     bounds.ball && ["Bounds", `within ${number(bounds.ball.radius)} of ${bounds.ball.centre?.some(Boolean) ? "a public centre" : "the origin"}, ${plural(found.dimension, "column")}`],
     bounds.sparse && ["Bounds", `within ${number(bounds.sparse.radius)} of the origin, ${plural(found.dimension, "column")}`],
     found.working_bounds && ["Working bounds", workingList(found)],
+    found.public_rows && ["Public rows", publicRows(found)],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
@@ -149,7 +151,7 @@ async function overview({ reload }, found) {
         ),
     ),
   );
-  return [look, halves, workingCard(found, reload), askDataset(found), found.table && tableCard(found)];
+  return [look, halves, workingCard(found, reload), publicRowsCard(found, reload), askDataset(found), found.table && tableCard(found)];
 }
 
 // Public facts of a draft that are most often corrected; other changes are a matter of a new draft.
