@@ -62,6 +62,8 @@ class Kind(ABC):
     most_columns: int = 1000
     #: Whether it chooses by score beside adding noise to counts.
     chooses: bool = False
+    #: Operations for each value that is released.
+    cell_operations: float = VALUE
 
     @abstractmethod
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +142,8 @@ class Kind(ABC):
         assigned = sum(lloyd_rounds(_narrow(plan, each), each.k, 1) for each in plan.partitions)
         cells = self.cells(plan)
         return Work(
-            counted + assigned + VALUE * cells + PASS * size, 16.0 * min(size, 1 << 24) + 64.0 * cells
+            counted + assigned + self.cell_operations * cells + PASS * size,
+            16.0 * min(size, 1 << 24) + 64.0 * cells,
         )
 
     def run(self, plan: Plan, probe: Probe) -> Findings:
