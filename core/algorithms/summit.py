@@ -294,8 +294,8 @@ class Summit(Algorithm):
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 2.1e8 + 470.0 * made_up * width
-            operations += made_up * sum(plan.k_range) * (390.0 + 16.0 * min(width, 64.0))
+            operations += 3.5e8 + 420.0 * made_up * width
+            operations += made_up * sum(plan.k_range) * (330.0 + 14.0 * min(width, 64.0))
             memory += 60.0 * made_up * width
         return Work(operations, memory)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.blocks.work import PASS, VALUE, lloyd_rounds
+from core.blocks.work import PASS, lloyd_rounds
 from core.data import Geometry, Partition, PartitionFacts, Stored
 from core.errors import InvalidRequest, PlanViolation
 from core.mechanisms.noise import AdditiveNoise, additive_noise
@@ -62,6 +62,8 @@ class Kind(ABC):
     most_columns: int = 1000
     #: Whether it chooses by score beside adding noise to counts.
     chooses: bool = False
+    #: Operations for each value that is released, most of them to describe it.
+    cell_operations: float = 15_000.0
 
     @abstractmethod
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +142,8 @@ class Kind(ABC):
         assigned = sum(lloyd_rounds(_narrow(plan, each), each.k, 1) for each in plan.partitions)
         cells = self.cells(plan)
         return Work(
-            counted + assigned + VALUE * cells + PASS * size, 16.0 * min(size, 1 << 24) + 64.0 * cells
+            counted + assigned + self.cell_operations * cells + PASS * size,
+            16.0 * min(size, 1 << 24) + 64.0 * cells,
         )
 
     def run(self, plan: Plan, probe: Probe) -> Findings:

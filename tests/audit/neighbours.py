@@ -297,15 +297,18 @@ def replayed(number: int, width: int | None = None) -> tuple[Pair, Report] | Non
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="pairs of neighbours")
-    parser.add_argument("--first", type=int, default=0, help="number of the first pair")
+    parser.add_argument("--first", type=int, default=0, help="number of the first pair, of those chosen")
+    parser.add_argument("--only", default="", help="kinds of jobs whose names contain this")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
     pairs, seen, shares = Counter[str](), Counter[str](), defaultdict[str, float](float)
     measured = differing = refused = 0
-    for number in range(given.first, given.first + given.count):
-        if time.monotonic() > until:
+    chosen = [place for place, kind in enumerate(KINDS_OF_JOBS) if given.only in ", ".join(kind)]
+    for turn in range(given.first, given.first + given.count):
+        if not chosen or time.monotonic() > until:
             break
+        number = turn // len(chosen) * len(KINDS_OF_JOBS) + chosen[turn % len(chosen)]
         found = replayed(number)
         if found is None:
             refused += 1

@@ -37,7 +37,7 @@ from tests.audit.replays import replay
 from tests.audit.twins import broken_plan, fresh_coins, growing, half_the_noise, skipping_empty
 
 #: Pairs of every kind of job in `make test`; `make audit` replays thousands.
-SAMPLE = 3
+SAMPLE = 2
 
 
 @pytest.mark.parametrize("kind", range(len(KINDS_OF_JOBS)), ids=lambda kind: " ".join(KINDS_OF_JOBS[kind]))

@@ -1,7 +1,8 @@
 """An observer with every request of an analyst cannot tell how long runs took, nor how many rows there are.
 
 Two datasets have the same public facts; one has 1,000 rows and the other 200,000, or they are neighbours. A
-worker takes one job after the other, each for a time that follows its rows, on a clock that is moved by hand.
+worker takes one job after the other, one of them the curator's, each for a time that follows its rows, on a
+clock that is moved by hand. All of them read rows in working bounds.
 """
 
 from __future__ import annotations
@@ -94,13 +95,19 @@ class Observer(Watcher):
 
 
 def observe(house: House, dataset: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Everything that an analyst is told about three jobs, of which two are run, with the times of it."""
+    """Everything that an analyst is told about three jobs, with the times of it.
+
+    Between them a job of the curator is run.
+    """
     budget = {"epsilon": "5", "delta": "0.000001"}
     assert house.create(dataset, size=200_000, budget=budget).status_code == 201
     assert house.upload(table(rows), dataset).status_code == 200
     granted = {**budget, "kinds": ["cluster", "quantiles"]}
     assert house.carla.put(f"/v1/datasets/{dataset}/grants/ada", granted).status_code == 200
+    bounds = {"columns": [{"column": "a", "low": 1, "high": 8}]}
+    assert house.carla.put(f"/v1/datasets/{dataset}/working-bounds", bounds).status_code == 200
     observer, clock = Observer(house, dataset), house.clock
+    assert house.carla.post("/v1/jobs", {"dataset": dataset, **QUESTION}).status_code == 202
     real: Callable[..., Any] = execution.execute
 
     def paced(*arguments: Any) -> Any:

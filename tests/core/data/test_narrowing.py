@@ -131,8 +131,8 @@ def test_the_same_stored_bytes_in_other_bounds_are_other_records() -> None:
     for stored in (WIDE, other):
         source: Any = ArraySource(stored, stored.decode(encoded))
         loader = replace(source.loaders()[0], source="the same")
-        narrow = NarrowedSource(source, NARROW)
-        rows.append(replace(narrow.loaders()[0], loader=loader)().rows.tolist())
+        narrow: Any = NarrowedSource(source, NARROW).loaders()[0]
+        rows.append(replace(narrow, loader=loader)().rows.tolist())
     assert rows[0] != rows[1]
 
 
