@@ -161,9 +161,17 @@ class Algorithm(ABC):
         centres = self.decode(scaled, found.centres)
         if isinstance(scaled.domain, Geometry):
             profiles = describe(scaled.domain, centres, noise.deviations, plan.objective)
-        parts = (centres, found.sizes, plan, draws, details)
-        merged = self._coarsening(plan, found, noise)
-        return Clustering(*parts, noise, releases, profiles=profiles, coarsening=merged)
+        return Clustering(
+            centres,
+            found.sizes,
+            plan,
+            draws,
+            details,
+            noise,
+            releases,
+            profiles=profiles,
+            coarsening=self._coarsening(plan, found, noise),
+        )
 
     @staticmethod
     def _coarsening(plan: Plan, found: Clusters, noise: Noise) -> Coarsening | None:

@@ -32,7 +32,7 @@ class Coarsening:
         weights = np.maximum(sizes, max(size_error, 1.0)).astype(np.float64)
         points = centres - np.average(centres, axis=0, weights=weights)
         if points.shape[1] > len(points):  # distances are the same in the space that the centres span
-            points = np.linalg.qr(points.T, mode="r").T
+            points = np.linalg.qr(points.T).R.T
         owner = np.arange(len(points))
         owners = np.zeros((len(points) - 1, len(points)), dtype=np.uint8)
         for one, other, _ in merges(points, weights):

@@ -22,6 +22,9 @@ _MOST_NOISE = 0.08
 _UNSEEN_NOISES, _UNSEEN_BINS, _BEYOND_NOISES = 3.0, 5, 2.0
 #: Made-up rows are a model: shares of the loss, and of what they say is gained by cutting fine clusters.
 _MODEL_SHARE, _CUT_SHARE = 0.01, 0.25
+#: The share of all gains from cutting that only the model has: so many times what it gains where there is
+#: nothing to gain, over the largest gain for any number of clusters.
+_SPURIOUS = 1.25
 #: The share of the overshoot by which a clipped mean may be off.
 _CLIPPED_SHARE = 0.5
 _NORMAL_95 = 1.96
@@ -95,8 +98,10 @@ def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
     fewest = np.partition(away, len(cloud.points) - 1)[len(cloud.points) - 1]
     seen = away <= max(fine.reach, fewest)  # at least as many as there are fine centres
     overshoot = overshoots(cloud)
-    spurious = _spurious_gain(cloud, seen)
-    plain = {k: _estimate(cloud, fine, overshoot, seen, spurious, each) for k, each in found.items()}
+    cuts = {k: _cutting_gain(cloud, seen, each.centres) for k, each in found.items()}
+    spurious = _SPURIOUS * _spurious_gain(cloud, seen) / max(max(cuts.values()), 1e-9)
+    believed = 1 - min(spurious, 1.0)
+    plain = {k: _estimate(cloud, fine, overshoot, believed * cuts[k], each) for k, each in found.items()}
     if fine.heavy_tailed:  # distances to the middle speak of other records than those within reach
         return Losses(fine, plain)
     around = MeanSquare.of(cells.around, cells.total)
@@ -129,15 +134,17 @@ def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.bool_]) -> float:
     return max(before - after, 0.0)
 
 
+def _cutting_gain(cloud: Cloud, seen: npt.NDArray[np.bool_], centres: Floats) -> float:
+    """What made-up rows gain if each goes to its nearest centre, and not with its whole fine cluster."""
+    own = _squared(cloud.model.cells.anchors, centres).argmin(axis=1)
+    far = _squared(cloud.rows[seen], centres)
+    return float((far[np.arange(len(far)), own[cloud.owners[seen]]] - far.min(axis=1)).mean())
+
+
 def _estimate(
-    cloud: Cloud,
-    fine: MeanSquare,
-    overshoot: Floats,
-    seen: npt.NDArray[np.bool_],
-    spurious: float,
-    partition: Partition,
+    cloud: Cloud, fine: MeanSquare, overshoot: Floats, cut: float, partition: Partition
 ) -> Estimate:
-    """Fine clusters kept whole, exactly as measured, less what made-up rows say is gained by cutting them.
+    """Fine clusters kept whole, exactly as measured, less what is gained by cutting them.
 
     About another centre c the mean square of a cell grows by |a - c|^2 + 2 move.(a - c), a being its anchor.
     Moves are taken as they were measured, and so are sizes unless noise alone explains them: cleaned ones
@@ -151,10 +158,6 @@ def _estimate(
     own = apart.argmin(axis=1)
     pick = np.arange(len(own)), own
     whole = fine.value + float(shares @ (apart[pick] + 2 * cross[pick]))
-    far = _squared(cloud.rows[seen], centres)
-    cut = float((far[np.arange(len(far)), own[cloud.owners[seen]]] - far.min(axis=1)).mean())
-    # The gain of the model alone grows with the number of borders that made-up rows decide.
-    cut -= min(spurious * min(len(centres) / len(own), 1.0) ** 2, cut)
     value = max(whole - cut, 0.2 * fine.value)
     moved = apart[pick]
     variance = fine.error**2

@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session, defer
 
 from core.data import Dense, Geometry
 from core.postprocessing.bounds import unit_length
-from service.jobs import release
 from service.jobs.results import answers
 from service.jobs.wire import OpenK, PlanBody
 from service.operations.states import JobState
@@ -36,14 +35,16 @@ def earlier_release(
     """
     if body.kind != "cluster" or body.objective != "means" or body.scaling != "declared":
         return None
-    mine = select(Job).where(
-        Job.principal_id == caller.id, Job.dataset_id == dataset.id, Job.state == JobState.SUCCEEDED
+    # Only what was shown counts, even among the newest: a job that has ended unseen must not push one out.
+    shown = select(Job).where(
+        Job.principal_id == caller.id,
+        Job.dataset_id == dataset.id,
+        Job.state == JobState.SUCCEEDED,
+        Job.released_at <= now,
     )
-    newest = session.scalars(mine.order_by(Job.number.desc()).limit(_NEWEST).options(defer(Job.plan)))
-    for job in newest:
-        if _comparable(job, body) and release.visible_state(job, caller, now).state == JobState.SUCCEEDED:
-            return _stated(session, job, body)
-    return None
+    newest = session.scalars(shown.order_by(Job.number.desc()).limit(_NEWEST).options(defer(Job.plan)))
+    found = next((job for job in newest if _comparable(job, body)), None)
+    return None if found is None else _stated(session, found, body)
 
 
 def _comparable(job: Job, body: PlanBody) -> bool:

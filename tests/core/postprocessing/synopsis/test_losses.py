@@ -1,6 +1,7 @@
 """Losses from noisy histograms of distances: which records they are of, and what is said of the others."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from core.algorithms import registry
@@ -60,6 +61,33 @@ def test_under_heavy_tails_losses_are_those_of_the_records_within_reach() -> Non
     for level in synopsis.levels:
         true = ((within[:, None] - level.centres) ** 2).sum(axis=2).min(axis=1).mean()
         assert level.loss.low <= true <= level.loss.high
+
+
+def test_what_made_up_rows_gain_by_cutting_clusters_is_not_all_believed() -> None:
+    """Six clusters in 24 fine ones: in between, borders are drawn by made-up rows.
+
+    Over the estimates at 6 and 24 clusters, where none are cut, those in between are 0.98 of the truth, with
+    a standard deviation of 0.003 in the mean of three runs; they were 0.95 with a gain that is believed more.
+    """
+    draw = np.random.default_rng(3)
+    middles = draw.uniform(-0.7, 0.7, size=(6, 8))
+    rows = np.clip(middles[np.arange(6000) % 6] + draw.normal(scale=0.08, size=(6000, 8)), -1, 1)
+    domain = Dense.box(-1, 1, dimension=8, scaling="none", size=6000)
+    plan = registry.plan(domain, Request(KRange(1, 24), Budget.of(20, "0.000001")))
+    between = []
+    for _ in range(3):
+        synopsis = registry.run(plan, ArraySource(domain, rows)).synopsis
+        assert synopsis is not None
+        assert len(synopsis.anchors) == 24
+        found = {k: synopsis.at(k) for k in (6, 16, 24)}
+        true = {k: _loss(rows, level.centres) for k, level in found.items()}
+        six, some, fine = (found[k].loss.value / true[k] for k in found)
+        between.append(2 * some / (six + fine))
+    assert np.mean(between) > 0.964
+
+
+def _loss(rows: npt.NDArray[np.float64], centres: npt.NDArray[np.float64]) -> float:
+    return float(((rows[:, None] - centres) ** 2).sum(axis=2).min(axis=1).mean())
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5"])

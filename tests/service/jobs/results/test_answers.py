@@ -179,7 +179,7 @@ def test_a_receipt_names_the_range_and_not_the_number_of_fine_clusters(house: Ho
 
 
 def planned(house: House, who: Any, **changed: Any) -> Any:
-    body = {"dataset": "flowers", "k": 3, "epsilon": "1", "delta": "0.001", **changed}
+    body = {"dataset": "flowers", "k": 3, "epsilon": "1", **changed}
     answer = who.post("/v1/plans", body)
     assert answer.status_code == 200, answer.text
     return answer.json()["earlier"]
@@ -194,6 +194,18 @@ def test_a_plan_is_told_what_an_earlier_release_of_the_caller_states(house: Hous
     level = get(house, "result?k=3").json()["level"]
     ends = (np.array(level["centre_high"]) - level["centre_low"]) / [10, 4]  # of columns 10 and 4 wide
     assert found["uncertain"] == int((np.linalg.norm(ends, axis=1) > np.array(level["spreads"]) / 2).sum())
+
+
+def test_a_plan_is_told_of_a_release_once_it_is_shown_and_not_before(small_house: House) -> None:
+    small_house.create("flowers", budget={"epsilon": "100", "delta": "0.01"})
+    small_house.upload(table(200), "flowers")
+    small_house.grant("ada", "flowers", "100", "0.01")
+    assert small_house.submit("2", k={"from": 1, "to": 3}, algorithm="auto").status_code == 202
+    small_house.clock.move(1)
+    assert small_house.work()
+    assert planned(small_house, small_house.ada) is None
+    small_house.clock.move(3600)
+    assert planned(small_house, small_house.ada)["k"] == 3
 
 
 def test_a_plan_is_told_nothing_of_what_others_released_or_of_another_clustering(house: House) -> None:
