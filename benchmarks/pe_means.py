@@ -10,6 +10,7 @@ the non-private one.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
@@ -40,6 +41,7 @@ EPSILONS = ("0.25", "0.5", "1", "2", "4")
 DELTA = "N^-1.1"
 #: Private algorithms of their table other than their own two.
 OTHERS = ("google", "fastlloyd", "diffprivlib", "balcan")
+AREAS = ("non_private", "pe", "projected", *OTHERS)
 
 
 @cache
@@ -66,8 +68,8 @@ def rebuilt(name: str) -> Floats:
         rows = (
             np.repeat([500.0, 600.0], size // 2)[:, None] + draw.normal(0, 50, size=(size, columns)).round()
         )
-    centred: Floats = rows - rows.mean(axis=0)
-    return centred / np.linalg.norm(centred, axis=1).max()
+    centred = rows - rows.mean(axis=0)
+    return np.asarray(centred / np.linalg.norm(centred, axis=1).max(), dtype=np.float64)
 
 
 def area(losses: Sequence[float]) -> float:
@@ -75,9 +77,13 @@ def area(losses: Sequence[float]) -> float:
     return float(np.trapezoid(losses, [float(epsilon) for epsilon in EPSILONS]))
 
 
+#: The area under a loss of one.
+_CONSTANT = area([1.0] * len(EPSILONS))
+
+
 def non_private(rows: Floats, k: int) -> float:
     """The area under the constant loss per row of k-means without privacy."""
-    return area([loss(rows, k_means(rows, k), "means") / len(rows)] * len(EPSILONS))
+    return loss(rows, k_means(rows, k), "means") / len(rows) * _CONSTANT
 
 
 def measured(name: str, methods: Sequence[str], seeds: Sequence[int]) -> Iterator[dict[str, object]]:
@@ -99,45 +105,49 @@ def measured(name: str, methods: Sequence[str], seeds: Sequence[int]) -> Iterato
                 yield {**where, "loss": found, "non_private": without}
 
 
+def _relative(lines: Sequence[dict[str, str]]) -> dict[tuple[str, str], list[dict[str, float]]]:
+    """Of each dataset and method the whole runs: by epsilon the loss over that of k-means without privacy."""
+    runs: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for line in lines:
+        without = float(line["non_private"]) / _CONSTANT
+        runs[line["data"], line["method"]][line["seed"]][line["epsilon"]] = float(line["loss"]) / without
+    return {key: [run for run in found.values() if len(run) == len(EPSILONS)] for key, found in runs.items()}
+
+
 def summarise(lines: Sequence[dict[str, str]]) -> list[dict[str, object]]:
     """A line for each dataset that was rebuilt: areas over that of k-means without privacy on the same rows.
 
     Published areas of `g2` are divided by the published non-private area, since the rows are others.
     """
-    losses: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    without: dict[str, float] = {}
-    for line in lines:
-        losses[line["data"], line["method"]][line["seed"]][line["epsilon"]] = float(line["loss"])
-        without[line["data"]] = float(line["non_private"])
+    runs = _relative(lines)
+    here = {line["data"]: float(line["non_private"]) for line in lines}
 
-    def ours(name: str, method: str) -> str:
-        whole = [run for run in losses[name, method].values() if len(run) == len(EPSILONS)]
-        return stated([area([run[epsilon] for epsilon in EPSILONS]) / without[name] for run in whole])
-
-    def at_least(name: str) -> str:
-        runs = losses[name, "Cairn"].values()
-        unit = without[name] / area([1.0] * len(EPSILONS))
-        return stated([run[EPSILONS[0]] / unit for run in runs if EPSILONS[0] in run])
+    def areas(name: str, method: str) -> str:
+        found = runs.get((name, method), [])
+        return stated([area([run[epsilon] for epsilon in EPSILONS]) / _CONSTANT for run in found])
 
     table: list[dict[str, object]] = []
-    for name, row in published().items():
-        if name in without:
-            unit = float(row["non_private"]) if name.startswith("g2_") else without[name]
-            own = min(float(row[column]) for column in ("pe", "projected") if row[column])
-            best, other = min((float(row[column]), column) for column in OTHERS)
-            line: dict[str, object] = {
+    for name in filter(here.__contains__, published()):
+        row = published()[name]
+        unit = float(row["non_private"]) if name.startswith("g2_") else here[name]
+        over = {column: float(row[column]) / unit for column in AREAS if row[column]}
+        other = min(OTHERS, key=over.__getitem__)
+        table.append(
+            {
                 "data": name.split("_")[0],
                 "rows": f"{int(row['rows']):,} x {row['columns']}",
                 "k": row["k"],
-                "non-private, published": f"{float(row['non_private']) / unit:.3f}",
-                "PE-means, published": f"{own / unit:.3f}",
-                "best other, published": f"{best / unit:.3f} ({other})",
-                "diffprivlib, published": f"{float(row['diffprivlib']) / unit:.3f}",
-                "diffprivlib, here": ours(name, "diffprivlib"),
-                "Cairn": ours(name, "Cairn"),
-                f"Cairn at {EPSILONS[0]}": at_least(name),
+                "non-private, published": f"{over['non_private']:.3f}",
+                "PE-means, published": f"{min(over['pe'], over.get('projected', math.inf)):.3f}",
+                "best other, published": f"{over[other]:.3f} ({other})",
+                "diffprivlib, published": f"{over['diffprivlib']:.3f}",
+                "diffprivlib, here": areas(name, "diffprivlib"),
+                "Cairn": areas(name, "Cairn"),
+                f"Cairn at {EPSILONS[0]}": stated(
+                    [run[EPSILONS[0]] for run in runs.get((name, "Cairn"), [])]
+                ),
             }
-            table.append(line)
+        )
     return table
 
 

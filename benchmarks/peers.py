@@ -181,7 +181,7 @@ def summarise(lines: Sequence[dict[str, str]]) -> list[dict[str, object]]:
 
 
 def draw(lines: Sequence[dict[str, str]], path: Path) -> None:
-    """A panel for each cell: losses against epsilon, a curve for each method, bars of two standard errors."""
+    """A panel for each cell: losses against epsilon, a curve for each method, bars of one standard error."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -198,7 +198,7 @@ def draw(lines: Sequence[dict[str, str]], path: Path) -> None:
             points = [(float(e), *mean_and_error(values)) for e, values in found if values]
             if points:
                 epsilons, means, errors = zip(*points, strict=True)
-                bars = 2 * np.nan_to_num(np.array(errors))
+                bars = np.nan_to_num(np.array(errors))
                 style: dict[str, Any] = {"marker": "o", "markersize": 3, "capsize": 2, "color": f"C{colour}"}
                 axes.errorbar(epsilons, means, bars, label=method.name, **style)
         axes.axhline(1, color="grey", linewidth=0.8)
@@ -207,14 +207,16 @@ def draw(lines: Sequence[dict[str, str]], path: Path) -> None:
         axes.set_xticks([float(e) for e in EPSILONS], EPSILONS, fontsize=8)
         axes.tick_params(axis="y", which="both", labelsize=7)
         axes.minorticks_off()
-        low, high = axes.get_ylim()
-        ticks = [tick for tick in (1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200) if low <= tick <= high]
+        low, high = max(0.8, axes.get_ylim()[0]), axes.get_ylim()[1]
+        axes.set_ylim(low, high)
+        fine = (1, 1.2, 1.5, 2, 3, 5, 7) if high < 10 else (1, 2, 5, 10, 20, 50, 100, 200)
+        ticks = [tick for tick in fine if low <= tick <= high]
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_title(f"{cell.name}, {cell.size:,} x {cell.columns}, k = {cell.k}", fontsize=8)
     for axes in panels.flat[len(cells) :]:
         axes.axis("off")
     handles, names = panels.flat[0].get_legend_handles_labels()
-    picture.legend(handles, names, loc="lower right", fontsize=9, frameon=False)
+    picture.legend(handles, names, loc="lower right", fontsize=11, frameon=False)
     picture.supxlabel("epsilon", fontsize=9)
     picture.supylabel("loss over that of k-means without privacy", fontsize=9)
     picture.tight_layout()

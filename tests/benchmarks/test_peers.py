@@ -90,7 +90,7 @@ def test_blobs_are_the_rows_of_the_published_table(name: str) -> None:
     assert found == pytest.approx(float(published["non_private"]), abs=6e-5)
 
 
-@pytest.mark.parametrize("name", list(filter(pe_means.can_be_made, pe_means.published())))
+@pytest.mark.parametrize("name", [name for name in pe_means.published() if pe_means.can_be_made(name)])
 def test_rebuilt_rows_have_the_published_shape_and_fill_the_unit_ball(name: str) -> None:
     published, rows = pe_means.published()[name], pe_means.rebuilt(name)
     assert rows.shape == (int(published["rows"]), int(published["columns"]))
