@@ -52,8 +52,9 @@ PURE_MOMENTS_NOISE = 0.05
 #: Axes drawn at random where second moments are of no use.
 RANDOM_AXES = 12
 #: They tell little, and rounds in all columns then get up to `MOST_BLIND_REFINE` times as much: in proportion
-#: to their noise (columns * k / (N * epsilon), over the spread of a cluster), beyond `BLIND_NOISE` of it.
-BLIND_NOISE, MOST_BLIND_REFINE = 0.01, 16.0
+#: to the variance of their noise, beyond that of a noise (columns * k / (N * epsilon), over the spread of a
+#: cluster) of `BLIND_NOISE`. With less noise clusters are rather missed than blurred.
+BLIND_NOISE, MOST_BLIND_REFINE = 0.04, 16.0
 #: Beyond this many columns second moments are taken in a random sketch of `MOST_SKETCH` columns, or of fewer
 #: where its matrix would have more than `SKETCH_ENTRIES` entries.
 MOST_COLUMNS, MOST_SKETCH, LEAST_SKETCH, SKETCH_ENTRIES = 2048, 256, 24, 1 << 23
@@ -206,7 +207,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     tree, explore, refine = _proportions(width, picture, wide=columns > 0)
     if pure and sketch and not moments and request.objective == "means" and domain.kind != "sparse":
         noise = width * k / (size * shares.total)
-        refine *= min(max(noise / BLIND_NOISE, 1.0), MOST_BLIND_REFINE)
+        refine *= min(max((noise / BLIND_NOISE) ** 2, 1.0), MOST_BLIND_REFINE)
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
     whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - columns - pooled)
     plenty = per_centre >= PLENTY
