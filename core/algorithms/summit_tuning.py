@@ -102,7 +102,7 @@ GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 #: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
 #: more centres there are to tell apart: from `PICTURE_CENTRES / log2(k)` on. In more columns few axes tell
 #: more than rounds in all of them.
-PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 64
+PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 128
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
 #: they measure: twice as much with `PICTURE_COLUMNS`.
 PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
