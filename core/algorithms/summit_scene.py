@@ -106,7 +106,7 @@ class SceneSteps(Block):
         noise, centre_sum = self.shares.noise, tuning.CENTRE * tuning.CENTRE_SUM
         size = additive_noise(noise(tuning.CENTRE - centre_sum))
         radius = additive_noise(noise(self.schedule.radius_share))
-        steps = (
+        steps: tuple[Step, ...] = (
             self.step("size", size, Count, 1, "how many records"),
             self.step("centre", vector_noise(noise(centre_sum)), Sums, 1, "the middle of all records"),
             self.step("radius", radius, NormHistogram, 1, "how far records reach"),
@@ -115,8 +115,7 @@ class SceneSteps(Block):
             return steps
         if self.schedule.columns_share:
             columns = vector_noise(noise(self.schedule.columns_share))
-            purpose = "which columns vary"
-            steps = (*steps, self.step("columns", columns, AbsoluteSums, 1, purpose))
+            steps = (*steps, self.step("columns", columns, AbsoluteSums, 1, "which columns vary"))
         moments = additive_noise(noise(self.schedule.subspace_share))
         purpose = "the directions in which records vary"
         directions = self.step("moments", moments, SecondMoments, 1, purpose)

@@ -45,10 +45,16 @@ LEAST_AXES, MOST_AXES = 6, 64
 #: of columns, and many of wide rows tell nothing. `COLUMNS` of the budget goes to the mean absolute
 #: deviation of every column; those with `COLUMNS_LEVEL` of all that stands above noise are kept.
 COLUMNS_FROM, COLUMNS, COLUMNS_LEVEL = 128, 0.015, 0.99
+#: Exploring along few axes of so many columns needs less than `EXPLORE`: the loss is noise in all columns.
+WIDE_EXPLORE = 0.1
 #: Under pure DP second moments are of use only where their noise is below this share of the signal.
 PURE_MOMENTS_NOISE = 0.05
 #: Axes drawn at random where second moments are of no use.
 RANDOM_AXES = 12
+#: They tell little, and rounds in all columns then get up to `MOST_BLIND_REFINE` times as much: in proportion
+#: to the variance of their noise, beyond that of a noise (columns * k / (N * epsilon), over the spread of a
+#: cluster) of `BLIND_NOISE`. With less noise clusters are rather missed than blurred.
+BLIND_NOISE, MOST_BLIND_REFINE = 0.04, 16.0
 #: Beyond this many columns second moments are taken in a random sketch of `MOST_SKETCH` columns, or of fewer
 #: where its matrix would have more than `SKETCH_ENTRIES` entries.
 MOST_COLUMNS, MOST_SKETCH, LEAST_SKETCH, SKETCH_ENTRIES = 2048, 256, 24, 1 << 23
@@ -84,8 +90,8 @@ ROUND_BINS, ROUND_FACTOR = 31, 1.2
 #: Where the noise in a cluster's mean, over all columns, is of this order of its records' spread (mu^-2 times
 #: columns times (k / N)^2), rounds in all columns tell nothing: they are taken along the principal axes.
 ALONG_AXES = 0.5
-#: Second moments then get up to this, since centres differ along the axes alone, and exploring this.
-MOST_ALONG_SUBSPACE, ALONG_EXPLORE = 0.6, 0.14
+#: Second moments then get up to this, since centres differ along the axes alone.
+MOST_ALONG_SUBSPACE = 0.6
 #: Operations that it takes to find a seed in the coreset, to merge seeds into a cluster, to count a record in
 #: a level of the tree, and to add noise to one of many second moments.
 SEED_OPERATIONS, CLUSTER_OPERATIONS = 1.2e6, 5e5
@@ -98,7 +104,7 @@ GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 #: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
 #: more centres there are to tell apart: from `PICTURE_CENTRES / log2(k)` on. In more columns few axes tell
 #: more than rounds in all of them.
-PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 64
+PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 128
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
 #: they measure: twice as much with `PICTURE_COLUMNS`.
 PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
@@ -213,7 +219,10 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or picture) else 0.0
     along = columns > 0 and single_means and width > ALONG_AXES * per_centre**2
     subspace = _subspace_weight(seen, size * strength, picture, along) if moments else 0.0
-    tree, explore, refine = _proportions(width, picture, along)
+    tree, explore, refine = _proportions(width, picture, wide=columns > 0)
+    if pure and sketch and not moments and request.objective == "means" and domain.kind != "sparse":
+        noise = width * k / (size * shares.total)
+        refine *= min(max((noise / BLIND_NOISE) ** 2, 1.0), MOST_BLIND_REFINE)
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
     check = PUBLIC_CHECK if takes_public_rows(domain, request) and moments and not sketch else 0.0
     whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - columns - pooled - check)
@@ -263,11 +272,11 @@ def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
     return per_centre < below and fits
 
 
-def _proportions(width: int, picture: bool, along: bool) -> tuple[float, float, float]:
+def _proportions(width: int, picture: bool, wide: bool) -> tuple[float, float, float]:
     """What the tree, exploring and refining get beside each other."""
     if picture:
         return PICTURE_TREE, 0.0, PICTURE_REFINE * (1 + width / PICTURE_COLUMNS)
-    return TREE, ALONG_EXPLORE if along else EXPLORE, REFINE
+    return TREE, WIDE_EXPLORE if wide else EXPLORE, REFINE
 
 
 def _subspace_weight(width: int, power: float, picture: bool, along: bool) -> float:

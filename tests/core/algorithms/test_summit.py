@@ -184,6 +184,17 @@ def test_few_records_in_many_columns_are_refined_along_the_axes_alone() -> None:
     assert all(s.shape[0] == 30 and s.shape[1] <= 64 for s in rounds)
 
 
+def test_where_axes_are_drawn_at_random_rounds_in_noisy_columns_get_most_of_the_budget() -> None:
+    few, many = (
+        plan_for(Dense.box(0, 1, dimension=width, size=60_000), 10, PURE).parameters for width in (100, 784)
+    )
+    assert few["sketch"] == many["sketch"] == 12
+    assert not few["moments"]
+    assert not many["moments"]
+    assert sum(few["refine_shares"]) < 0.5
+    assert sum(many["refine_shares"]) > 0.8
+
+
 def test_auto_means_summit_for_dense_rows_and_says_why() -> None:
     domain = Dense.box(0, 1, dimension=3, size=1000)
     for objective in ("means", "medians"):
