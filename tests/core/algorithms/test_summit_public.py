@@ -13,6 +13,7 @@ from core.data import ArraySource, Dense, read_public_rows
 from core.errors import PlanViolation
 from core.jobs.transcript import Transcript
 from core.kernels.clipping import WEIGHT_ONE
+from core.mechanisms.noise import GaussianNoise
 from core.plan import Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
@@ -41,8 +42,13 @@ def rows(count: int, seed: int) -> Floats:
 
 
 @cache
+def records() -> Floats:
+    return rows(COUNT, 1)
+
+
+@cache
 def source() -> ArraySource:
-    return ArraySource(DOMAIN, rows(COUNT, 1))
+    return ArraySource(DOMAIN, records())
 
 
 def planned(public: Floats | None) -> Plan:
@@ -69,9 +75,8 @@ def excess(found: Clustering) -> float:
     """The loss over that of the true middles, less one."""
 
     def loss(centres: Floats) -> float:
-        records = rows(COUNT, 1)
-        scores = (centres**2).sum(axis=1) - 2 * records @ centres.T
-        return float(scores.min(axis=1).sum() + (records**2).sum())
+        scores = (centres**2).sum(axis=1) - 2 * records() @ centres.T
+        return float(scores.min(axis=1).sum() + (records() ** 2).sum())
 
     return loss(found.centres) / loss(middles()) - 1
 
@@ -79,9 +84,8 @@ def excess(found: Clustering) -> float:
 def of_nine_runs(public: Floats | None) -> tuple[float, int]:
     """The median excess of nine runs, and how many of them took the public rows."""
     found = [registry.run(planned(public), source()) for _ in range(9)]
-    return float(np.median([excess(each) for each in found])), [shape_of_moments(f) for f in found].count(
-        SUMS
-    )
+    taken = [shape_of_moments(each) == SUMS for each in found]
+    return float(np.median([excess(each) for each in found])), sum(taken)
 
 
 @cache
@@ -113,18 +117,18 @@ def test_rows_from_elsewhere_are_refused_and_cost_next_to_nothing(public: Floats
 
 
 @pytest.mark.parametrize(
-    ("records", "public"),
+    ("held", "public"),
     [
         (rows(0, 1), of_the_same_kind()),
         (rows(1, 1), of_the_same_kind()),
         (np.ones((COUNT, WIDTH)), of_the_same_kind()),
         (np.ones((COUNT, WIDTH)), np.ones((20, WIDTH))),
-        (rows(COUNT, 1), rows(20, 2)),
+        (records(), rows(20, 2)),
     ],
     ids=["no records", "one record", "equal records", "equal rows everywhere", "as few rows as possible"],
 )
-def test_odd_data_run_like_any(records: Floats, public: Floats) -> None:
-    found = registry.run(planned(public), ArraySource(DOMAIN, records))
+def test_odd_data_run_like_any(held: Floats, public: Floats) -> None:
+    found = registry.run(planned(public), ArraySource(DOMAIN, held))
     assert shape_of_moments(found) in (SUMS, MOMENTS)
     assert found.centres.shape == (K, WIDTH)
 
@@ -161,7 +165,9 @@ def test_sums_in_place_of_second_moments_get_noise_for_their_own_sensitivity() -
     assigned = Assigned(Encoded.of(DOMAIN), np.zeros((K, WIDTH), np.int64))
     probe = Probe(plan, ArraySource(DOMAIN, np.zeros((0, WIDTH))))
     released = probe.measure("moments", ResidualSums(assigned, np.full(K, 100)))
-    expected = 100 * WEIGHT_ONE / plan.step("moments").mechanism.loss.mu
+    mechanism = plan.step("moments").mechanism
+    assert isinstance(mechanism, GaussianNoise)
+    expected = 100 * WEIGHT_ONE / mechanism.mu
     assert 0.8 * expected < released.std() < 1.2 * expected
 
 
