@@ -28,7 +28,7 @@ from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import KEPT_BYTES, KRange, Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import weighted_kmeans
-from core.postprocessing.seeds import Coreset, exactly, merged, padded, reseeded
+from core.postprocessing.seeds import Coreset, exactly, handed_over, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
 from core.postprocessing.synopsis import Cells, made_up_rows
@@ -130,7 +130,8 @@ class Blocks:
         leaves = self.tree.run(probe, codes, bits, scene.size, tuning.KEEP)
         points = np.zeros((len(leaves.points), scene.view.width))
         points[:, :axes] = leaves.points
-        return Coreset(points, leaves.weights)
+        coreset = Coreset(points, leaves.weights)
+        return coreset if scene.public is None else handed_over(coreset, scene.seen(scene.public), axes)
 
     def _explored(self, probe: Probe, scene: Scene, coreset: Coreset) -> Floats:
         """k centres in the subspace: rounds on more seeds than asked for, then a merge."""
@@ -178,7 +179,7 @@ class Blocks:
             return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
         domain, refine = probe.plan.domain, replace(self.refine, rule=rule)
-        if scene.public:  # what second moments did not need
+        if scene.public is not None:  # what second moments did not need
             last = replace(refine.rounds[-1], spare=(self.scene, "moments"))
             refine = replace(refine, rounds=(*refine.rounds[:-1], last))
         free = min(domain.dimension, 2 * scene.view.width)

@@ -1,4 +1,4 @@
-"""The house algorithm with public rows: their mean and axes in place of measured ones, if a check agrees."""
+"""The house algorithm with public rows: their mean, axes and places are used, if a check agrees."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from core.views import Assigned, Encoded
 
 @dataclass(frozen=True, eq=False)
 class PublicPicture:
-    """What public rows say of the records: their middle, and the directions in which they vary."""
+    """What public rows say of the records: their middle, where they vary, and where some of them lie."""
 
     centre: Integers
     subspace: Subspace
+    #: Enough of the rows to find seeds among.
+    rows: Floats
 
     @classmethod
-    def of(cls, rows: Floats) -> PublicPicture:
+    def of(cls, rows: Floats, some: Floats) -> PublicPicture:
         few = len(rows) // tuning.ROWS_PER_AXIS
         axes, candidates = min(few, tuning.PUBLIC_AXES), min(few, tuning.PUBLIC_CANDIDATES)
         centre = rows.mean(axis=0)
         subspace = axes_of_points(rows - centre, axes, candidates)
-        return cls(np.rint(centre).astype(np.int64), subspace)
+        return cls(np.rint(centre).astype(np.int64), subspace, some)
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class PublicCheck(Block):
         if not isinstance(self.public, PublicRows):
             raise PlanViolation("this plan was read without its public rows and cannot be run")
         rows, draw = self.public.encoded(self.domain), probe.draw("public-rows")
-        mixed = draw.permutation(len(rows))[: tuning.MOST_CHECKED]
-        grouped, others = rows[mixed[::2]], rows[mixed[1::2]]
+        some = rows[draw.permutation(len(rows))[: tuning.ENOUGH_ROWS]]
+        grouped, others = some[::2], some[1::2]
         groups = max(2, min(tuning.PUBLIC_GROUPS, len(grouped) // tuning.ROWS_PER_GROUP))
         middles = weighted_kmeans(grouped, np.ones(len(grouped)), groups, draw, restarts=3)
         seeds = Assigned(Encoded.of(self.domain), np.rint(middles).astype(np.int64))
@@ -81,7 +83,7 @@ class PublicCheck(Block):
         surely = 1 - unexplained - tuning.CHECK_ERRORS * doubt
         if surely < tuning.PUBLIC_EXPLAINS * _explained(others, middles):
             return None
-        return PublicPicture.of(rows)
+        return PublicPicture.of(rows, some)
 
 
 def _explained(rows: Floats, middles: Floats) -> float:

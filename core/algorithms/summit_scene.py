@@ -13,7 +13,7 @@ from core.arrays import Floats, Integers
 from core.blocks.base import Block
 from core.blocks.noise import widest_unit
 from core.data import UNITS, Domain
-from core.kernels.clipping import WEIGHT_ONE
+from core.kernels.clipping import WEIGHT_ONE, into_ball
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Step
 from core.postprocessing.bounds import clip_into
@@ -41,13 +41,17 @@ class Scene:
     view: Projected
     #: Units of the projected view per encoded unit.
     zoom: float
-    #: Whether centre and subspace are those of public rows, so that second moments were not measured.
-    public: bool = False
+    #: Public rows, if centre and subspace are theirs; second moments were not measured then.
+    public: Floats | None = None
 
     @property
     def deviations(self) -> Floats:
         """Standard deviations along the axes of the projected view, in its units."""
         return np.sqrt(np.maximum(self.subspace.variances, 0.0)) * self.zoom
+
+    def seen(self, rows: Floats) -> Floats:
+        """Public rows, in encoded units, as points of the projected view."""
+        return into_ball((rows - self.centre) @ self.subspace.axes * self.zoom)
 
     def in_all_columns(self, points: Floats) -> Floats:
         """Points of the projected view, in encoded units."""
@@ -143,7 +147,8 @@ class SceneSteps(Block):
             centre, subspace = picture.centre, picture.subspace
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
-        return Scene(centre, size, radius, tight, found, subspace, view, zoom, picture is not None)
+        public = None if picture is None else picture.rows
+        return Scene(centre, size, radius, tight, found, subspace, view, zoom, public)
 
     def _size(self, probe: Probe) -> float:
         """The noisy number of records; where they are few, weighed against the declared one."""

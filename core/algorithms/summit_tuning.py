@@ -137,9 +137,9 @@ PICTURE_FOUND = 3.0
 # --- public rows --------------------------------------------------------------------------------------------
 #: Share of the check whether public rows are of the records' kind.
 PUBLIC_CHECK = 0.03
-#: The check divides half of the public rows into up to so many groups, of so many rows on average. It looks
-#: at no more than `MOST_CHECKED` rows.
-PUBLIC_GROUPS, ROWS_PER_GROUP, MOST_CHECKED = 16, 8, 1000
+#: The check divides half of the public rows into up to so many groups, of so many rows on average. For
+#: this, and to find seeds among, no more than `ENOUGH_ROWS` are needed.
+PUBLIC_GROUPS, ROWS_PER_GROUP, ENOUGH_ROWS = 16, 8, 1000
 #: The groups must explain this part of what they explain of public rows, by so many standard errors.
 PUBLIC_EXPLAINS, CHECK_ERRORS = 0.5, 1.0
 #: Axes that centres are looked for along, and those along which moves are shrunk; public rows for each.

@@ -33,6 +33,21 @@ def padded(coreset: Coreset, least: int, deviations: Floats, draw: np.random.Gen
     )
 
 
+def handed_over(coreset: Coreset, points: Floats, axes: int) -> Coreset:
+    """The coreset with its weights handed over to points at which records are known to lie.
+
+    Points share the weight of the nearest point of the coreset along its first `axes` axes, which are all
+    that it was grown in. What has no point nearby keeps its place and its weight.
+    """
+    owner = nearest_points(points[:, :axes], coreset.points[:, :axes])
+    shared = np.bincount(owner, minlength=len(coreset.points))
+    alone = shared == 0
+    return Coreset(
+        np.concatenate([points, coreset.points[alone]]),
+        np.concatenate([coreset.weights[owner] / shared[owner], coreset.weights[alone]]),
+    )
+
+
 def reseeded(
     centres: Floats,
     weights: Floats,

@@ -152,7 +152,7 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     def asked(self) -> dict[str, Any]:
         """Return the request without its quote; what is asked of tables or in questions where it is asked."""
         whole = self.model_dump(mode="json", by_alias=True, exclude={"quote"})
-        unasked = {"columns": None, "weights": None, "scaling": "declared", "kind": "cluster"}
+        unasked: dict[str, Any] = {"columns": None, "weights": None, "scaling": "declared", "kind": "cluster"}
         unasked |= {"rehearse_on": None, "public_rows": True}
         unasked |= dict.fromkeys(_OF_QUESTIONS)
         if self.kind != "cluster":

@@ -93,7 +93,7 @@ def _read(upload: Upload) -> PublicRows:
             raise BadFormat(f"public rows: at most {MOST_PUBLIC_ROWS} rows are possible")
         pieces = [decode_payload("dense", chunk.payload, domain.dimension) for chunk in encoded.chunks()]
     try:
-        return read_public_rows(domain, domain.decode(np.concatenate(pieces).astype(np.float64)))
+        return read_public_rows(domain, domain.decode(np.concatenate([np.asarray(each) for each in pieces])))
     except Refused as refusal:
         raise BadFormat(str(refusal)) from refusal
 

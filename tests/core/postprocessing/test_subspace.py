@@ -1,8 +1,8 @@
-"""Columns that vary are told from columns of noise, and axes of some columns become axes of all."""
+"""Axes of noisy second moments and of exact points; columns that vary are told from columns of noise."""
 
 import numpy as np
 
-from core.postprocessing.subspace import principal_axes, varying_columns
+from core.postprocessing.subspace import axes_of_points, principal_axes, varying_columns
 
 
 def test_columns_that_stand_above_noise_are_kept_in_their_order() -> None:
@@ -33,3 +33,16 @@ def test_axes_of_chosen_columns_have_nothing_in_the_others() -> None:
     assert not wide.axes[[0, 2]].any()
     assert wide.columns.tolist() == [0.5, 9.0, 0.25, 4.0]
     assert wide.leftover[[0, 2]].max() < wide.leftover[chosen].min()
+
+
+def test_axes_come_in_the_order_of_variances_and_leave_the_rest_to_columns() -> None:
+    draw = np.random.default_rng(1)
+    points = draw.normal(size=(4000, 5)) * [1.0, 9.0, 3.0, 0.5, 0.1]
+    found = axes_of_points(points - points.mean(axis=0), 2, 3)
+    assert found.axes.shape == (5, 2)
+    assert found.candidates.shape == (5, 3)
+    np.testing.assert_allclose(np.abs(found.candidates[[1, 2, 0], [0, 1, 2]]), 1.0, atol=0.01)
+    np.testing.assert_allclose(found.variances, [81.0, 9.0], rtol=0.1)
+    np.testing.assert_allclose(found.columns, points.var(axis=0))
+    np.testing.assert_allclose(found.leftover[3:], [0.25, 0.01], rtol=0.1)
+    np.testing.assert_allclose(found.leftover[:3], 0.0, atol=0.01)

@@ -116,6 +116,15 @@ def test_queued_jobs_keep_the_rows_that_they_were_planned_with(digits: House) ->
     assert [receipt["inputs"]["public_rows"] == first for receipt in receipts] == [True, False]
 
 
+def test_a_rehearsal_uses_them_too_and_costs_nothing(digits: House) -> None:
+    assert put(digits, rows(60, 2)).status_code == 200
+    job = submit(digits, rehearsal=True)
+    assert digits.work()
+    digits.clock.move(100)
+    assert "public_rows" in digits.ada.get(f"/v1/jobs/{job}/receipt").json()["inputs"]
+    assert digits.ada.get("/v1/datasets/digits").json()["budget"]["spent"]["epsilon"] == "0"
+
+
 def test_the_same_rows_again_are_a_repetition(digits: House) -> None:
     before = put(digits, rows(60, 2)).json()["public_rows"]
     digits.clock.move(10)
