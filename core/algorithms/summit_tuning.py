@@ -35,6 +35,8 @@ RADIUS_BINS, RADIUS_FACTOR = 56, 1.15
 #: Rows are clipped at `DATA_LEVEL` of that histogram, second moments at `SHAPE_LEVEL`: a tight clip keeps
 #: directions and shrinks the noise with the square of the radius.
 DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
+#: Records that lie far out are few, but dear: clipping may take this share of the squared distances.
+SPARE_ENERGY = 0.01
 
 # --- subspace -----------------------------------------------------------------------------------------------
 #: From this many columns on second moments are of rows in steps of this many bits to the clipping radius,

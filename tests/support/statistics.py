@@ -78,7 +78,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         yield SecondMoments(view, centres[0], 9000, 4)
         yield SecondMoments(view, np.zeros(width, dtype=np.int64), 2 * UNITS)
         axes = tuple(i % width for i in range(6))
-        codes = PathCodes(view, np.full(width, -(2**15)), np.full(width, 2**16), axes)
+        codes = PathCodes.even(view, np.full(width, -(2**15)), np.full(width, 2**16), axes)
         yield PrefixCounts(codes, 2, np.array([0, 3, 9, 15]))
         yield GroupSums(assigned, Encoded.of(domain))
         about = Assigned(Encoded.of(domain), np.array([[30000, -9000, 5]]))

@@ -58,7 +58,7 @@ def test_a_grid_counts_every_record_once_and_keeps_empty_cells() -> None:
 
 
 def test_paths_name_the_cells_of_a_halving_tree() -> None:
-    codes = PathCodes(Encoded.of(DENSE), np.array([-8, -8, -8]), np.array([16, 16, 16]), (0, 1, 0))
+    codes = PathCodes.even(Encoded.of(DENSE), np.array([-8, -8, -8]), np.array([16, 16, 16]), (0, 1, 0))
     chunk = chunk_of(np.array([[-8, -8, 0], [7, 7, 0], [0, -1, 0], [999, -999, 0], [3, 0, 0]]))
     assert codes.codes(chunk).tolist() == [0b000, 0b111, 0b100, 0b101, 0b110]
     assert PrefixCounts(codes, 1, np.array([0b00, 0b10, 0b11])).of(chunk).tolist() == [1, 2, 2]
@@ -81,4 +81,4 @@ def test_a_path_goes_through_the_halves_that_hold_the_row(halvings: int) -> None
         expected.append(code)
     chunk = Chunk(rows, 0, ("paths", halvings))
     wide = Encoded.of(Dense.ball(1.0, dimension=4, size=1000))
-    assert PathCodes(wide, low, widths, axes).codes(chunk).tolist() == expected
+    assert PathCodes.even(wide, low, widths, axes).codes(chunk).tolist() == expected
