@@ -82,3 +82,19 @@ def test_a_path_goes_through_the_halves_that_hold_the_row(halvings: int) -> None
     chunk = Chunk(rows, 0, ("paths", halvings))
     wide = Encoded.of(Dense.ball(1.0, dimension=4, size=1000))
     assert PathCodes.even(wide, low, widths, axes).codes(chunk).tolist() == expected
+
+
+def test_cells_of_unequal_width_hold_the_rows_between_their_edges() -> None:
+    codes = PathCodes(Encoded.of(DENSE), ((-100, -10, 0, 10, 100),), (0, 0))
+    chunk = chunk_of(np.array([[-999, 0, 0], [-10, 0, 0], [-1, 0, 0], [9, 0, 0], [10, 0, 0], [999, 0, 0]]))
+    assert codes.codes(chunk).tolist() == [0, 1, 1, 2, 3, 3]
+    assert codes.middles(np.array([0, 1]), 1)[:, 0].tolist() == [-50, 50]
+    low, high = codes.corners(np.arange(4), 2)
+    assert low[:, 0].tolist() == [-np.inf, -10, 0, 10]
+    assert high[:, 0].tolist() == [-10, 0, 10, np.inf]
+
+
+@pytest.mark.parametrize("edges", [(0, 5), (0, 5, 4), (0, 1, 2, 3)])
+def test_edges_that_do_not_bound_the_cells_of_an_axis_are_refused(edges: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError):
+        PathCodes(Encoded.of(DENSE), (edges,), (0,))
