@@ -55,7 +55,7 @@ class Scene:
 
     @property
     def outer(self) -> float:
-        """How far the tree reaches out, in units of the projected view; zero where few records lie far out."""
+        """How far the tree reaches, in units of the projected view; zero where no records lie far out."""
         return self.radius * self.zoom if self.radius > self.inner else 0.0
 
     @property
@@ -141,7 +141,9 @@ class SceneSteps(Block):
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
         found = DistanceHistogram(histogram, edges, self.count_noise(probe.plan, "radius"))
         spread = _Spread(edges, trimmed_shares(histogram, found.noise))
-        radius = spread.reach(tuning.DATA_LEVEL, tuning.SPARE_ENERGY)
+        # Where k is open, losses are stated for the records within reach of fine clusters.
+        spare = 1.0 if self.schedule.pooled_share else tuning.SPARE_ENERGY
+        radius = spread.reach(tuning.DATA_LEVEL, spare)
         tight, inner = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
         subspace = self._subspace(probe, rows, centre, size, spread)
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
