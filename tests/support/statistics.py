@@ -24,6 +24,7 @@ from core.statistics.sums import (
     EntrySums,
     GroupResidualSums,
     GroupSums,
+    LiftedSums,
     PickedSums,
     ResidualSums,
     SecondMoments,
@@ -73,6 +74,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         yield NormHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield PooledHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
+        yield LiftedSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)
         yield SecondMoments(view, centres[0], 9000, 4)
