@@ -124,7 +124,7 @@ class Blocks:
         schedule = self.scene.schedule
         axes = min(schedule.tree_axes, scene.view.width)
         reach = tuning.BOX_DEVIATIONS * scene.deviations[:axes]
-        codes = halvings(scene.view, np.clip(reach, 1.0, UNITS), schedule.tree_depth)
+        codes = halvings(scene.view, np.clip(reach, 1.0, UNITS), schedule.tree_depth, scene.outer)
         noise = self.tree.deviation(probe.plan, "tree")
         bits = tuning.tree_bits(scene.size, noise, schedule.tree_depth, schedule.tree_levels, False)
         leaves = self.tree.run(probe, codes, bits, scene.size, tuning.KEEP)

@@ -34,6 +34,8 @@ class Scene:
     centre: Integers
     size: float
     radius: int
+    #: Most records lie within this distance of the centre: less than the radius where some lie far out.
+    inner: int
     #: Second moments are of records pulled in to within this distance of the centre.
     tight: int
     distances: DistanceHistogram
@@ -57,6 +59,11 @@ class Scene:
         """Points of the projected view, in encoded units."""
         moved: Floats = self.centre + (points / self.zoom) @ self.subspace.axes.T
         return moved
+
+    @property
+    def outer(self) -> float:
+        """How far the tree reaches, in units of the projected view; zero where no records lie far out."""
+        return self.radius * self.zoom if self.radius > self.inner else 0.0
 
     @property
     def edges(self) -> Integers:
@@ -83,10 +90,23 @@ class _Spread:
     def quantile(self, level: float) -> int:
         return int(self.edges[np.argmax(self.shares.cumsum() >= level)])
 
+    def reach(self, level: float, spare: float) -> int:
+        """The radius that holds this share of the records and, clipped to it, all but `spare` of the energy.
+
+        The second is more only where tails are heavy, or few records lie far out.
+        """
+        middles = self._middles
+        beyond = np.maximum(middles[None, :] - self.edges[:, None], 0.0) ** 2 @ self.shares
+        enough = (self.shares.cumsum() >= level) & (beyond <= spare * (self.shares @ middles**2))
+        return int(self.edges[np.argmax(enough)]) if enough.any() else int(self.edges[-1])
+
+    @property
+    def _middles(self) -> Floats:
+        return np.concatenate([[self.edges[0] / 2], (self.edges[1:] + self.edges[:-1]) / 2])
+
     def energy(self, limit: int) -> float:
         """The mean squared distance of records clipped to this limit."""
-        middles = np.concatenate([[self.edges[0] / 2], (self.edges[1:] + self.edges[:-1]) / 2])
-        return max(float(self.shares @ np.minimum(middles, limit) ** 2), 1e-9)
+        return max(float(self.shares @ np.minimum(self._middles, limit) ** 2), 1e-9)
 
 
 def magnified(axes: Floats, zoom: float) -> tuple[Integers, float]:
@@ -137,7 +157,10 @@ class SceneSteps(Block):
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
         found = DistanceHistogram(histogram, edges, self.count_noise(probe.plan, "radius"))
         spread = _Spread(edges, trimmed_shares(histogram, found.noise))
-        radius, tight = spread.quantile(tuning.DATA_LEVEL), spread.quantile(tuning.SHAPE_LEVEL)
+        # Where k is open, losses are stated for the records within reach of fine clusters.
+        spare = 1.0 if self.schedule.pooled_share else tuning.SPARE_ENERGY
+        radius = spread.reach(tuning.DATA_LEVEL, spare)
+        tight, inner = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
         picture = None
         if self.check is not None:
             picture = self.check.run(probe, size, found, centre_error)
@@ -148,7 +171,7 @@ class SceneSteps(Block):
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
         public = None if picture is None else picture.rows
-        return Scene(centre, size, radius, tight, found, subspace, view, zoom, public)
+        return Scene(centre, size, radius, inner, tight, found, subspace, view, zoom, public)
 
     def _size(self, probe: Probe) -> float:
         """The noisy number of records; where they are few, weighed against the declared one."""

@@ -24,6 +24,9 @@ TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
 #: Second moments get between `LEAST_SUBSPACE` and `MOST_SUBSPACE`: more, the more the noise of many columns
 #: blurs the principal axes. At `SUBSPACE_SIGNAL * N` the edge of the noise's spectrum should lie.
 LEAST_SUBSPACE, MOST_SUBSPACE, SUBSPACE_SIGNAL = 0.15, 0.4, 0.015
+#: In fewer columns than this they get less, down to `LEAST_TURN`: most axes are kept anyhow, so that moments
+#: only turn and scale them.
+SUBSPACE_COLUMNS, LEAST_TURN = 32, 0.05
 #: Within a round: sums against sizes in few and in all coordinates.
 EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
 #: Each refining round gets this many times the budget of the one before: the last one is what is released.
@@ -35,6 +38,8 @@ RADIUS_BINS, RADIUS_FACTOR = 56, 1.15
 #: Rows are clipped at `DATA_LEVEL` of that histogram, second moments at `SHAPE_LEVEL`: a tight clip keeps
 #: directions and shrinks the noise with the square of the radius.
 DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
+#: Records that lie far out are few, but dear: clipping may take this share of the squared distances.
+SPARE_ENERGY = 0.003
 
 # --- subspace -----------------------------------------------------------------------------------------------
 #: From this many columns on second moments are of rows in steps of this many bits to the clipping radius,
@@ -84,6 +89,9 @@ MOST_FIRST_BITS = 14
 PLENTY = 30.0
 #: Seeds per centre asked for, or this many in all where that is more: more to merge from.
 OVERSEED, ENOUGH_SEEDS = 2.0, 64
+#: In few columns, where a seed is measured fast, there may be more: so many coordinates of seeds, and so many
+#: seeds. Small clusters far from each other then get seeds of their own.
+SEED_COORDINATES, MOST_SEEDS = 1280, 128
 #: Standard deviations of its size that a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
@@ -108,10 +116,10 @@ PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 128
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
 #: they measure: twice as much with `PICTURE_COLUMNS`.
 PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
-#: Second moments then get between these: in few columns what brings the edge of the noise's spectrum down
-#: to `PICTURE_SIGNAL` of the mean eigenvalue, which is enough to turn and to scale the tree. The upper limit
-#: is that for `PICTURE_COLUMNS` columns; with fewer it falls in proportion, since the tree cuts most of them.
-LEAST_PICTURE_SUBSPACE, MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.05, 0.5, 0.2
+#: Second moments then get at least `LEAST_TURN`: in few columns what brings the edge of the noise's spectrum
+#: down to `PICTURE_SIGNAL` of the mean eigenvalue, enough to turn and to scale the tree. The upper limit is
+#: that for `PICTURE_COLUMNS` columns; with fewer it falls in proportion, since the tree cuts most of them.
+MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.5, 0.2
 #: Rounds, each with so many times the budget of the one before.
 PICTURE_ROUNDS, PICTURE_GROWTH = 3, 1.3
 #: The first round is about up to `PICTURE_OVERSEED` centres for each one asked for, since what the picture
@@ -218,7 +226,9 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     picture = single_means and not sketch and _draws_picture(domain, request, per_centre)
     columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or picture) else 0.0
     along = columns > 0 and single_means and width > ALONG_AXES * per_centre**2
-    subspace = _subspace_weight(seen, size * strength, picture, along) if moments else 0.0
+    # Otherwise moments also tell the shape of fine clusters, or get more noise than moments of few columns.
+    frugal = not pure and not isinstance(request.k, KRange)
+    subspace = _subspace_weight(seen, size * strength, picture, along, frugal) if moments else 0.0
     tree, explore, refine = _proportions(width, picture, wide=columns > 0)
     if pure and sketch and not moments and request.objective == "means" and domain.kind != "sparse":
         noise = width * k / (size * shares.total)
@@ -249,7 +259,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_depth=depth,
         tree_levels=_tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
-        explore_centres=_most_seeds(k, per_centre, picture),
+        explore_centres=_most_seeds(k, width if frugal else SEED_COORDINATES, per_centre, picture),
         columns_share=columns,
         pooled_share=pooled,
         along_axes=along,
@@ -279,14 +289,15 @@ def _proportions(width: int, picture: bool, wide: bool) -> tuple[float, float, f
     return TREE, WIDE_EXPLORE if wide else EXPLORE, REFINE
 
 
-def _subspace_weight(width: int, power: float, picture: bool, along: bool) -> float:
-    """What second moments get beside the other parts; `power` is N * mu."""
+def _subspace_weight(width: int, power: float, picture: bool, along: bool, frugal: bool) -> float:
+    """What second moments get beside the other parts: less of few columns if `frugal`; `power` is N * mu."""
     wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
     if picture:
         wanted = min(wanted, 2 * width**3 / (PICTURE_SIGNAL * power) ** 2)
-        most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_PICTURE_SUBSPACE)
-        return min(max(wanted, LEAST_PICTURE_SUBSPACE), most)
-    return min(max(wanted, LEAST_SUBSPACE), MOST_ALONG_SUBSPACE if along else MOST_SUBSPACE)
+        most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_TURN)
+        return min(max(wanted, LEAST_TURN), most)
+    few = min(1.0, width / SUBSPACE_COLUMNS) if frugal else 1.0
+    return min(max(wanted, LEAST_SUBSPACE * few, LEAST_TURN), MOST_ALONG_SUBSPACE if along else MOST_SUBSPACE)
 
 
 def clusters_for(domain: Domain, request: Request) -> int:
@@ -315,11 +326,11 @@ def _require_enough(size: int, shares: Shares) -> None:
         )
 
 
-def _most_seeds(k: int, per_centre: float, picture: bool) -> int:
+def _most_seeds(k: int, width: int, per_centre: float, picture: bool) -> int:
     """Seeds to follow at most; in a picture exactly so many, in its first round."""
     if picture:
         return round(k * min(max(per_centre / PICTURE_SEED, 1.0), PICTURE_OVERSEED))
-    return max(round(OVERSEED * k), ENOUGH_SEEDS)
+    return max(round(OVERSEED * k), ENOUGH_SEEDS, min(SEED_COORDINATES // width, MOST_SEEDS))
 
 
 def _count_deviation(shares: Shares, fraction: float) -> float:

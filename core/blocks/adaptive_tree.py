@@ -21,9 +21,15 @@ from core.views import PathCodes, RowView
 MOST_CELLS = 1 << 17
 
 
-def halvings(view: RowView, half_widths: Floats, depth: int) -> PathCodes:
-    """`depth` halvings, always of the widest side, of a box that reaches at least `half_widths`."""
-    widths = np.maximum(2.0 * half_widths, 1.0)
+def halvings(view: RowView, half_widths: Floats, depth: int, reach: float = 0.0) -> PathCodes:
+    """`depth` halvings, always of the widest side, of a box that reaches at least `half_widths`.
+
+    A side that ends before `reach` is lengthened to it by cells that grow in proportion to their distance
+    from the middle: few of them hold records that lie far out, and those within stay fine.
+    """
+    inner = np.maximum(half_widths, 0.5)
+    # On a scale that is logarithmic from the inner end on, with the same slope there, all cells are equal.
+    widths = 2.0 * inner * (1.0 + np.log(np.maximum(reach / inner, 1.0)))
     left = widths.copy()
     axes = []
     for _ in range(depth):
@@ -31,9 +37,17 @@ def halvings(view: RowView, half_widths: Floats, depth: int) -> PathCodes:
         axes.append(axis)
         left[axis] /= 2
     cells = np.array([1 << axes.count(axis) for axis in range(len(widths))], dtype=np.int64)
-    # Whole cells of whole units: what PathCodes needs to cut at integers.
-    whole = np.ceil(widths / cells).astype(np.int64) * cells
-    return PathCodes(view, -(whole // 2), whole, tuple(axes))
+    if reach <= inner.min():
+        # Whole cells of whole units: cuts lie at integers.
+        whole = np.ceil(widths / cells).astype(np.int64) * cells
+        return PathCodes.even(view, -(whole // 2), whole, tuple(axes))
+    edges = []
+    for half, width, count in zip(inner, widths, cells, strict=True):
+        scaled = np.linspace(-width / 2, width / 2, count + 1)
+        beyond = np.maximum(np.abs(scaled) / half - 1.0, 0.0)
+        places = np.sign(scaled) * np.minimum(np.abs(scaled), half) * np.exp(beyond)
+        edges.append(tuple(np.rint(places).astype(np.int64).tolist()))
+    return PathCodes(view, tuple(edges), tuple(axes))
 
 
 def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:

@@ -13,7 +13,7 @@ from core.data import UNITS, Domain, Geometry, Ids, Sparse
 from core.mechanisms.noise import AdditiveNoise
 from core.plan import Plan, Step
 from core.statistics.counts import ClusterCounts
-from core.statistics.sums import GroupSums, ResidualSums
+from core.statistics.sums import GroupSums, LiftedSums, ResidualSums
 
 #: The clip of blocks whose rounds release the radii that they clip to.
 RELEASED = "released"
@@ -86,7 +86,7 @@ def noise_of(plan: Plan, found: Clusters, clip: int | str | None) -> Noise:
 
 def _per_radius(steps: Sequence[Step], domain: Domain, size: float) -> float | None:
     """The noise in each coordinate of the mean of this many records, for a clipping radius of one."""
-    residuals, rows = _last(steps, ResidualSums.kind), _last(steps, GroupSums.kind)
+    residuals, rows = _last(steps, ResidualSums.kind, LiftedSums.kind), _last(steps, GroupSums.kind)
     sums = residuals or rows
     if sums is None:
         return None
@@ -98,7 +98,7 @@ def _per_radius(steps: Sequence[Step], domain: Domain, size: float) -> float | N
     return noise
 
 
-def _last(steps: Sequence[Step], statistic: str) -> AdditiveNoise | None:
-    """The noise of the last step that measures this."""
-    found = [step.mechanism for step in steps if step.statistic == statistic]
+def _last(steps: Sequence[Step], *statistics: str) -> AdditiveNoise | None:
+    """The noise of the last step that measures one of these."""
+    found = [step.mechanism for step in steps if step.statistic in statistics]
     return next((m for m in reversed(found) if isinstance(m, AdditiveNoise)), None)

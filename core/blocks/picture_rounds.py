@@ -9,13 +9,19 @@ from core.arrays import Floats, Integers
 from core.blocks.rounds import RoundSteps
 from core.data import UNITS
 from core.kernels.clipping import WEIGHT_ONE
-from core.postprocessing.precision import Known
+from core.plan import Plan
+from core.postprocessing.precision import Known, weighed
 from core.postprocessing.spread import DistanceShape
 from core.probe import Probe
-from core.statistics.base import Counts
+from core.statistics.base import Counts, Statistic
 from core.statistics.counts import ClusterCounts, PooledHistogram
-from core.statistics.sums import ResidualSums
+from core.statistics.sums import LiftedSums
 from core.views import Assigned, RowView
+
+#: Relative error of sizes that heights tell: records of one cluster may lie farther out than those of others.
+_HEIGHT_DOUBT = 0.2
+#: Where records are lower than this on average, in radii, heights tell hardly anything.
+_LEAST_HEIGHT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +40,13 @@ class WeighedRound:
 class PictureRound(RoundSteps):
     """One histogram of all distances, clipping radii read off it, then sums and sizes of the clusters.
 
-    The histogram of a single cluster of few records would be noise; all clusters together have a shape.
+    The histogram of a single cluster of few records would be noise; all clusters together have a shape. It
+    also tells how high a record lies on average, and with it the sums of heights tell sizes once more.
     """
 
     SPREAD: ClassVar[float] = 0.03
     HISTOGRAM: ClassVar[type[Counts]] = PooledHistogram
+    SUMS: ClassVar[type[Statistic]] = LiftedSums
 
     purposes: tuple[str, str, str] = (
         "how far records are from their nearest centre",
@@ -71,11 +79,21 @@ class PictureRound(RoundSteps):
         per_coordinate = self.deviation(plan, "sums", view.width)
         radii = edges[shape.best_clip(free_coordinates * per_coordinate**2, bias)]
         radii = np.clip(radii, 1, 2 * UNITS)
-        sums = self.measure(probe, "sums", ResidualSums(assigned, radii)) / WEIGHT_ONE
+        lifted = self.measure(probe, "sums", LiftedSums(assigned, radii)) / WEIGHT_ONE
+        sizes, error = weighed(sizes, error, *self._seen_from_heights(plan, lifted[:, -1], radii, shape))
+        divisor = np.maximum(sizes, np.maximum(error, 1.0))
         return WeighedRound(
             centres=assigned.centres.astype(np.float64),
-            moves=sums / divisor[:, None],
+            moves=lifted[:, :-1] / divisor[:, None],
             errors=radii * per_coordinate / divisor,
             sizes=sizes,
             radii=radii,
         )
+
+    def _seen_from_heights(
+        self, plan: Plan, heights: Floats, radii: Integers, shape: DistanceShape
+    ) -> tuple[Floats, Floats]:
+        """Sizes of the clusters from the sums of their records' heights, and the errors of these sizes."""
+        mean = np.maximum(shape.mean_heights(radii), _LEAST_HEIGHT)
+        noise = self.deviation(plan, "sums") / mean
+        return heights / (radii * mean), np.hypot(noise, _HEIGHT_DOUBT * shape.sizes)

@@ -19,7 +19,7 @@ from core.postprocessing.shrinkage import shorten
 from core.postprocessing.spread import DistanceHistogram, DistanceShape, geometric_edges
 from core.privacy.shares import Shares
 from core.probe import Probe
-from core.statistics.base import Counts
+from core.statistics.base import Counts, Statistic
 from core.statistics.counts import ClusterCounts, NormHistogram
 from core.statistics.sums import ResidualSums
 from core.views import Assigned, Encoded, RowView
@@ -102,6 +102,7 @@ class RoundSteps(Block):
     #: The share of a round that goes to the histogram of distances, from which it reads clipping radii.
     SPREAD: ClassVar[float] = 0.07
     HISTOGRAM: ClassVar[type[Counts]] = NormHistogram
+    SUMS: ClassVar[type[Statistic]] = ResidualSums
 
     shares: Shares
     fraction: float
@@ -122,7 +123,7 @@ class RoundSteps(Block):
         sizes = additive_noise(self.shares.noise(rest * (1 - self.sum_share), self.rounds))
         return (
             self.step("spread", spread, self.HISTOGRAM, self.rounds, self.purposes[0]),
-            self.step("sums", sums, ResidualSums, self.rounds, self.purposes[1]),
+            self.step("sums", sums, self.SUMS, self.rounds, self.purposes[1]),
             self.step("sizes", sizes, ClusterCounts, self.rounds, self.purposes[2]),
         )
 

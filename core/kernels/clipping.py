@@ -31,6 +31,18 @@ def clip_weights(squared: Labels, radius: Integers | int) -> Integers:
     return weights
 
 
+def lifted_heights(squared: Labels, radius: Integers | int) -> Integers:
+    """The largest integers h >= 0 with squared + h^2 <= radius^2; zero where squared is beyond radius^2.
+
+    The root of an integer below 2^53 is within one unit of the real one, so one step down suffices.
+    """
+    room = np.maximum(np.asarray(radius, dtype=np.int64) ** 2 - squared.astype(np.int64, copy=False), 0)
+    heights = np.sqrt(room.astype(np.float64)).astype(np.int64)
+    heights -= heights * heights > room
+    assert not np.any(heights * heights > room)
+    return heights
+
+
 def clipped_block(
     block: npt.NDArray[np.floating[Any]], squared: Integers, radius: int
 ) -> npt.NDArray[np.floating[Any]]:

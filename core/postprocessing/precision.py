@@ -16,6 +16,12 @@ class Known:
 
     def updated(self, measured: Floats, error: float) -> tuple[Floats, Floats]:
         """The numbers weighed against noisy counts by precision, and the standard deviations that remain."""
-        variance = (self.doubt * self.sizes) ** 2
-        gain = variance / (variance + error**2)
-        return self.sizes + gain * (measured - self.sizes), np.sqrt(gain) * error
+        return weighed(self.sizes, self.doubt * self.sizes, measured, error)
+
+
+def weighed(
+    first: Floats, first_error: Floats, second: Floats, second_error: Floats | float
+) -> tuple[Floats, Floats]:
+    """Two estimates of the same numbers by their precision, and the standard deviations that remain."""
+    gain = first_error**2 / (first_error**2 + second_error**2)
+    return first + gain * (second - first), np.sqrt(gain) * second_error

@@ -121,6 +121,12 @@ class DistanceShape:
         best: Integers = cost.argmin(axis=1)
         return best
 
+    def mean_heights(self, radii: Integers) -> Floats:
+        """For each cluster the mean height of its records on a half sphere of this radius, in radii."""
+        flat = np.minimum(self.middles[None, :] / radii[:, None], 1.0)
+        mean: Floats = (self.shares * np.sqrt(1.0 - flat**2)).sum(axis=1)
+        return mean
+
     def weiszfeld_weights(self, radii: Integers) -> Floats:
         """For each cluster the mean of min(1, radius / distance) over its records."""
         weights = np.minimum(1.0, radii[:, None] / self.middles[None, :])

@@ -1,7 +1,7 @@
 """Sums of rows, of clipped residuals, of their sizes and second moments, and of few entries of each row."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from core.kernels.accumulate import (
     second_moments,
     weighted_sums,
 )
-from core.kernels.clipping import WEIGHT_ONE, clip_weights
+from core.kernels.clipping import WEIGHT_ONE, clip_weights, lifted_heights
 from core.privacy.sensitivity import Sensitivity
 from core.statistics.base import Statistic
 from core.views import Assigned, Buckets, RowView, TopEntries
@@ -73,6 +73,31 @@ class ResidualSums(Statistic):
         found = self.view.assignment(chunk)
         rows = self.view.base.rows(chunk)
         return clipped_sums(rows, found.labels, found.squared, self.radii, self.view.centres)
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedSums(ResidualSums):
+    """Residual sums, and for each centre the sum of its records' heights in a last column.
+
+    A record lies on the half sphere of its clipping radius above its residual: the closer to the centre, the
+    higher. Its vector is no longer than the radius, so heights cost nothing beside residuals.
+    """
+
+    kind: ClassVar[str] = "lifted-sums"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.view.centres), self.view.base.width + 1)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return replace(super().sensitivity, l1=math.sqrt(self.shape[1]))
+
+    def of(self, chunk: Chunk) -> Integers:
+        found = self.view.assignment(chunk)
+        heights = lifted_heights(found.squared, self.radii[found.labels])
+        summed = np.bincount(found.labels, heights, minlength=self.shape[0]).astype(np.int64)
+        return np.concatenate([super().of(chunk), summed[:, None] * WEIGHT_ONE], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,22 +99,33 @@ class GridCells(DerivedView):
 class PathCodes(DerivedView):
     """The path of each row through a fixed sequence of halvings of a box, as one integer.
 
-    `axes[i]` is the axis that the i-th halving cuts; a row outside the box follows the nearest side.
-    The code's most significant bit is the first halving: a prefix names a cell of the tree. Axis j spans
-    [low[j], low[j] + width[j]); widths are multiples of 2^(halvings of that axis), so cuts are integers.
+    `axes[i]` is the axis that the i-th halving cuts; it cuts between two equal numbers of that axis's finest
+    cells. A row outside the box follows the nearest side. The code's most significant bit is the first
+    halving: a prefix names a cell of the tree.
     """
 
     base: RowView
-    low: Integers
-    widths: Integers
+    #: For each axis the integers at which its finest cells begin, and the end of the last one.
+    edges: tuple[tuple[int, ...], ...]
     axes: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if len(self.axes) > 62:
             raise ValueError("a path has at most 62 halvings")
-        for axis, width in enumerate(self.widths):
-            if width < 1 or int(width) % (1 << self.axes.count(axis)):
+        for axis, edges in enumerate(self.edges):
+            if len(edges) != (1 << self.axes.count(axis)) + 1 or any(a > b for a, b in pairwise(edges)):
+                raise ValueError("the cells of an axis have an end for each halving's halves, in order")
+
+    @classmethod
+    def even(cls, base: RowView, low: Integers, widths: Integers, axes: tuple[int, ...]) -> PathCodes:
+        """Equal cells of a box: axis j spans [low[j], low[j] + widths[j])."""
+        edges = []
+        for axis, (start, width) in enumerate(zip(low.tolist(), widths.tolist(), strict=True)):
+            cells = 1 << axes.count(axis)
+            if width < 1 or width % cells:
                 raise ValueError("the width of an axis must be a multiple of its number of cells")
+            edges.append(tuple(range(start, start + width + 1, width // cells)))
+        return cls(base, tuple(edges), axes)
 
     def codes(self, chunk: Chunk) -> Labels:
         return self.cached(chunk, lambda: self._paths(np.asarray(self.base.rows(chunk))))
@@ -121,7 +133,7 @@ class PathCodes(DerivedView):
     def _paths(self, rows: npt.NDArray[Any]) -> Labels:
         """Each axis adds its own bits, looked up by the coordinate, whose range is known."""
         reach = self.base.radius
-        tables = _path_tables(tuple(self.low.tolist()), tuple(self.widths.tolist()), self.axes, reach)
+        tables = _path_tables(self.edges, self.axes, reach)
         codes: Labels = np.zeros(len(rows), dtype=_path_type(self.axes))
 
         def work(parts: Iterator[slice]) -> None:
@@ -136,20 +148,28 @@ class PathCodes(DerivedView):
 
     def middles(self, prefixes: Integers, depth: int) -> Floats:
         """Middles of the cells that these prefixes of `depth` bits name."""
-        low = np.tile(self.low.astype(np.float64), (len(prefixes), 1))
-        width = self.widths.astype(np.float64)
-        for place, axis in enumerate(self.axes[:depth]):
-            width[axis] /= 2
-            low[:, axis] += width[axis] * ((prefixes >> (depth - 1 - place)) & 1)
-        return low + width / 2
+        low, high = self._ends(prefixes, depth)
+        return (low + high) / 2
 
     def corners(self, prefixes: Integers, depth: int) -> tuple[Floats, Floats]:
         """Lower and upper corners of these cells; at the sides of the box they reach to infinity."""
-        cuts = np.array([self.axes[:depth].count(axis) for axis in range(len(self.widths))])
-        middles, half = self.middles(prefixes, depth), self.widths / 2.0 ** (cuts + 1)
-        low, high = middles - half, middles + half
-        end = self.low + self.widths
-        return np.where(low <= self.low, -np.inf, low), np.where(high >= end, np.inf, high)
+        low, high = self._ends(prefixes, depth)
+        first = np.array([edges[0] for edges in self.edges])
+        last = np.array([edges[-1] for edges in self.edges])
+        return np.where(low <= first, -np.inf, low), np.where(high >= last, np.inf, high)
+
+    def _ends(self, prefixes: Integers, depth: int) -> tuple[Floats, Floats]:
+        """Lower and upper corners of the cells, inside the box."""
+        low, high = np.empty((2, len(prefixes), len(self.edges)))
+        for axis, edges in enumerate(self.edges):
+            places = [place for place, cut in enumerate(self.axes[:depth]) if cut == axis]
+            finest = self.axes.count(axis) - len(places)
+            cell = np.zeros(len(prefixes), dtype=np.int64)
+            for place in places:
+                cell = 2 * cell + ((prefixes >> (depth - 1 - place)) & 1)
+            ends = np.array(edges, dtype=np.float64)
+            low[:, axis], high[:, axis] = ends[cell << finest], ends[(cell + 1) << finest]
+        return low, high
 
 
 def _path_type(axes: tuple[int, ...]) -> type[np.int32] | type[np.int64]:
@@ -158,7 +178,7 @@ def _path_type(axes: tuple[int, ...]) -> type[np.int32] | type[np.int64]:
 
 @lru_cache(maxsize=4)
 def _path_tables(
-    low: tuple[int, ...], widths: tuple[int, ...], axes: tuple[int, ...], reach: int
+    edges: tuple[tuple[int, ...], ...], axes: tuple[int, ...], reach: int
 ) -> tuple[tuple[int, Labels], ...]:
     """For each axis the bits of a path that a coordinate from -reach to reach decides."""
     coordinates = np.arange(-reach, reach + 1, dtype=np.int64)
@@ -169,6 +189,7 @@ def _path_tables(
         bits = np.zeros(len(cells), dtype=np.int64)
         for rank, place in enumerate(places):
             bits |= ((cells >> (len(places) - 1 - rank)) & 1) << place
-        inside = np.clip(coordinates - low[axis], 0, widths[axis] - 1)
-        tables.append((axis, bits[inside // (widths[axis] >> len(places))].astype(_path_type(axes))))
+        # The inner ends alone: a coordinate beyond the box belongs to the first or the last cell.
+        cell = np.searchsorted(np.array(edges[axis][1:-1]), coordinates, side="right")
+        tables.append((axis, bits[cell].astype(_path_type(axes))))
     return tuple(tables)

@@ -25,6 +25,7 @@ from core.statistics.sums import (
     EntrySums,
     GroupResidualSums,
     GroupSums,
+    LiftedSums,
     PickedSums,
     ResidualSums,
     SecondMoments,
@@ -77,12 +78,13 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
         yield PooledHistogram(assigned, np.array([0, 1, 100, 5000, 40000]))
         yield ResidualSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield from (AbsoluteSums(view, centres[0], radius) for radius in (1, 9000, 2 * UNITS))
+        yield LiftedSums(assigned, np.array([1, 500, UNITS, 2 * UNITS]))
         yield SecondMoments(view, centres[0], 1)
         yield SecondMoments(view, centres[0], 9000)
         yield SecondMoments(view, centres[0], 9000, 4)
         yield SecondMoments(view, np.zeros(width, dtype=np.int64), 2 * UNITS)
         axes = tuple(i % width for i in range(6))
-        codes = PathCodes(view, np.full(width, -(2**15)), np.full(width, 2**16), axes)
+        codes = PathCodes.even(view, np.full(width, -(2**15)), np.full(width, 2**16), axes)
         yield PrefixCounts(codes, 2, np.array([0, 3, 9, 15]))
         yield GroupSums(assigned, Encoded.of(domain))
         about = Assigned(Encoded.of(domain), np.array([[30000, -9000, 5]]))

@@ -313,3 +313,21 @@ def test_sketch_of_records_that_lie_together_is_magnified_only_as_far_as_it_stay
     assert Projected(view, matrix, 32767).width == 24
     assert 1 < zoom < 32767
     assert magnified(np.eye(5), 32767.0)[1] == 32767.0
+
+
+def test_small_groups_far_out_in_one_direction_get_a_centre_each() -> None:
+    """180 of 20,000 records lie beyond the radius that holds 99%: clipped to it, both groups are one.
+
+    RATE
+    """
+    draw, domain = np.random.default_rng(8), Dense.box(-1, 1, dimension=3, size=20_000)
+    rows = draw.normal(scale=0.01, size=(20_000, 3))
+    far = np.array([[0.4, 0, 0], [0.9, 0, 0]])
+    rows[:180] += np.repeat(far, 90, axis=0)
+    plan = plan_for(domain, 3, Budget.of(8, "0.000001"))
+    hits = 0
+    for _ in range(9):
+        centres = registry.run(plan, ArraySource(domain, rows)).centres
+        apart = np.linalg.norm(far[:, None] - centres[None], axis=2).min(axis=1)
+        hits += bool((apart < 0.1).all())
+    assert hits >= 4

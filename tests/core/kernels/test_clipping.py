@@ -1,12 +1,14 @@
 """Clipping never lets a norm exceed its radius, and rounding to nearest would."""
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from core.data import UNITS
-from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
+from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block, lifted_heights
 
 
 def test_a_residual_clipped_by_a_rounded_factor_would_break_its_declaration() -> None:
@@ -37,3 +39,15 @@ def test_clipped_rows_are_integers_inside_the_radius(rows: np.ndarray, radius: i
     clipped = clipped_block(floats, (rows**2).sum(axis=1), radius)
     assert (clipped == np.trunc(clipped)).all()
     assert ((clipped.astype(np.int64) ** 2).sum(axis=1) <= radius**2).all()
+
+
+@given(
+    hnp.arrays(np.int64, 20, elements=st.integers(0, 4 * UNITS**2)),
+    hnp.arrays(np.int64, 20, elements=st.integers(1, 2 * UNITS)),
+)
+def test_heights_are_the_largest_that_keep_a_record_inside_its_radius(
+    squared: np.ndarray, radii: np.ndarray
+) -> None:
+    for height, square, radius in zip(lifted_heights(squared, radii), squared, radii, strict=True):
+        room = max(int(radius) ** 2 - int(square), 0)
+        assert int(height) == math.isqrt(room)

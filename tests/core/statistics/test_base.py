@@ -173,7 +173,7 @@ def test_a_full_cache_changes_no_bit(monkeypatch: pytest.MonkeyPatch, reference:
         lambda: ResidualSums(Assigned(Encoded.of(DENSE), np.array([[0, 0, 0]])), np.array([5, 5])),
         lambda: SecondMoments(Encoded.of(DENSE), np.zeros(3, dtype=np.int64), 10**6),
         lambda: NormHistogram(Assigned(Encoded.of(DENSE), np.array([[0, 0, 0]])), np.array([5, 5])),
-        lambda: PathCodes(Encoded.of(DENSE), np.zeros(3, np.int64), np.array([3, 4, 4]), (0, 1)),
+        lambda: PathCodes.even(Encoded.of(DENSE), np.zeros(3, np.int64), np.array([3, 4, 4]), (0, 1)),
     ],
 )
 def test_parameters_that_would_break_an_argument_are_refused(make: Callable[[], object]) -> None:

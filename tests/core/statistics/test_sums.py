@@ -10,6 +10,7 @@ from core.statistics.sums import (
     EntrySums,
     GroupResidualSums,
     GroupSums,
+    LiftedSums,
     PickedSums,
     ResidualSums,
     SecondMoments,
@@ -39,6 +40,25 @@ def test_absolute_sums_that_are_clipped_before_they_are_centred_would_break_thei
     assert np.sqrt((right**2).sum()) <= 1
     wrong = np.abs(row - centre) / declared.sensitivity.scales
     assert np.sqrt((wrong**2).sum()) > 1
+
+
+def test_lifted_sums_add_the_heights_of_records_above_their_residuals() -> None:
+    assigned = Assigned(Encoded.of(DENSE), np.array([[100, 0, 0]]))
+    chunk = chunk_of(np.array([[103, 0, 0], [100, 0, 0], [100, 0, 10]]))
+    sums = LiftedSums(assigned, np.array([5])).of(chunk)
+    assert (sums / WEIGHT_ONE).tolist() == [[3.0, 0.0, 5.0, 4.0 + 5.0 + 0.0]]
+
+
+def test_a_whole_count_beside_residuals_would_break_the_declaration() -> None:
+    """The wrong version: a record that counts for one whatever its residual is up to sqrt(2) radii long."""
+    assigned = Assigned(Encoded.of(DENSE), np.array([[0, 0, 0]]))
+    lifted = LiftedSums(assigned, np.array([500]))
+    for distance in (0, 1, 300, 499, 500, 501, 9000):
+        chunk = chunk_of(np.array([[0, distance, 0]]))
+        vector = (lifted.of(chunk) / lifted.sensitivity.scales)[0]
+        assert np.linalg.norm(vector) <= 1
+        counted = np.append(vector[:-1], 1.0)
+        assert np.linalg.norm(counted) > 1 or distance == 0
 
 
 def test_second_moments_are_the_packed_upper_triangle() -> None:

@@ -58,7 +58,7 @@ def test_a_grid_counts_every_record_once_and_keeps_empty_cells() -> None:
 
 
 def test_paths_name_the_cells_of_a_halving_tree() -> None:
-    codes = PathCodes(Encoded.of(DENSE), np.array([-8, -8, -8]), np.array([16, 16, 16]), (0, 1, 0))
+    codes = PathCodes.even(Encoded.of(DENSE), np.array([-8, -8, -8]), np.array([16, 16, 16]), (0, 1, 0))
     chunk = chunk_of(np.array([[-8, -8, 0], [7, 7, 0], [0, -1, 0], [999, -999, 0], [3, 0, 0]]))
     assert codes.codes(chunk).tolist() == [0b000, 0b111, 0b100, 0b101, 0b110]
     assert PrefixCounts(codes, 1, np.array([0b00, 0b10, 0b11])).of(chunk).tolist() == [1, 2, 2]
@@ -81,4 +81,20 @@ def test_a_path_goes_through_the_halves_that_hold_the_row(halvings: int) -> None
         expected.append(code)
     chunk = Chunk(rows, 0, ("paths", halvings))
     wide = Encoded.of(Dense.ball(1.0, dimension=4, size=1000))
-    assert PathCodes(wide, low, widths, axes).codes(chunk).tolist() == expected
+    assert PathCodes.even(wide, low, widths, axes).codes(chunk).tolist() == expected
+
+
+def test_cells_of_unequal_width_hold_the_rows_between_their_edges() -> None:
+    codes = PathCodes(Encoded.of(DENSE), ((-100, -10, 0, 10, 100),), (0, 0))
+    chunk = chunk_of(np.array([[-999, 0, 0], [-10, 0, 0], [-1, 0, 0], [9, 0, 0], [10, 0, 0], [999, 0, 0]]))
+    assert codes.codes(chunk).tolist() == [0, 1, 1, 2, 3, 3]
+    assert codes.middles(np.array([0, 1]), 1)[:, 0].tolist() == [-50, 50]
+    low, high = codes.corners(np.arange(4), 2)
+    assert low[:, 0].tolist() == [-np.inf, -10, 0, 10]
+    assert high[:, 0].tolist() == [-10, 0, 10, np.inf]
+
+
+@pytest.mark.parametrize("edges", [(0, 5), (0, 5, 4), (0, 1, 2, 3)])
+def test_edges_that_do_not_bound_the_cells_of_an_axis_are_refused(edges: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError):
+        PathCodes(Encoded.of(DENSE), (edges,), (0,))
