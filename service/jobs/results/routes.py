@@ -22,9 +22,8 @@ from service.jobs import release
 from service.jobs.results import answers as stored_answers
 from service.jobs.results import csv_files, transcripts
 from service.jobs.results.findings_csv import findings_csv
-from service.jobs.results.wire import FindingsFacts, ResultFacts, SampleFacts
+from service.jobs.results.wire import FindingsFacts, Receipt, ResultFacts, SampleFacts
 from service.jobs.routes import JobId
-from service.jobs.wire import Receipt
 from service.operations.states import JobState
 from service.operations.tables import Result
 from service.people.authentication import Anyone, Caller

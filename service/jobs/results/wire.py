@@ -1,9 +1,11 @@
-"""Wire types of results: of clusterings, of questions, and made-up rows."""
+"""Wire types of results (of clusterings and of questions), made-up rows and receipts."""
 
 from typing import Any, Literal
 
 from pydantic import Field
 
+from service.datasets.columns import WorkingColumn
+from service.datasets.wire import AmountFacts
 from service.http.wire import Answer, JobKind, example
 
 _ID = "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d"
@@ -183,3 +185,76 @@ class FindingsFacts(Answer, json_schema_extra=example(_FINDINGS)):
     draws: dict[str, str]
     privacy: dict[str, Any]
     receipt: str
+
+
+_RECEIPT = {
+    "format": 2,
+    "job": _ID,
+    "dataset": "flowers",
+    "rehearsal": False,
+    "charged": {"epsilon": "0.5", "delta": "0.000001"},
+    "accountant": "sum",
+    "privacy_unit": "row",
+    "neighbours": "add or remove one record",
+    "steps": [{"name": "counts", "mechanism": {"kind": "laplace"}, "repeats": 5, "share": 0.41}],
+    "transcript": {"format": 1, "bytes": 8120, "sha256": "7c" * 32},
+    "versions": {"cairn": "0.1.0"},
+    "citation": "Centres of 3 clusters (k-means) of the dataset “flowers”, computed for ada by Cairn 0.1.0.",
+    "explanation": [{"question": "Who is protected?", "answer": "Each single row."}],
+    "registry": {"url_slug": "flowers-6f1cbb0e", "status": "Draft", "tier": 3, "deployment": {}},
+    "digest": "5e" * 32,
+    "signature": {
+        "algorithm": "Ed25519",
+        "key": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+        "value": f"{'A' * 86}==",
+    },
+}
+
+
+class Signature(Answer):
+    """An Ed25519 signature of a receipt's digest."""
+
+    algorithm: str
+    key: str = Field(description="id of the public key, see `/.well-known/cairn-keys.json`")
+    value: str = Field(description="in base64")
+
+
+class TranscriptFacts(Answer):
+    """A transcript by its digest."""
+
+    format: int
+    bytes: int
+    sha256: str
+
+
+class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
+    """Record of what was promised and charged; of what was released it holds a digest alone."""
+
+    format: int
+    job: str
+    dataset: str
+    rehearsal: bool
+    charged: AmountFacts
+    accountant: str
+    privacy_unit: str
+    neighbours: str
+    steps: list[dict[str, Any]]
+    working_bounds: list[WorkingColumn] | None = Field(
+        default=None,
+        description="columns whose bounds were narrower than declared; missing if there are none",
+    )
+    transcript: TranscriptFacts | None = Field(
+        default=None, description="null, or missing in earlier versions: the job has no transcript"
+    )
+    versions: dict[str, str]
+    citation: str | None = Field(default=None, description="a sentence to cite the release by")
+    explanation: list[dict[str, str]] = Field(
+        default_factory=list, description="questions of a data protection officer, answered"
+    )
+    registry: dict[str, Any] | None = Field(
+        description="an entry of the public registry of differential privacy deployments"
+    )
+    digest: str
+    signature: Signature | None = Field(
+        default=None, description="of the digest; receipts of format 1 are not signed"
+    )
