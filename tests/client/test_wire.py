@@ -42,6 +42,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.NoiseFacts, results.NoiseFacts),
     (wire.PlanFacts, jobs.Quote),
     (wire.PrincipalFacts, people.PrincipalFacts),
+    (wire.PublicRowSetFacts, columns.PublicRowSetFacts),
     (wire.ResultFacts, results.ResultFacts),
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
