@@ -65,7 +65,7 @@ def test_clusters_of_a_single_k_are_merged_into_fewer_and_not_split(live: Live) 
     printed = cairn("result", result.facts.job, "--k", "2")
     assert "of 3 clusters that were merged" in printed.stderr
     assert "(noise only)" in printed.stderr
-    with pytest.raises(InvalidRequest, match="= 3 only"):
+    with pytest.raises(InvalidRequest, match="for k = 3, and for fewer"):
         result.at(4)
     with pytest.raises(ValueError, match=r"k=\(1, 32\)"):
         result.sample()

@@ -66,8 +66,9 @@ def of_other_k(
     known = body.get("range")
     found = _at(session, job_id, k, receipt) if known else _merged(session, job_id, k, body, receipt)
     if found is None:
-        asked = f"from {known['from']} to {known['to']}" if known else f"= {len(body['centres'])}"
-        raise InvalidRequest(f"this job has results for k {asked} only")
+        single = f"= {len(body['centres'])}, and for fewer where clusters can be merged"
+        asked = f"from {known['from']} to {known['to']}" if known else single
+        raise InvalidRequest(f"job {job_id} has no result for k = {k}: it has results for k {asked}")
     return found
 
 
