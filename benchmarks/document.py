@@ -14,18 +14,17 @@ __all__ = ["markdown", "rewrite_table"]
 
 def markdown(rows: Sequence[Mapping[str, object]]) -> str:
     """Rows of equal keys as a Markdown table."""
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
-    return (
-        "".join("| " + " | ".join(line) + " |\n" for line in lines)
-        .replace("| --- ", "|---")
-        .replace("|--- |", "|---|")
+    head, *lines = (
+        "| " + " | ".join(map(str, line)) + " |\n" for line in (rows[0], *(row.values() for row in rows))
     )
+    return head + "|---" * len(rows[0]) + "|\n" + "".join(lines)
 
 
 def rewrite_table(page: Path, name: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Replace the table of that name in the page, which must mark one place for it."""
-    marked = re.compile(rf"(<!-- table {re.escape(name)} -->\n\n).*?(\n<!-- end of table -->)", re.DOTALL)
-    text, places = marked.subn(lambda found: found[1] + markdown(rows) + found[2], page.read_text())
+    start, end = f"<!-- table {name} -->\n", "<!-- end of table -->"
+    marked = re.compile(rf"{re.escape(start)}[^<]*{end}")  # another mark is never part of a table
+    text, places = marked.subn(lambda _: f"{start}\n{markdown(rows)}\n{end}", page.read_text())
     if places != 1:
         raise ValueError(f"{page} has {places} places for the table {name!r}: mark exactly one")
     page.write_text(text)

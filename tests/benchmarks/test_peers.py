@@ -127,6 +127,14 @@ def test_figures_for_choosing_stand_beside_those_of_before(tmp_path: Path) -> No
     assert text.endswith("\nAfter.\n")
 
 
+def test_a_table_is_written_into_its_own_place_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    places = "<!-- table one -->\n\n<!-- end of table -->\n\n<!-- table two -->\n\n<!-- end of table -->\n"
+    page.write_text(places)
+    rewrite_table(page, "one", [{"a": 1, "b": 2}])
+    assert page.read_text() == places.replace("\n\n", "\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n", 1)
+
+
 def test_a_page_without_a_place_for_the_table_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Nothing here.\n")
