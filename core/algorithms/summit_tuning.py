@@ -95,9 +95,9 @@ SEED_COORDINATES, MOST_SEEDS = 1280, 128
 #: Standard deviations of its size that a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
-#: Where the noise in a cluster's mean, over all columns, is of this order of its records' spread (mu^-2 times
-#: columns times (k / N)^2), rounds in all columns tell nothing: they are taken along the principal axes.
-ALONG_AXES = 0.5
+#: Where columns outnumber (N * mu / k)^2 this many times, noise in a cluster's mean over all columns is far
+#: larger than its records' spread, and rounds there tell next to nothing: they are taken along the axes.
+ALONG_AXES = 1.5
 #: Second moments then get up to this, since centres differ along the axes alone.
 MOST_ALONG_SUBSPACE = 0.6
 #: Operations that it takes to find a seed in the coreset, to merge seeds into a cluster, to count a record in

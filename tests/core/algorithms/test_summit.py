@@ -172,16 +172,16 @@ def test_second_moments_of_wide_rows_are_of_the_columns_that_vary() -> None:
 
 def test_few_records_in_many_columns_are_refined_along_the_axes_alone() -> None:
     domain = Dense.box(-20, 20, dimension=300, size=3000)
-    plan = plan_for(domain, 30)
+    plan = plan_for(domain, 60)
     assert plan.parameters["along_axes"]
     assert "along_axes" not in plan_for(domain, 3).parameters
-    assert "along_axes" not in plan_for(domain, 30, objective="medians").parameters
+    assert "along_axes" not in plan_for(domain, 60, objective="medians").parameters
     probe = WatchedProbe(plan, ArraySource(domain, blobs(3000, 300)[0]))
     found = Summit().run(plan, probe)
-    assert found.centres.shape == (30, 300)
+    assert found.centres.shape == (60, 300)
     rounds = [s for name, s in probe.seen if name.startswith("refine") and isinstance(s, ResidualSums)]
     assert len(rounds) == 2
-    assert all(s.shape[0] == 30 and s.shape[1] <= 64 for s in rounds)
+    assert all(s.shape[0] == 60 and s.shape[1] <= 64 for s in rounds)
 
 
 def test_where_axes_are_drawn_at_random_rounds_in_noisy_columns_get_most_of_the_budget() -> None:
