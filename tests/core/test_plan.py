@@ -121,6 +121,8 @@ def test_noise_on_scores_of_swaps_sets_and_nets_is_refused(
     with pytest.raises(PlanViolation, match="no finite"):
         Step("scores", mechanism, scores.kind)
     assert Step("scores", Choice(0.1), scores.kind).mechanism == Choice(0.1)
+    with pytest.raises(PlanViolation, match="no finite"):
+        Step("counts", mechanism, "count", alternative=scores.kind)
 
 
 def test_a_statistic_without_a_finite_sensitivity_is_known_to_plans() -> None:
