@@ -1,5 +1,8 @@
 """The house algorithm: what it plans, what it measures, and that it finds what is there."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -11,7 +14,7 @@ from core.algorithms.summit_scene import magnified
 from core.coverage.loop import CoverageLoop
 from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
 from core.errors import EpsilonTooSmall, UnknownAlgorithm
-from core.plan import Plan, Request
+from core.plan import KRange, Plan, Request
 from core.postprocessing.subspace import principal_axes
 from core.privacy import Budget
 from core.probe import Probe
@@ -331,3 +334,16 @@ def test_small_groups_far_out_in_one_direction_get_a_centre_each() -> None:
         apart = np.linalg.norm(far[:, None] - centres[None], axis=2).min(axis=1)
         hits += bool((apart < 0.1).all())
     assert hits >= 4
+
+
+def test_few_columns_have_more_seeds_and_a_smaller_share_of_second_moments() -> None:
+    def parameters(width: int, k: int | KRange = 5, budget: Budget = APPROXIMATE) -> Mapping[str, Any]:
+        domain = Dense.box(-1, 1, dimension=width, size=100_000)
+        return registry.plan(domain, Request(k, budget, "means", "summit")).parameters
+
+    few, wide = parameters(4), parameters(64)
+    assert (few["explore_centres"], wide["explore_centres"]) == (128, 64)
+    assert few["subspace_share"] < wide["subspace_share"] / 2
+    for other in (parameters(4, KRange(2, 5)), parameters(4, budget=PURE)):
+        assert other["explore_centres"] == 64
+        assert other["subspace_share"] > 2 * few["subspace_share"]
