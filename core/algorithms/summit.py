@@ -86,7 +86,7 @@ class Blocks:
         scene = self.scene.run(probe)
         coreset = self._coreset(probe, scene)
         seeds = self._explored(probe, scene, coreset)
-        if self.scene.schedule.along_axes and not scene.public:
+        if self.scene.schedule.along_axes and scene.public is None:
             found, cells = self._refined_along_axes(probe, scene, seeds), None
         else:
             found, last = self._refined(probe, scene, seeds)
