@@ -300,9 +300,10 @@ def test_few_columns_have_more_seeds_and_a_smaller_share_of_second_moments() -> 
         domain = Dense.box(-1, 1, dimension=width, size=100_000)
         return registry.plan(domain, Request(k, budget, "means", "summit")).parameters
 
-    few, wide = parameters(4), parameters(64)
+    few, wide = parameters(8), parameters(64)
     assert (few["explore_centres"], wide["explore_centres"]) == (128, 64)
+    assert parameters(2)["explore_centres"] == 64
     assert few["subspace_share"] < wide["subspace_share"] / 2
-    for other in (parameters(4, KRange(2, 5)), parameters(4, budget=PURE)):
+    for other in (parameters(8, KRange(2, 5)), parameters(8, budget=PURE)):
         assert other["explore_centres"] == 64
         assert other["subspace_share"] > 2 * few["subspace_share"]
