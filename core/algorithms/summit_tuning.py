@@ -90,8 +90,9 @@ PLENTY = 30.0
 #: Seeds per centre asked for, or this many in all where that is more: more to merge from.
 OVERSEED, ENOUGH_SEEDS = 2.0, 64
 #: In few columns, where a seed is measured fast, there may be more: so many coordinates of seeds, and so many
-#: seeds. Small clusters far from each other then get seeds of their own.
-SEED_COORDINATES, MOST_SEEDS = 1280, 128
+#: seeds. Small clusters far from each other then get seeds of their own. In one to three columns the cells of
+#: the tree are fine enough to tell them apart: so many seeds for each column do.
+SEED_COORDINATES, MOST_SEEDS, SEEDS_PER_COLUMN = 1280, 128, 24
 #: Standard deviations of its size that a seed must be able to hold; those beyond `OVERSEED` rather more.
 SEED_NOISES, SPARE_SEED_NOISES = 3.0, 10.0
 ROUND_BINS, ROUND_FACTOR = 31, 1.2
@@ -330,7 +331,8 @@ def _most_seeds(k: int, width: int, per_centre: float, picture: bool) -> int:
     """Seeds to follow at most; in a picture exactly so many, in its first round."""
     if picture:
         return round(k * min(max(per_centre / PICTURE_SEED, 1.0), PICTURE_OVERSEED))
-    return max(round(OVERSEED * k), ENOUGH_SEEDS, min(SEED_COORDINATES // width, MOST_SEEDS))
+    spare = min(SEED_COORDINATES // width, SEEDS_PER_COLUMN * width, MOST_SEEDS)
+    return max(round(OVERSEED * k), ENOUGH_SEEDS, spare)
 
 
 def _count_deviation(shares: Shares, fraction: float) -> float:

@@ -321,7 +321,8 @@ def test_sketch_of_records_that_lie_together_is_magnified_only_as_far_as_it_stay
 def test_small_groups_far_out_in_one_direction_get_a_centre_each() -> None:
     """180 of 20,000 records lie beyond the radius that holds 99%: clipped to it, both groups are one.
 
-    RATE
+    Both were found in 60 of 60 runs, so a run misses one with probability below 0.074 (99% limit), and seven
+    of nine do with probability below 36 * 0.074^7 < 5e-7. Clipped, at epsilon 3, none of 20 runs found both.
     """
     draw, domain = np.random.default_rng(8), Dense.box(-1, 1, dimension=3, size=20_000)
     rows = draw.normal(scale=0.01, size=(20_000, 3))
@@ -333,7 +334,7 @@ def test_small_groups_far_out_in_one_direction_get_a_centre_each() -> None:
         centres = registry.run(plan, ArraySource(domain, rows)).centres
         apart = np.linalg.norm(far[:, None] - centres[None], axis=2).min(axis=1)
         hits += bool((apart < 0.1).all())
-    assert hits >= 4
+    assert hits >= 3
 
 
 def test_few_columns_have_more_seeds_and_a_smaller_share_of_second_moments() -> None:
@@ -341,9 +342,10 @@ def test_few_columns_have_more_seeds_and_a_smaller_share_of_second_moments() -> 
         domain = Dense.box(-1, 1, dimension=width, size=100_000)
         return registry.plan(domain, Request(k, budget, "means", "summit")).parameters
 
-    few, wide = parameters(4), parameters(64)
+    few, wide = parameters(8), parameters(64)
     assert (few["explore_centres"], wide["explore_centres"]) == (128, 64)
+    assert parameters(2)["explore_centres"] == 64
     assert few["subspace_share"] < wide["subspace_share"] / 2
-    for other in (parameters(4, KRange(2, 5)), parameters(4, budget=PURE)):
+    for other in (parameters(8, KRange(2, 5)), parameters(8, budget=PURE)):
         assert other["explore_centres"] == 64
         assert other["subspace_share"] > 2 * few["subspace_share"]
