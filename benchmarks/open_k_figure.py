@@ -14,9 +14,9 @@ __all__ = ["draw_losses"]
 _STYLES = {
     "one release for every k": ("-", "tab:blue"),
     "a run for this k, whole budget": ("o", "tab:orange"),
-    "summit, 1/31 of the budget": ("--", "tab:green"),
-    "sulq, 1/31": ("--", "tab:red"),
-    "diffprivlib, 1/31": ("--", "tab:purple"),
+    "summit, 1/31 of the budget": ("s--", "tab:green"),
+    "sulq, 1/31": ("s--", "tab:red"),
+    "diffprivlib, 1/31": ("s--", "tab:purple"),
 }
 _PEERS = {
     "auto": "summit, 1/31 of the budget",
@@ -57,9 +57,9 @@ def draw_losses(rows: Sequence[Mapping[str, str]], peers: Sequence[Mapping[str, 
         panel.set_title(dataset, fontsize=10)
         panel.set_xlabel("k", fontsize=8)
         panel.set_ylabel("loss / k-means without privacy", fontsize=8)
-        ticks = [
-            tick for tick in (1, 1.05, 1.2, 1.5, 2, 5, 10, 100, 1000) if tick <= 1.5 * panel.get_ylim()[1]
-        ]
+        highest = panel.get_ylim()[1]
+        wanted = (1, 2, 5, 10, 20, 50, 100) if highest > 4 else (1, 1.05, 1.2, 1.5, 2, 3)
+        ticks = [tick for tick in wanted if tick <= highest]
         panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
         panel.tick_params(labelsize=8)
