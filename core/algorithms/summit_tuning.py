@@ -25,8 +25,8 @@ TREE, EXPLORE, REFINE = 0.12, 0.2, 0.3
 #: blurs the principal axes. At `SUBSPACE_SIGNAL * N` the edge of the noise's spectrum should lie.
 LEAST_SUBSPACE, MOST_SUBSPACE, SUBSPACE_SIGNAL = 0.15, 0.4, 0.015
 #: In fewer columns than this they get less, down to `LEAST_TURN`: most axes are kept anyhow, so that moments
-#: only turn and scale them.
-SUBSPACE_COLUMNS, LEAST_TURN = 32, 0.05
+#: only turn and scale them. Where records are few, not less than `TURN_ROOM` times what that signal takes.
+SUBSPACE_COLUMNS, LEAST_TURN, TURN_ROOM = 32, 0.05, 4.0
 #: Within a round: sums against sizes in few and in all coordinates.
 EXPLORE_SUMS, REFINE_SUMS = 0.7, 0.9
 #: Each refining round gets this many times the budget of the one before: the last one is what is released.
@@ -38,7 +38,8 @@ RADIUS_BINS, RADIUS_FACTOR = 56, 1.15
 #: Rows are clipped at `DATA_LEVEL` of that histogram, second moments at `SHAPE_LEVEL`: a tight clip keeps
 #: directions and shrinks the noise with the square of the radius.
 DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
-#: Records that lie far out are few, but dear: clipping may take this share of the squared distances.
+#: Records that lie far out are few, but dear: clipping may take this share of the squared distances. That is
+#: looked at only where the noise of a bin is below this share of the records.
 SPARE_ENERGY = 0.003
 
 # --- subspace -----------------------------------------------------------------------------------------------
@@ -297,8 +298,11 @@ def _subspace_weight(width: int, power: float, picture: bool, along: bool, fruga
         wanted = min(wanted, 2 * width**3 / (PICTURE_SIGNAL * power) ** 2)
         most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_TURN)
         return min(max(wanted, LEAST_TURN), most)
-    few = min(1.0, width / SUBSPACE_COLUMNS) if frugal else 1.0
-    return min(max(wanted, LEAST_SUBSPACE * few, LEAST_TURN), MOST_ALONG_SUBSPACE if along else MOST_SUBSPACE)
+    least = LEAST_SUBSPACE
+    if frugal:
+        few = LEAST_SUBSPACE * width / SUBSPACE_COLUMNS
+        least = min(least, max(few, LEAST_TURN, TURN_ROOM * wanted))
+    return min(max(wanted, least), MOST_ALONG_SUBSPACE if along else MOST_SUBSPACE)
 
 
 def clusters_for(domain: Domain, request: Request) -> int:
