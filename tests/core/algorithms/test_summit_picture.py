@@ -63,7 +63,7 @@ def test_what_a_picture_is_not_for_is_explored(request_: Request) -> None:
 
 
 def test_many_columns_are_explored() -> None:
-    assert explores(plan_for(Dense.box(0, 1, dimension=65, size=1000)))
+    assert explores(plan_for(Dense.box(0, 1, dimension=129, size=1000)))
 
 
 @pytest.mark.parametrize("width", [1, 4, 32])
