@@ -156,7 +156,8 @@ def shared(data: Dataset, k: int, epsilon: str, parts: int) -> Iterator[tuple[st
         yield name, release(data, k, epsilon, parts, name).centres
     if diffprivlib.installed():
         domain = data.domain
-        low, high = (domain.low, domain.high) if domain.radius is None else (-domain.radius, domain.radius)
+        ends = (domain.low, domain.high) if domain.radius is None else (-domain.radius, domain.radius)
+        low, high = (np.asarray(end, dtype=np.float64) for end in ends)
         yield "diffprivlib", diffprivlib.centres(data.rows, low, high, k, float(epsilon) / parts)
 
 
