@@ -157,8 +157,8 @@ class SceneSteps(Block):
         histogram = self.measure(probe, "radius", distances)[0].astype(np.float64)
         found = DistanceHistogram(histogram, edges, self.count_noise(probe.plan, "radius"))
         spread = _Spread(edges, trimmed_shares(histogram, found.noise))
-        # Noise must not pass for records far out. Where k is open, losses are of records within reach.
-        tells = found.noise.deviation < tuning.SPARE_ENERGY * size and not self.schedule.pooled_share
+        # Noise must not pass for records far out.
+        tells = found.noise.deviation < tuning.SPARE_ENERGY * size
         radius = spread.reach(tuning.DATA_LEVEL, tuning.SPARE_ENERGY if tells else 1.0)
         tight, inner = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
         picture = None
