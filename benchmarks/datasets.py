@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.datasets import make_blobs
 
 from core.data import Dense
 
@@ -23,6 +24,18 @@ Floats = npt.NDArray[np.float64]
 #: Where MNIST lies unless told otherwise: beside the repository.
 MNIST_VARIABLE = "CAIRN_MNIST"
 MNIST_DEFAULT = Path(__file__).parent.parent.parent / "shared" / "data" / "mnist-train.npz"
+
+
+def in_unit_ball(rows: npt.ArrayLike) -> Floats:
+    """Rows as PE-means (arXiv 2606.00342) takes them: about their exact mean, with a largest norm of one."""
+    centred = np.asarray(rows, dtype=np.float64) - np.mean(rows, axis=0)
+    scaled: Floats = centred / np.linalg.norm(centred, axis=1).max()
+    return scaled
+
+
+def pe_blobs(size: int, columns: int, k: int) -> Floats:
+    """The `blobs` of PE-means' table, to the last digit: their generator and its seed are public."""
+    return in_unit_ball(make_blobs(size, columns, centers=k, random_state=1)[0].round(4))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,11 +21,12 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 import typer
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import load_iris
 
 from benchmarks import diffprivlib
 from benchmarks.accuracy import delta_for
 from benchmarks.baselines import k_means, loss
+from benchmarks.datasets import in_unit_ball, pe_blobs
 from benchmarks.document import rewrite_table
 from benchmarks.measuring import RESULTS, Lines, print_table, read_csv
 from benchmarks.peers import cairn, stated
@@ -59,17 +60,12 @@ def rebuilt(name: str) -> Floats:
     """The rows of that dataset, centred and scaled to a largest norm of one, as theirs are."""
     row = published()[name]
     size, columns, k = int(row["rows"]), int(row["columns"]), int(row["k"])
+    if name.startswith("blobs_"):
+        return pe_blobs(size, columns, k)
     if name == "iris":
-        rows = load_iris().data
-    elif name.startswith("blobs_"):
-        rows = make_blobs(size, columns, centers=k, random_state=1)[0].round(4)
-    else:
-        draw = np.random.default_rng(columns)
-        rows = (
-            np.repeat([500.0, 600.0], size // 2)[:, None] + draw.normal(0, 50, size=(size, columns)).round()
-        )
-    centred = rows - rows.mean(axis=0)
-    return np.asarray(centred / np.linalg.norm(centred, axis=1).max(), dtype=np.float64)
+        return in_unit_ball(load_iris().data)
+    noise = np.random.default_rng(columns).normal(0, 50, size=(size, columns)).round()
+    return in_unit_ball(np.repeat([500.0, 600.0], size // 2)[:, None] + noise)
 
 
 def area(losses: Sequence[float]) -> float:
