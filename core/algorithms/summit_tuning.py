@@ -225,7 +225,8 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         sketch = RANDOM_AXES
     per_centre = size * strength / k
     single_means = request.objective == "means" and not isinstance(request.k, KRange)
-    picture = single_means and not sketch and _draws_picture(domain, request, per_centre)
+    offered = moments and not sketch and takes_public_rows(domain, request)
+    picture = single_means and not sketch and not offered and _draws_picture(domain, request, per_centre)
     columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or picture) else 0.0
     along = columns > 0 and single_means and width > ALONG_AXES * per_centre**2
     # Otherwise moments also tell the shape of fine clusters, or get more noise than moments of few columns.
@@ -236,7 +237,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         noise = width * k / (size * shares.total)
         refine *= min(max((noise / BLIND_NOISE) ** 2, 1.0), MOST_BLIND_REFINE)
     radius = min(max((RADIUS_SIGNAL * size * strength) ** -2, LEAST_RADIUS), MOST_RADIUS)
-    check = PUBLIC_CHECK if takes_public_rows(domain, request) and moments and not sketch else 0.0
+    check = PUBLIC_CHECK if offered else 0.0
     whole = (subspace + tree + explore + refine) / (1 - CENTRE - radius - columns - pooled - check)
     plenty = per_centre >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
