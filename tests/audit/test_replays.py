@@ -203,8 +203,8 @@ def test_absolute_residuals_that_are_not_clipped_are_noticed(monkeypatch: pytest
     def unclipped(self: AbsoluteSums, chunk: Any) -> Any:
         return honest(replace(self, radius=2 * 32767), chunk)
 
-    domain = Dense.box(0, 1, dimension=128, size=100)
-    rows, outlier = np.tile(ROWS, (1, 64)), np.tile(OUTLIER, (1, 64))
+    domain = Dense.box(0, 1, dimension=130, size=100)
+    rows, outlier = np.tile(ROWS, (1, 65)), np.tile(OUTLIER, (1, 65))
     pair = Neighbours(ArraySource(domain, rows), ArraySource(domain, np.concatenate([rows, outlier])))
     plan = registry.plan(domain, Request(2, Budget.of(2, "0.00001"), algorithm="summit"))
     assert replay(plan, pair, larger=True, seed=5).differing > 0

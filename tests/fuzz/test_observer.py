@@ -75,7 +75,7 @@ class Observer(Watcher):
         for job in self.jobs:
             self.ask("PUT", f"{job}/note", json={"name": "again"})
         self.ask("DELETE", self.jobs[0])
-        self.ask("POST", "/v1/plans", json={"dataset": self.dataset, **REQUEST})
+        self.ask("POST", "/v1/plans", released=True, json={"dataset": self.dataset, **REQUEST})
         submitted = self._submit(REQUEST)
         if submitted.status_code == 202:
             self.ask("DELETE", submitted.headers["location"])

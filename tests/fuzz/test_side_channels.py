@@ -94,6 +94,10 @@ class Watcher:
                 "noise" in body
             ):  # that of centres follows from released sizes and radii, the rest from the plan
                 body["noise"]["centres"] = _shape(body["noise"]["centres"])
+            # What the caller's own release says of a plan's accuracy, and which of its clusters are closest.
+            for name in ("earlier", "merged"):
+                if body.get(name):
+                    body[name] = "released"
             text = json.dumps({name: _shape(v) if name in RELEASED else v for name, v in body.items()})
         elif answer.headers["content-type"] == MEDIA_TYPE:  # released values, after what they were asked for
             text = _transcribed(answer.content)
