@@ -28,7 +28,8 @@ MNIST_DEFAULT = Path(__file__).parent.parent.parent / "shared" / "data" / "mnist
 
 def in_unit_ball(rows: npt.ArrayLike) -> Floats:
     """Rows as PE-means (arXiv 2606.00342) takes them: about their exact mean, with a largest norm of one."""
-    centred = np.asarray(rows, dtype=np.float64) - np.mean(rows, axis=0)
+    given = np.asarray(rows, dtype=np.float64)
+    centred = given - given.mean(axis=0)
     scaled: Floats = centred / np.linalg.norm(centred, axis=1).max()
     return scaled
 
