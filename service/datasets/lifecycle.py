@@ -19,7 +19,7 @@ from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
 from service.ledger import accountants
 from service.operations import audit
 from service.operations.states import DatasetState
-from service.operations.tables import Dataset, DatasetChunk
+from service.operations.tables import Dataset, DatasetChunk, PublicRowSet, WorkingBounds
 from service.people.authentication import Caller
 
 
@@ -142,6 +142,35 @@ def require_sealed(dataset: Dataset) -> None:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.SEALED:
         raise NotSealed(f"{dataset.name} is still a draft; its curator must upload and seal its rows first")
+
+
+def lock_sealed(session: Session, dataset: Dataset) -> None:
+    """Lock a dataset and read it again; NotSealed or Retired unless jobs may run on it."""
+    ledger.lock(session, dataset.id)
+    session.refresh(dataset)
+    require_sealed(dataset)
+
+
+def supersede(
+    session: Session,
+    dataset: Dataset,
+    current: WorkingBounds | PublicRowSet | None,
+    following: WorkingBounds | PublicRowSet | None,
+    action: str,
+    *,
+    actor: str,
+    at: datetime,
+    **details: Any,
+) -> None:
+    """End what new jobs were planned with so far, put what follows in its place, and record the action."""
+    if current is not None:
+        current.ended_at = at
+        session.flush()
+    if following is not None:
+        session.add(following)
+    audit.record(session, action, actor=actor, at=at, dataset_id=dataset.id, **details)
+    session.flush()
+    session.refresh(dataset)
 
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:

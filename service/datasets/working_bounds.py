@@ -13,10 +13,8 @@ from sqlalchemy.orm import Session
 
 from core.data import Stored, domain_from_json, narrowed
 from core.errors import InvalidDomain
-from service import ledger
 from service.datasets import lifecycle
 from service.datasets.access import domain_of
-from service.operations import audit
 from service.operations.tables import Dataset, WorkingBounds
 
 
@@ -58,54 +56,36 @@ def put(
     session: Session, dataset: Dataset, columns: Sequence[NewBounds], *, actor: str, at: datetime
 ) -> None:
     """Set the working bounds of a sealed dataset in place of those it has; InvalidDomain if too wide."""
-    _lock(session, dataset)
+    lifecycle.lock_sealed(session, dataset)
     names = [each.column for each in columns]
     if len(set(names)) != len(names):
         raise InvalidDomain("two bounds are for the same column: name each column once", parameter="columns")
     domain = narrowed(domain_of(dataset), {each.column: (each.low, each.high) for each in columns})
     described = [{**asdict(each), "origin": each.origin} for each in columns]
-    _end(session, dataset, at)
-    session.add(
-        WorkingBounds(
-            dataset_id=dataset.id,
-            digest=domain.fingerprint,
-            domain=domain.to_json(),
-            columns=described,
-            set_by=actor,
-            set_at=at,
-        )
+    following = WorkingBounds(
+        dataset_id=dataset.id,
+        digest=domain.fingerprint,
+        domain=domain.to_json(),
+        columns=described,
+        set_by=actor,
+        set_at=at,
     )
-    audit.record(
+    lifecycle.supersede(
         session,
+        dataset,
+        dataset.working,
+        following,
         "set-working-bounds",
         actor=actor,
         at=at,
-        dataset_id=dataset.id,
         domain=domain.fingerprint,
         columns=described,
     )
-    session.flush()
-    session.refresh(dataset)
 
 
 def remove(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> None:
     """Go back to the declared bounds; jobs that were planned in others keep those."""
-    _lock(session, dataset)
-    if dataset.working is None:
-        return
-    _end(session, dataset, at)
-    audit.record(session, "remove-working-bounds", actor=actor, at=at, dataset_id=dataset.id)
-    session.flush()
-    session.refresh(dataset)
-
-
-def _lock(session: Session, dataset: Dataset) -> None:
-    ledger.lock(session, dataset.id)
-    session.refresh(dataset)
-    lifecycle.require_sealed(dataset)
-
-
-def _end(session: Session, dataset: Dataset, at: datetime) -> None:
+    lifecycle.lock_sealed(session, dataset)
     if dataset.working is not None:
-        dataset.working.ended_at = at
-        session.flush()
+        action = "remove-working-bounds"
+        lifecycle.supersede(session, dataset, dataset.working, None, action, actor=actor, at=at)

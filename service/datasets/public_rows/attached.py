@@ -12,9 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.data import PublicRowFacts, PublicRows
-from service import ledger
 from service.datasets import lifecycle
-from service.operations import audit
 from service.operations.tables import Dataset, PublicRowSet
 
 
@@ -38,52 +36,34 @@ def load(session: Session, dataset_id: int, facts: Mapping[str, Any]) -> PublicR
 
 def put(session: Session, dataset: Dataset, rows: PublicRows, *, actor: str, at: datetime) -> None:
     """Attach rows to a sealed dataset in place of those it has; the same again is a repetition."""
-    _lock(session, dataset)
+    lifecycle.lock_sealed(session, dataset)
     if facts_of(dataset) == rows.facts:
         return
-    _end(session, dataset, at)
-    session.add(
-        PublicRowSet(
-            dataset_id=dataset.id,
-            digest=rows.facts.digest,
-            count=rows.numbers.shape[0],
-            width=rows.numbers.shape[1],
-            payload=np.ascontiguousarray(rows.numbers, dtype="<f8").tobytes(),
-            set_by=actor,
-            set_at=at,
-        )
+    following = PublicRowSet(
+        dataset_id=dataset.id,
+        digest=rows.facts.digest,
+        count=rows.numbers.shape[0],
+        width=rows.numbers.shape[1],
+        payload=np.ascontiguousarray(rows.numbers, dtype="<f8").tobytes(),
+        set_by=actor,
+        set_at=at,
     )
-    audit.record(
+    lifecycle.supersede(
         session,
+        dataset,
+        dataset.public_rows,
+        following,
         "set-public-rows",
         actor=actor,
         at=at,
-        dataset_id=dataset.id,
         rows=len(rows),
         digest=rows.facts.digest,
     )
-    session.flush()
-    session.refresh(dataset)
 
 
 def remove(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> None:
     """Detach the rows; jobs that were planned with them keep them."""
-    _lock(session, dataset)
-    if dataset.public_rows is None:
-        return
-    _end(session, dataset, at)
-    audit.record(session, "remove-public-rows", actor=actor, at=at, dataset_id=dataset.id)
-    session.flush()
-    session.refresh(dataset)
-
-
-def _lock(session: Session, dataset: Dataset) -> None:
-    ledger.lock(session, dataset.id)
-    session.refresh(dataset)
-    lifecycle.require_sealed(dataset)
-
-
-def _end(session: Session, dataset: Dataset, at: datetime) -> None:
+    lifecycle.lock_sealed(session, dataset)
     if dataset.public_rows is not None:
-        dataset.public_rows.ended_at = at
-        session.flush()
+        action = "remove-public-rows"
+        lifecycle.supersede(session, dataset, dataset.public_rows, None, action, actor=actor, at=at)
