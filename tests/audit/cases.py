@@ -41,8 +41,9 @@ Rows = npt.NDArray[np.float64]
 
 #: Public order of magnitude of every small dataset.
 SIZE = 20
-#: Columns of wide rows: more than second moments are of use for under pure epsilon; enough for coarse ones.
-_WIDTHS = {"wide": 14, "widest": 128}
+#: Columns of wide rows: more than second moments are of use for under pure epsilon; enough to choose columns
+#: and to take coarse second moments of them.
+_WIDTHS = {"wide": 14, "widest": 130}
 _DECLARED = (
     Number(name="share", low=0, high=1, missing="fill", fill=0.5),
     Category(name="side", levels=("a", "b", "c"), missing="level", weight=2.0),
@@ -238,7 +239,7 @@ def _variants() -> list[Variant]:
     add("summit", many, "means", "means")
     add("summit", many, "medians", "medians")
     add("summit", many[:1], "means", "wide", "wide")
-    add("summit", many, "means", "128 columns", "widest")
+    add("summit", many, "means", "130 columns", "widest")
     add("chaturvedi", many[1:], **_COVER)
     add("balcan", many, rounds=1, **_SELECTION)
     add("balcan-median", many, "medians", rounds=1, **_SELECTION)
