@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from service.operations.settings import Settings
+from service.operations.signals import on_signals
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -121,17 +120,12 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
 
 
 def _pass_signals_on(process: subprocess.Popen[bytes]) -> None:
-    """Stop the workers as soon as this process is told to, and not when the API has finished its requests."""
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
-    signal.set_wakeup_fd(writer.detach())  # gets the number of each signal, whoever handles it
+    """Stop the workers as soon as this process is told to, and not when the API has finished its requests.
 
-    def listen() -> None:
-        while number := reader.recv(1):  # to the end: uvicorn raises the signal once more when it is done
-            if number[0] in (signal.SIGTERM, signal.SIGINT):
-                process.send_signal(signal.SIGTERM)
-
-    threading.Thread(target=listen, daemon=True, name="signals").start()
+    Each time: uvicorn raises the signal once more when it is done.
+    """
+    orders = (signal.SIGTERM, signal.SIGINT)
+    on_signals(lambda number: process.send_signal(signal.SIGTERM) if number in orders else None)
 
 
 @app.command()

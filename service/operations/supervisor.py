@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from service.operations.settings import Settings
+from service.operations.signals import stop_on_signals
 
 log = structlog.get_logger()
 
@@ -42,8 +43,7 @@ def worker_environment(settings: Settings, processes: int) -> dict[str, str]:
 def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
     """Keep so many worker processes running until SIGTERM or SIGINT."""
     stop = threading.Event()
-    for order in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(order, lambda _number, _frame: stop.set())
+    stop_on_signals(stop)
     parent = os.getppid()
     environment = worker_environment(settings, processes)
     if settings.health_directory:

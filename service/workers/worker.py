@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import socket
 import threading
 import time
@@ -30,6 +29,7 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
+from service.operations.signals import stop_on_signals
 from service.operations.signing import open_keys
 from service.operations.supervisor import end_with_parent
 from service.workers import execution
@@ -263,8 +263,7 @@ def main(parent: int, slot: int) -> None:
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
     worker = Worker(settings, database, SystemClock(), name=name)
-    for order in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(order, lambda _number, _frame: worker.stop.set())
+    stop_on_signals(worker.stop)
     end_with_parent(parent)
     log.info("worker started", worker=worker.name)
     worker.run(alive=lambda: os.getppid() == parent)
