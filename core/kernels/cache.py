@@ -7,6 +7,9 @@ from typing import Any
 
 #: Bytes of derived rows that one process keeps.
 CACHE_BYTES = 144 << 20
+#: A view that was not asked for so many times in a row is out of use, even if the chunk at hand was its last:
+#: of a dataset that is a single chunk, every view's last chunk is the one at hand.
+_OUT_OF_USE = 64
 
 
 class _Cache:
@@ -22,11 +25,16 @@ class _Cache:
         self._lock = threading.Lock()
         self._views: OrderedDict[str, dict[Hashable, tuple[Any, int]]] = OrderedDict()
         self._last: dict[str, Hashable] = {}
+        #: When each view was asked for last, in requests.
+        self._asked: dict[str, int] = {}
+        self._requests = 0
         self._bytes = 0
 
     def get(self, digest: str, key: Hashable, make: Callable[[], Any]) -> Any:
         with self._lock:
             self._last[digest] = key
+            self._requests += 1
+            self._asked[digest] = self._requests
             if digest in self._views:
                 self._views.move_to_end(digest)
                 if key in self._views[digest]:
@@ -37,33 +45,46 @@ class _Cache:
         return value
 
     def _insert(self, digest: str, key: Hashable, value: Any, size: int) -> None:
-        for other in list(self._views):
-            if self._bytes + size <= self.most_bytes:
-                break
-            if other != digest and self._last.get(other) != key:
-                self._bytes -= sum(n for _, n in self._views.pop(other).values())
-                self._last.pop(other, None)
-        self._drop_larger(key, size)
-        if self._bytes + size <= self.most_bytes:
+        if not self._fits(size):
+            self._drop_unused(digest, key, size)
+            self._drop_larger(size)
+        if self._fits(size):
             chunks = self._views.setdefault(digest, {})
             if key not in chunks:
                 chunks[key] = (value, size)
                 self._bytes += size
 
-    def _drop_larger(self, key: Hashable, size: int) -> None:
-        """Make room for a value derived from this chunk by dropping larger ones."""
+    def _fits(self, size: int) -> bool:
+        return self._bytes + size <= self.most_bytes
+
+    def _drop_unused(self, digest: str, key: Hashable, size: int) -> None:
+        """Make room by dropping other views, those used longest ago first, that this chunk does not need."""
+        for other in list(self._views):
+            if self._fits(size):
+                break
+            if other != digest and (self._last.get(other) != key or self._is_out_of_use(other)):
+                self._bytes -= sum(n for _, n in self._views.pop(other).values())
+                self._last.pop(other, None)
+                self._asked.pop(other, None)
+
+    def _is_out_of_use(self, digest: str) -> bool:
+        return self._requests - self._asked.get(digest, 0) > _OUT_OF_USE
+
+    def _drop_larger(self, size: int) -> None:
+        """Make room by dropping chunks that are larger."""
         if size > self.most_bytes:
             return
         for chunks in self._views.values():
             # Chunks of a view differ in size only at the end of a dataset, so the first one stands for all.
             first = next(iter(chunks.values()), None)
-            while first is not None and first[1] > size and chunks and self._bytes + size > self.most_bytes:
+            while first is not None and first[1] > size and chunks and not self._fits(size):
                 self._bytes -= chunks.popitem()[1][1]
 
     def clear(self) -> None:
         with self._lock:
             self._views.clear()
             self._last.clear()
+            self._asked.clear()
             self._bytes = 0
 
 

@@ -1,12 +1,14 @@
 """A full cache keeps what saves most."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from core.data import UNITS, Chunk, Dense
 from core.kernels.cache import CACHE_BYTES
+from core.kernels.geometry import project
 from core.views import Assigned, Encoded, Projected, clear_cache, limit_cache
 
 DRAW = np.random.default_rng(9)
@@ -36,3 +38,22 @@ def test_a_full_cache_keeps_assignments_rather_than_the_rows_they_were_made_from
     again = [assigned.assignment(chunk).labels for chunk in chunks]
     assert calls == []
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_a_dataset_of_one_chunk_does_not_fill_the_cache_with_views_that_are_out_of_use(
+    small_cache: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trees of many levels did: then the projection under all of them was made again for every level."""
+    chunk = Chunk(DRAW.integers(-9000, 9000, size=(100, 4)).astype(np.int16), 0, "alone")
+    projected = Projected(Encoded.of(WIDE), np.eye(4, dtype=np.int64) << 15, UNITS)
+    small_cache(60_000)  # projected rows take 800 bytes, assignments 600
+    made: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        made.append(1)
+        return project(*given)
+
+    monkeypatch.setattr("core.views.rows.project", counted)
+    for number in range(300):
+        Assigned(projected, np.full((1, 4), number)).assignment(chunk)
+    assert len(made) < 20
