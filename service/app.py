@@ -76,7 +76,7 @@ def create_app(
         public_keys.router,
         pages.router,
     ):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # as they are: including a router builds its routes anew
     problems.install(app)
     app.add_middleware(RequestLimits, settings=settings, authenticate=partial(identify, context))
     return app
