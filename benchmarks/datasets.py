@@ -255,11 +255,46 @@ def costs() -> Dataset:
     return _box("costs", rows, -1, 1, 3)
 
 
+def clinic() -> Dataset:
+    """6,000 rows of 12 columns: 9 unequal clusters of different spreads, long in a direction of their own."""
+    draw = np.random.default_rng(1906)
+    labels = draw.choice(9, size=6_000, p=power_shares(9, 0.8))
+    centres, spreads = draw.uniform(-60, 60, size=(9, 12)), draw.uniform(6, 16, size=9)
+    ways = draw.normal(size=(9, 12))
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    rows = centres[labels] + spreads[labels, None] * draw.normal(size=(6_000, 12))
+    rows += ways[labels] * draw.normal(scale=30, size=(6_000, 1))
+    return _box("clinic", rows, -150, 150, 9)
+
+
+def survey() -> Dataset:
+    """10,000 rows of 6 columns: 12 clusters that overlap, with columns that are skewed or bounded."""
+    draw = np.random.default_rng(1910)
+    rows = gaussians(
+        draw, 10_000, draw.uniform(0.2, 0.8, size=(12, 6)), 0.09, draw.dirichlet(np.full(12, 4.0))
+    )
+    rows[:, 1] = rows[:, 1] ** 3
+    rows[:, 4] = np.round(5 * rows[:, 4]) / 5
+    return _box("survey", rows, 0, 1, 12)
+
+
 DATASETS: dict[str, Callable[[], Dataset]] = {
     maker.__name__: maker
     for makers in (
         (mnist, mixture, blobs3, unequal, heavy, many, wide, small, uniform, city, towns),
-        (few, tails, zipf, columns, million, millions, overlap, separated, costs),  # what others find hard
+        (
+            few,
+            tails,
+            zipf,
+            columns,
+            million,
+            millions,
+            overlap,
+            separated,
+            costs,
+            clinic,
+            survey,
+        ),  # what others find hard
     )
     for maker in makers
 }

@@ -20,7 +20,7 @@ from benchmarks.baselines import Baselines, loss
 from benchmarks.datasets import Dataset, load
 from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_csv
 from benchmarks.open_k_figure import draw_losses
-from benchmarks.open_k_scores import Floats, coverage, likeness
+from benchmarks.open_k_scores import Floats, coverage, likeness, within_reach
 from benchmarks.open_k_suggestions import MIXTURES, gap_statistic
 from benchmarks.open_k_tables import TABLES, table_scores
 from core.algorithms import registry
@@ -81,6 +81,7 @@ def losses(
         for run in range(runs):
             with usage() as taken:
                 found = synopsis(dataset, last, epsilon)
+            within = within_reach(dataset.rows, found)
             like = likeness(dataset.rows, found.sample(len(found.rows)), np.random.default_rng(run))
             for clusters in k or range(2, last + 1):
                 level = found.at(clusters)
@@ -95,7 +96,7 @@ def losses(
                         "run": run,
                         "loss": loss(dataset.rows, level.centres, "means") / baseline,
                         "direct": "" if alone is None else loss(dataset.rows, alone, "means") / baseline,
-                        **coverage(dataset.rows, found, level),
+                        **coverage(dataset.rows, within, level),
                         "suggested": found.suggested,
                         "heavy": float(found.heavy_tailed),
                         **like,
@@ -196,7 +197,7 @@ def suggestions(
                     "seed": seed,
                     "suggested": found.suggested,
                     "gap statistic": gap_statistic(made.rows, last, seed) if gap else "",
-                    **coverage(made.rows, found, found.at(count)),
+                    **coverage(made.rows, within_reach(made.rows, found), found.at(count)),
                 }
             )
             write_csv(path, rows + here)

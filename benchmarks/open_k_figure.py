@@ -57,9 +57,9 @@ def draw_losses(rows: Sequence[Mapping[str, str]], peers: Sequence[Mapping[str, 
         panel.set_title(dataset, fontsize=10)
         panel.set_xlabel("k", fontsize=8)
         panel.set_ylabel("loss / k-means without privacy", fontsize=8)
-        highest = panel.get_ylim()[1]
-        wanted = (1, 2, 5, 10, 20, 50, 100) if highest > 4 else (1, 1.05, 1.2, 1.5, 2, 3)
-        ticks = [tick for tick in wanted if tick <= highest]
+        lowest, highest = panel.get_ylim()
+        wanted = (1, 2, 5, 10, 20, 50, 100) if highest > 4 else (0.9, 1, 1.05, 1.2, 1.5, 2, 3)
+        ticks = [tick for tick in wanted if lowest <= tick <= highest]
         panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
         panel.tick_params(labelsize=8)

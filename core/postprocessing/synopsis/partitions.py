@@ -12,6 +12,7 @@ from core.arrays import Floats
 from core.data import Geometry
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import agglomerated, lloyd, merges, nearest_points, weighted_kmeans
+from core.postprocessing.synopsis.corrections import corrected
 from core.postprocessing.synopsis.made_up import CellModel
 
 #: More columns than this are rotated to the few directions in which fine clusters differ.
@@ -36,13 +37,9 @@ class Cloud:
     def of(cls, model: CellModel, count: int, draw: np.random.Generator) -> Self:
         rows, owners = model.draw(count, draw)
         centres, width = model.cells.centres, rows.shape[1]
-        counts = np.bincount(owners, minlength=len(centres))
-        means = np.zeros_like(centres)
-        np.add.at(means, owners, rows)
         # What chance left between the mean of a cell's rows and the released one would blur every merge.
-        shifts = centres - means / np.maximum(counts, 1)[:, None]
+        rows = corrected(model, rows, owners)
         domain = model.cells.domain
-        rows = clip_into(domain, rows + shifts[owners])
         order = draw.permutation(count)  # so that the first of them are a sample too
         if isinstance(domain, Geometry):  # a record has one level of a category, not shares of several
             encoded = domain.codes(rows[order], draw)

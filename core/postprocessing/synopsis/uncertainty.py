@@ -11,8 +11,12 @@ from core.postprocessing.synopsis.losses import MeanSquare, overshoots
 from core.postprocessing.synopsis.partitions import Cloud, Partition
 
 _NORMAL_95 = 1.96
-#: Where a border cuts a fine cluster, made-up rows may put this share of the smaller part on the wrong side.
-_CUT_SHARE = 0.75
+#: Where a border cuts a fine cluster, the shares that made-up rows put on its sides, p and 1 - p, are off by
+#: this part of sqrt(p (1 - p)): small ones by more than themselves.
+_CUT_SHARE = 0.4
+#: Records on the wrong side of a border lie anywhere in their fine cluster, and those on the right side not
+#: where made-up rows put them: so many times the variance that the former bring.
+_STREWN = 3.0
 #: As many records as this many standard deviations of a bin's noise may lie unseen at the far end of a cell
 #: under heavy tails; under light ones fewer, and no farther out than records are seen.
 _UNSEEN_HEAVY, _UNSEEN_LIGHT = 2.0, 0.25
@@ -39,12 +43,37 @@ def bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> Bars:
     taken = parts * cloud.model.sizes
     sizes = taken.sum(axis=1)
     noise = np.sqrt((parts**2).sum(axis=1)) * cells.size_error
-    cut = np.sqrt(((_CUT_SHARE * np.minimum(parts, 1 - parts) * cloud.model.sizes) ** 2).sum(axis=1))
+    cut = np.sqrt((_misplaced(cloud, partition) ** 2).sum(axis=1))
     half = _NORMAL_95 * np.hypot(noise, cut)
+    whole = _kept_whole(partition) @ cloud.model.sizes
     chance = _FALSE_ALARM / len(sizes)
     alone = cells.distances.noise.beyond(chance) / cells.distances.noise.deviation
     low, high = _centre_bars(cloud, partition, fine)
-    return Bars(sizes, np.maximum(sizes - half, 0.0), sizes + half, low, high, sizes > alone * noise)
+    return Bars(
+        sizes,
+        np.maximum(np.minimum(sizes, whole) - half, 0.0),
+        np.maximum(sizes, whole) + half,
+        low,
+        high,
+        sizes > alone * noise,
+    )
+
+
+def _misplaced(cloud: Cloud, partition: Partition) -> Floats:
+    """For each cluster and fine cluster the standard deviation of the records that borders put on a side."""
+    parts = partition.parts
+    misplaced: Floats = _CUT_SHARE * np.sqrt(parts * (1 - parts)) * cloud.model.sizes
+    return misplaced
+
+
+def _kept_whole(partition: Partition) -> Floats:
+    """[i, j] is one where most of fine cluster j goes to cluster i.
+
+    Made-up borders that cut many fine clusters err on one side of all of them: rows are made up around a
+    single middle each, where records may leave a gap. So intervals hold both answers, with and without cuts.
+    """
+    most: Floats = np.equal.outer(np.arange(len(partition.centres)), partition.parts.argmax(axis=0)) * 1.0
+    return most
 
 
 def _centre_bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> tuple[Floats, Floats]:
@@ -53,24 +82,28 @@ def _centre_bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> tuple[
     taken = parts * cloud.model.sizes
     sizes = np.maximum(taken.sum(axis=1), cells.size_error)
     mix = taken / sizes[:, None]
+    by_column = cells.axes**2 @ cloud.model.along + cloud.model.across
+    by_column = by_column / by_column.sum()
     # A fine cluster with more or fewer records than was measured pulls the mean towards it, or less so.
-    miscounted = np.hypot(
-        parts * cells.size_error, _CUT_SHARE * np.minimum(parts, 1 - parts) * cloud.model.sizes
-    )
-    pull = (miscounted / sizes[:, None]) ** 2
+    misplaced = _misplaced(cloud, partition)
+    pull = (np.hypot(parts * cells.size_error, misplaced) / sizes[:, None]) ** 2
     apart = pull @ cells.centres**2 - 2 * centres * (pull @ cells.centres)
     apart += centres**2 * pull.sum(axis=1, keepdims=True)
-    noise = np.sqrt((mix**2 @ cells.errors**2)[:, None] + np.maximum(apart, 0.0))
-    by_column = cells.axes**2 @ cloud.model.along + cloud.model.across
-    by_column = np.sqrt(by_column / by_column.sum())
-    clipped = (mix @ overshoots(cloud))[:, None] * by_column
+    squared = cloud.model.shares @ cells.distances.lengths**2
+    strewn = _STREWN * ((misplaced / sizes[:, None]) ** 2 @ squared)[:, None] * by_column
+    noise = np.sqrt((mix**2 @ cells.errors**2)[:, None] + np.maximum(apart, 0.0) + strewn)
+    clipped = (mix @ overshoots(cloud))[:, None] * np.sqrt(by_column)
     half = _NORMAL_95 * np.hypot(noise, clipped)
     hidden = min(cells.distances.noise.deviation, 2 * cells.pooled.noise.deviation)
     hidden *= _UNSEEN_HEAVY if fine.heavy_tailed else _UNSEEN_LIGHT
     share = np.minimum(hidden / sizes, 1.0)[:, None]
     farthest = np.inf if fine.heavy_tailed else fine.reach
     down, up = (np.minimum(room, farthest) for room in _room(cloud, centres))
-    return centres - half - share * down, centres + half + share * up
+    whole = _kept_whole(partition) * cloud.model.sizes
+    weights = whole.sum(axis=1, keepdims=True)
+    kept = np.where(weights > 0, whole @ cells.centres / np.maximum(weights, 1e-9), centres)
+    low, high = np.minimum(centres, kept) - half, np.maximum(centres, kept) + half
+    return low - share * down, high + share * up
 
 
 def _room(cloud: Cloud, centres: Floats) -> tuple[Floats, Floats]:
