@@ -135,6 +135,9 @@ class ClippedRounds(RoundSteps):
     All that follows the three measurements is arithmetic on released values.
     """
 
+    #: Whether some clusters may be far wider than others, as those of few records far out are. Otherwise a
+    #: wide cluster is rather one of several groups, and a tight clip finds one of them.
+    own_scales: bool = False
     #: A block with the name of a step that it left, for another measurement of the sums; None in most runs.
     spare: tuple[Block, str] | None = None
 
@@ -161,7 +164,7 @@ class ClippedRounds(RoundSteps):
             (histogram.sum(axis=1), per_bin.deviation * len(edges) ** 0.5),
         )
         divisor = np.maximum(sizes, max(2 * size_error, 1.0))
-        shape = DistanceShape.of(histogram, edges, divisor, per_bin)
+        shape = DistanceShape.of(histogram, edges, divisor, per_bin, self.own_scales)
         sums_by = ((self, "sums"),) if self.spare is None else ((self, "sums"), self.spare)
         deviations = [block.deviation(plan, name, view.width) for block, name in sums_by]
         per_coordinate = _joint_error(deviations)

@@ -14,6 +14,8 @@ from core.arrays import Floats, Integers
 _LIKENESS = 3.0
 #: A bin that noise alone would fill with less than this chance is taken as real.
 _SURPRISE_CHANCE = 0.006
+#: Clusters may be up to this many bins wider or tighter than all together, the less likely the farther.
+_MOST_SHIFT, _SHIFT_POWER = 15, 1.0
 #: Chance that noise alone makes a histogram reach further than its records, and the runs of bins looked at.
 _TAIL_CHANCE = 0.05
 _RUNS = (1, 2, 3, 4, 6, 8)
@@ -76,18 +78,24 @@ class DistanceShape:
     sizes: Floats
 
     @classmethod
-    def of(cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise) -> Self:
+    def of(
+        cls, histogram: Floats, edges: Integers, sizes: Floats, noise: CountNoise, own_scales: bool = False
+    ) -> Self:
+        """Shapes that are like all clusters together; with `own_scales` as wide as each cluster is."""
         middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
         overall = trimmed_shares(histogram.sum(axis=0), noise, len(histogram))
-        expected = sizes[:, None] * overall
-        variance = sizes[:, None] ** 2 * overall / (1 + _LIKENESS)
+        likely = np.tile(overall, (len(sizes), 1))
+        if own_scales:
+            likely = _scaled_shares(histogram, overall, sizes, noise)
+        expected = sizes[:, None] * likely
+        variance = sizes[:, None] ** 2 * likely / (1 + _LIKENESS)
         surprise = histogram - expected
         # A deviation that noise cannot explain is taken as real, whatever other clusters look like.
         certain = 1 - noise.beyond(_SURPRISE_CHANCE) ** 2 / np.maximum(surprise**2, 1e-12)
         trust = np.maximum(variance / (variance + noise.deviation**2), certain)
         believed = np.maximum(expected + surprise * trust, 0.0)
         totals = believed.sum(axis=1, keepdims=True)
-        shares = np.where(totals > 0, believed / np.maximum(totals, 1e-12), overall)
+        shares = np.where(totals > 0, believed / np.maximum(totals, 1e-12), likely)
         return cls(edges, middles, shares, sizes)
 
     @classmethod
@@ -132,6 +140,24 @@ class DistanceShape:
         weights = np.minimum(1.0, radii[:, None] / self.middles[None, :])
         mean: Floats = (self.shares * weights).sum(axis=1)
         return mean
+
+
+def _scaled_shares(histogram: Floats, overall: Floats, sizes: Floats, noise: CountNoise) -> Floats:
+    """Shares of the bins of each cluster, if its distances are those of all clusters times its own factor.
+
+    Bins grow geometrically, so that a factor shifts them. Every shift counts as much as it explains of the
+    cluster's counts: few records in many bins tell their scale together, where noise hides them one by one.
+    """
+    shifts, bins = np.arange(-_MOST_SHIFT, _MOST_SHIFT + 1), np.arange(len(overall))
+    shapes = np.zeros((len(shifts), len(bins)))
+    for shape, shift in zip(shapes, shifts, strict=True):
+        np.add.at(shape, np.clip(bins + shift, 0, len(bins) - 1), overall)
+    size = sizes[:, None]
+    evidence = size * (histogram @ shapes.T) - size**2 * (shapes**2).sum(axis=1) / 2
+    evidence = evidence / noise.deviation**2 - _SHIFT_POWER * np.log1p(np.abs(shifts))
+    weights = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    shares: Floats = weights @ shapes / weights.sum(axis=1, keepdims=True)
+    return shares
 
 
 def trimmed_shares(pooled: Floats, noise: CountNoise, histograms: int = 1) -> Floats:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.postprocessing.spread import CountNoise, trimmed_shares
+from core.postprocessing.spread import CountNoise, DistanceShape, geometric_edges, trimmed_shares
 
 GAUSSIAN, LAPLACE = CountNoise(10.0, long_tails=False), CountNoise(10.0, long_tails=True)
 
@@ -44,3 +44,26 @@ def test_laplace_noise_passes_its_limit_as_often_as_said(chance: float) -> None:
     """The law of one Laplace variable of deviation 10, in closed form: no draw, no false alarm."""
     limit = LAPLACE.beyond(chance)
     assert 0.5 * np.exp(-limit * np.sqrt(2) / 10.0) == pytest.approx(chance)
+
+
+def shape_of(*bins: slice, sizes: tuple[float, ...], noise: float) -> DistanceShape:
+    """Clusters of these sizes, each spread evenly over its bins, in counts that noise happens to spare."""
+    counts = np.zeros((len(bins), 31))
+    for cluster, taken, size in zip(counts, bins, sizes, strict=True):
+        cluster[taken] = size / len(cluster[taken])
+    law = CountNoise(noise, long_tails=False)
+    return DistanceShape.of(counts, geometric_edges(30_000, 1.2, 31), np.array(sizes), law, own_scales=True)
+
+
+def test_few_records_far_apart_are_not_taken_for_a_crowd_that_is_tight() -> None:
+    """Each bin of the last cluster is below its noise; were bins weighed one by one, it would be 12."""
+    crowd = [slice(10, 15)] * 20
+    shape = shape_of(*crowd, slice(18, 28), sizes=(2000.0,) * 20 + (330.0,), noise=42.0)
+    assert shape.quantiles(0.5)[-1] >= 18
+    assert (shape.quantiles(0.5)[:-1] == 12).all()
+
+
+def test_a_cluster_that_noise_hides_is_as_wide_as_all_others() -> None:
+    crowd = [slice(10, 15)] * 20
+    shape = shape_of(*crowd, slice(18, 28), sizes=(2000.0,) * 20 + (30.0,), noise=42.0)
+    assert shape.quantiles(0.5)[-1] == 12
