@@ -65,13 +65,23 @@ class Cell:
         """Such as `groups-1000x4-k10-e0.3`; patterns of the command match it."""
         return f"{self.name}-{self.size}x{self.columns}-k{self.k}-e{self.epsilon}"
 
+    @property
+    def request(self) -> Request:
+        delta = delta_for(self.delta, self.size) if self.delta else default_delta(self.size)
+        return Request(self.k, Budget.at_most(self.epsilon, delta))
+
+    @property
+    def draws_picture(self) -> bool:
+        """Whether rows in a box would be planned for as few records; otherwise both plans are the same."""
+        domain = Dense.box(0.0, 1.0, dimension=self.columns, size=self.size)
+        return summit_tuning.schedule_for(domain, self.request).picture
+
     def run(self, seed: int) -> tuple[float, float]:
         """The loss over that of the baseline, and seconds of a core; rows anew for every seed."""
         made = self.make(self, np.random.default_rng(seed))
-        delta = delta_for(self.delta, self.size) if self.delta else default_delta(self.size)
-        request = Request(self.k, Budget.at_most(self.epsilon, delta))
         with usage() as taken:
-            found = registry.run(registry.plan(made.domain, request), ArraySource(made.domain, made.rows))
+            plan = registry.plan(made.domain, self.request)
+            found = registry.run(plan, ArraySource(made.domain, made.rows))
         return loss(made.rows, found.centres, "means") / made.baseline, taken.cpu_seconds
 
 
@@ -164,16 +174,27 @@ CELLS: tuple[Cell, ...] = (
     Cell("mnist", 60_000, 784, 10, "1", stored, 1.25, "0"),
 )
 
-#: About the limit between both plans: groups over a range of epsilon.
+#: Records * epsilon / k at which both plans are compared, by k: up to where they are the same.
+SWEEP_AT = {
+    3: (6, 12, 30, 60, 98, 115),
+    10: (3, 10, 30, 60, 98, 120),
+    30: (3, 10, 30, 60, 80, 98),
+}
+
 SWEEP: tuple[Cell, ...] = tuple(
-    Cell("groups", size, columns, k, epsilon, groups)
-    for size, columns, k, epsilons in (
-        (1_000, 4, 10, ("0.6", "1", "1.5", "2", "2.5", "3", "4")),
-        (1_000, 4, 30, ("2", "2.5", "3", "3.5", "4")),
-        (1_000, 32, 10, ("0.6", "1", "1.5", "2", "2.5", "3", "4")),
-        (1_000, 4, 3, ("0.1", "0.2", "0.3", "0.4", "0.6", "0.8")),
+    Cell(make.__name__, size, columns, k, f"{wanted * k / size:.3g}", make)
+    for make, size, columns, k in (
+        *((groups, 1_000, columns, 3) for columns in (4, 8, 32)),
+        *((groups, 1_000, columns, 10) for columns in (4, 8, 16, 32)),
+        *((groups, 3_000, columns, 30) for columns in (4, 8, 32)),
+        (groups, 10_000, 4, 30),
+        (groups, 2_000, 64, 10),
+        (overlap, 3_000, 8, 30),
+        (overlap, 3_000, 32, 30),
+        (shares, 2_000, 4, 10),
+        (lognormal, 1_000, 8, 10),
     )
-    for epsilon in epsilons
+    for wanted in SWEEP_AT[k]
 )
 
 
@@ -188,6 +209,16 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """The mean and its standard error."""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return statistics.fmean(values), error
+
+
+def quotient(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The mean of the first of each pair over that of the second, and its standard error.
+
+    A mean of quotients would be above one even where both are alike.
+    """
+    first, second = (statistics.fmean(values) for values in zip(*pairs, strict=True))
+    differences = [new - first / second * old for new, old in pairs]
+    return first / second, mean_and_error(differences)[1] / second
 
 
 def _stated(values: Sequence[float]) -> str:
@@ -233,7 +264,7 @@ def summarise(runs: Sequence[dict[str, str]], cells: Sequence[Cell]) -> list[dic
             "met": "" if cell.bar is None else "yes" if mean < cell.bar + error else "no",
             "CPU seconds": f"{statistics.median(float(run['cpu']) for run in found):.2f}",
             "exploring": _stated([old for _, old in pairs]),
-            "quotient": _stated([new / old for new, old in pairs]),
+            "quotient": "{:.3f} ± {:.3f}".format(*quotient(pairs)) if len(pairs) > 1 else "",
         }
         lines.append(line)
     return lines
@@ -250,12 +281,12 @@ def main(
     reprint: Annotated[bool, typer.Option(help="Only print what the CSV file holds.")] = False,
 ) -> None:
     """Print the loss over that of true or non-private centres beside what was aimed for."""
-    every = SWEEP if sweep else CELLS
+    every = tuple(cell for cell in SWEEP if cell.draws_picture) if sweep else CELLS
     path = results / ("modest-sweep.csv" if sweep else "modest.csv")
     if not reprint:
         rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
-        for cell in every:
-            for seed in range(first, first + runs):
+        for seed in range(first, first + runs):
+            for cell in every:
                 if fnmatch(cell.label, only):
                     rows.append(measured(cell, seed, paired))
                     write_csv(path, rows)  # a long campaign that is stopped keeps what it has

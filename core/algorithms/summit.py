@@ -20,14 +20,14 @@ from core.blocks.adaptive_tree import AdaptiveTree, halvings
 from core.blocks.base import Block, Clusters
 from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import ClippedRounds, Refinement, Round
-from core.blocks.work import PASS, PRODUCT, RECORD, dense_rounds, lloyd_rounds, numbers, projection
+from core.blocks.work import PASS, PRODUCT, RECORD, VALUE, dense_rounds, lloyd_rounds, numbers, projection
 from core.data import UNITS, Domain
 from core.errors import InvalidRequest
 from core.kernels.clipping import WEIGHT_ONE, into_ball
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import KEPT_BYTES, KRange, Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into
-from core.postprocessing.kmeans import weighted_kmeans
+from core.postprocessing.kmeans import best_kmeans_operations, merge_operations, weighted_kmeans
 from core.postprocessing.seeds import Coreset, exactly, handed_over, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
@@ -43,6 +43,9 @@ _PURPOSES = (
     "where the middle of each cluster lies",
     "how many records each cluster has",
 )
+
+#: Operations for each wave: to add a record, to look at the places along an axis, and to fit clusters.
+_WAVE_OPERATIONS, _PLACE_OPERATIONS, _FIT_OPERATIONS = 20.0, 4e4, 450.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,8 @@ class Blocks:
 
     def _explored(self, probe: Probe, scene: Scene, coreset: Coreset) -> Floats:
         """k centres in the subspace: rounds on more seeds than asked for, then a merge."""
-        k, draw, explore = self.k, probe.draw("seeding"), self.explore
+        k, draw = self.k, probe.draw("seeding")
+        explore = replace(self.explore, own_scales=scene.far_out)
         noise = explore.deviation(probe.plan, "sizes")
         seeds = tuning.affordable_seeds(scene.size, noise, k, self.scene.schedule.explore_centres)
         coreset = padded(coreset, seeds + 2, scene.deviations, draw)
@@ -178,7 +182,8 @@ class Blocks:
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
             return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
-        domain, refine = probe.plan.domain, replace(self.refine, rule=rule)
+        rounds = tuple(replace(each, own_scales=scene.far_out) for each in self.refine.rounds)
+        domain, refine = probe.plan.domain, replace(self.refine, rounds=rounds, rule=rule)
         if scene.public is not None:  # what second moments did not need
             last = replace(refine.rounds[-1], spare=(self.scene, "moments"))
             refine = replace(refine, rounds=(*refine.rounds[:-1], last))
@@ -251,8 +256,7 @@ class Summit(Algorithm):
     @staticmethod
     def _smallest_cluster(plan: Plan) -> float:
         if Schedule.from_json(plan.parameters).picture:
-            cell = PictureBlocks.of(plan).tree.deviation(plan, "tree")
-            return tuning.PICTURE_FOUND * tuning.PICTURE_KEEP * cell
+            return PictureBlocks.of(plan).smallest_cluster(plan)
         made = Blocks.of(plan)
         cell, seed = made.tree.deviation(plan, "tree"), made.explore.deviation(plan, "sizes")
         return tuning.FOUND * max(tuning.KEEP * cell, tuning.SEED_NOISES * seed)
@@ -274,10 +278,12 @@ class Summit(Algorithm):
         if schedule.picture:  # the first round is about more centres
             operations += lloyd_rounds(domain, schedule.explore_centres - k, 1)
         if not schedule.picture:
-            noise = Blocks.of(plan).explore.deviation(plan, "sizes")
+            made = Blocks.of(plan)
+            noise, cell = made.explore.deviation(plan, "sizes"), made.tree.deviation(plan, "tree")
             seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
             operations += dense_rounds(size, axes, seeds, schedule.explore_rounds)
             operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
+            operations += merge_operations(size / (tuning.KEEP * cell))  # as many cells as may stay active
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
         memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
         if schedule.moments:
@@ -290,13 +296,18 @@ class Summit(Algorithm):
             memory += 24.0 * len(plan.public_rows) * width
         if schedule.picture:
             points = float(tuning.picture_points(k))
-            operations += 4e8 + 100.0 * points * width * k
+            operations += 3.5e8 + best_kmeans_operations(points, width, k)
             memory += 40.0 * points * width
+        if schedule.waves:
+            waves = float(schedule.waves)
+            operations += size * waves * _WAVE_OPERATIONS + 2 * VALUE * waves
+            operations += waves * (_PLACE_OPERATIONS * width + _FIT_OPERATIONS * k * (k + 30))
+            memory += 3e4 * waves * width
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 3.5e8 + 420.0 * made_up * width
-            operations += made_up * sum(plan.k_range) * (330.0 + 14.0 * min(width, 64.0))
+            operations += 4.5e8 + 540.0 * made_up * width
+            operations += made_up * sum(plan.k_range) * (430.0 + 18.0 * min(width, 64.0))
             memory += 60.0 * made_up * width
         return Work(operations, memory)
 

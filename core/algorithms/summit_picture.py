@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,13 @@ from core.algorithms import summit_tuning as tuning
 from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
 from core.algorithms.summit_shrinkage import Shrinkage
 from core.algorithms.summit_tuning import Schedule
+from core.arrays import Floats
 from core.blocks.adaptive_tree import halvings
 from core.blocks.base import Block, Clusters
 from core.blocks.density_tree import DensityTree
 from core.blocks.noise import RELEASED
 from core.blocks.picture_rounds import PictureRound
+from core.blocks.wave_sketch import WaveSketch
 from core.data import UNITS, Domain
 from core.kernels.clipping import into_ball
 from core.plan import Plan, Step
@@ -26,6 +29,16 @@ from core.postprocessing.shrinkage import shorten
 from core.probe import Probe
 from core.views import Encoded
 
+#: Relative errors of the sizes in a picture, at first and after a round. None is below `_LEAST_SIZE * N / k`.
+_DOUBT, _LATER_DOUBT, _LEAST_SIZE = 0.5, 0.4, 0.1
+#: As `FOUND` of an exploring plan: weak counts are weighed, but so are those of empty cells.
+_FOUND = 3.0
+#: Waves tell apart what is this many standard deviations of all records apart, divided by the side of a cube
+#: of as many cells as a tree would have. No axis counts for less than this part of the mean deviation.
+_WAVE_LENGTH, _WAVE_LEAST = 3.4, 0.8
+#: A group of so many standard deviations of the noise in waves is found.
+_WAVE_FOUND = 6.0
+
 
 @dataclass(frozen=True)
 class PictureBlocks:
@@ -33,7 +46,8 @@ class PictureBlocks:
 
     k: int
     scene: SceneSteps
-    tree: DensityTree
+    #: What the picture is drawn from.
+    crowds: DensityTree | WaveSketch
     refine: PictureRefinement
 
     @classmethod
@@ -43,35 +57,61 @@ class PictureBlocks:
             PictureRound(shares, share, tuning.REFINE_SUMS, 1, f"refine-{number}-")
             for number, share in enumerate(schedule.refine_shares, start=1)
         )
-        return cls(
-            plan.k,
-            SceneSteps(plan.domain, shares, schedule),
-            DensityTree(shares, schedule.tree_share, schedule.tree_levels),
-            PictureRefinement(plan.domain, rounds),
-        )
+        crowds: DensityTree | WaveSketch
+        if schedule.waves:
+            crowds = WaveSketch(shares, schedule.tree_share, schedule.waves)
+        else:
+            crowds = DensityTree(shares, schedule.tree_share, schedule.tree_levels)
+        scene, refine = SceneSteps(plan.domain, shares, schedule), PictureRefinement(plan.domain, rounds)
+        return cls(plan.k, scene, crowds, refine)
 
     @property
     def stages(self) -> tuple[Block, ...]:
-        return self.scene, self.tree, self.refine
+        return self.scene, self.crowds, self.refine
+
+    def smallest_cluster(self, plan: Plan) -> float:
+        """About how many records a group far from all others needs to be found."""
+        if isinstance(self.crowds, WaveSketch):
+            return _WAVE_FOUND * self.crowds.density_noise(plan)
+        return _FOUND * tuning.PICTURE_KEEP * self.crowds.deviation(plan, "tree")
 
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
-        followed = self.scene.schedule.explore_centres
-        return self.refine.run(probe, scene, self._picture(probe, scene), followed, self.k)
+        if isinstance(self.crowds, WaveSketch):
+            seen = self._seen_in_waves(probe, scene, self.crowds)
+        else:
+            seen = self._seen_in_cells(probe, scene, self.crowds)
+        seen = Picture(into_ball(seen.points), seen.weights)
+        return self.refine.run(probe, scene, seen, self.scene.schedule.explore_centres, self.k)
 
-    def _picture(self, probe: Probe, scene: Scene) -> Picture:
-        """Points in the subspace that stand for as many records as there are."""
+    def _seen_in_cells(self, probe: Probe, scene: Scene, tree: DensityTree) -> Picture:
+        """Points in the subspace that stand for as many records as there are, from counts of a tree."""
         schedule = self.scene.schedule
         deviations = scene.deviations[: schedule.tree_axes]
         reach = np.clip(tuning.BOX_DEVIATIONS * deviations, 1.0, UNITS)
         codes = halvings(scene.view, reach, schedule.tree_depth)
-        noise = self.tree.deviation(probe.plan, "tree")
+        noise = tree.deviation(probe.plan, "tree")
         bits = tuning.tree_bits(scene.size, noise, schedule.tree_depth, schedule.tree_levels, True)
         spread, clump = np.maximum(deviations, 1.0), scene.size / self.k
-        leaves = self.tree.run(probe, codes, bits, scene.size, tuning.PICTURE_KEEP, spread, clump)
+        leaves = tree.run(probe, codes, bits, scene.size, tuning.PICTURE_KEEP, spread, clump)
         count, draw = tuning.picture_points(self.k), probe.draw("picture")
-        seen = painted(leaves, scene.deviations, tuning.PICTURE_OUTSIDE, count, draw)
-        return Picture(into_ball(seen.points), seen.weights)
+        return painted(leaves, scene.deviations, tuning.PICTURE_OUTSIDE, count, draw)
+
+    def _seen_in_waves(self, probe: Probe, scene: Scene, waves: WaveSketch) -> Picture:
+        """The same, from clusters that sums of waves tell."""
+        overall = math.sqrt(float(np.mean(scene.deviations**2)))
+        deviations = np.maximum(scene.deviations, max(_WAVE_LEAST * overall, 1.0))
+        length = _wave_length(deviations, scene.size * probe.plan.shares().total)
+        fit = waves.run(probe, scene.view, deviations, length, scene.size)
+        draw = probe.draw("picture")
+        return fit.clumps(self.k, draw).painted(scene.size, tuning.picture_points(self.k), draw)
+
+
+def _wave_length(deviations: Floats, power: float) -> float:
+    """How far apart clusters are told apart by waves, given deviations of all records; `power` is N * mu."""
+    cells = max(2.0**tuning.PICTURE_CELLS * power, 1.0)
+    mean = float(np.exp(np.log(deviations).mean()))
+    return _WAVE_LENGTH * mean / float(cells ** (1 / len(deviations)))
 
 
 @dataclass(frozen=True)
@@ -91,13 +131,13 @@ class PictureRefinement(Block):
         free = min(rows.width, 2 * scene.view.width)
         shrinkage = Shrinkage.by_axes(scene.subspace)
         centres = seen.means(followed, draw)
-        known = Known((seen.masses(centres) + scene.size / followed) / 2, tuning.PICTURE_DOUBT)
+        known = Known((seen.masses(centres) + scene.size / followed) / 2, _DOUBT)
         picture = Picture(scene.in_all_columns(seen.points), seen.weights)
         centres = clip_into(self.domain, scene.in_all_columns(centres))
         for each, bias in zip(self.rounds, tuning.PICTURE_BIAS, strict=True):
             found = each.run(probe, rows, centres, scene.edges, free, known, bias)
             moves = shorten(shrinkage.of(found.moves, found.errors), found.radii)
-            sizes = np.maximum(found.sizes, tuning.LEAST_SIZE * scene.size / len(centres))
+            sizes = np.maximum(found.sizes, _LEAST_SIZE * scene.size / len(centres))
             picture = picture.corrected(found.centres, moves, sizes)
             start = found.centres + moves
             if len(start) > k:
@@ -105,9 +145,7 @@ class PictureRefinement(Block):
             # New starts may find what was missed; after the last round nothing would measure them.
             anew = each is not self.rounds[-1]
             centres = clip_into(self.domain, picture.means(k, draw, start, anew))
-            known = Known(
-                np.maximum(picture.masses(centres), tuning.LEAST_SIZE * scene.size / k), tuning.LATER_DOUBT
-            )
+            known = Known(np.maximum(picture.masses(centres), _LEAST_SIZE * scene.size / k), _LATER_DOUBT)
         radii = found.radii.astype(np.float64)
         details = scene_details(self.domain, scene, radii)
         return Clusters(centres, np.maximum(found.sizes, 0.0), radii, details)

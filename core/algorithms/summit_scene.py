@@ -38,6 +38,8 @@ class Scene:
     inner: int
     #: Second moments are of records pulled in to within this distance of the centre.
     tight: int
+    #: Whether some records lie so far out that their clusters may be far wider than others.
+    far_out: bool
     distances: DistanceHistogram
     subspace: Subspace
     view: Projected
@@ -161,6 +163,7 @@ class SceneSteps(Block):
         tells = found.noise.deviation < tuning.SPARE_ENERGY * size
         radius = spread.reach(tuning.DATA_LEVEL, tuning.SPARE_ENERGY if tells else 1.0)
         tight, inner = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
+        far_out = inner > tuning.FAR_OUT * spread.quantile(0.5)
         picture = None
         if self.check is not None:
             picture = self.check.run(probe, size, found, centre_error)
@@ -171,7 +174,7 @@ class SceneSteps(Block):
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
         public = None if picture is None else picture.rows
-        return Scene(centre, size, radius, inner, tight, found, subspace, view, zoom, public)
+        return Scene(centre, size, radius, inner, tight, far_out, found, subspace, view, zoom, public)
 
     def _size(self, probe: Probe) -> float:
         """The noisy number of records; where they are few, weighed against the declared one."""

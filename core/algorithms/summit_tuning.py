@@ -41,6 +41,9 @@ DATA_LEVEL, SHAPE_LEVEL = 0.99, 0.2
 #: Records that lie far out are few, but dear: clipping may take this share of the squared distances. That is
 #: looked at only where the noise of a bin is below this share of the records.
 SPARE_ENERGY = 0.003
+#: Where `DATA_LEVEL` of the records reach this many times as far as half of them, clusters have scales of
+#: their own when their residuals are clipped.
+FAR_OUT = 2.3
 
 # --- subspace -----------------------------------------------------------------------------------------------
 #: From this many columns on second moments are of rows in steps of this many bits to the clipping radius,
@@ -112,9 +115,13 @@ GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 # --- few records --------------------------------------------------------------------------------------------
 #: With `N * mu / k` below this, and up to so many columns, nothing is explored: k-means on a picture of the
 #: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
-#: more centres there are to tell apart: from `PICTURE_CENTRES / log2(k)` on. In more columns few axes tell
-#: more than rounds in all of them.
+#: more centres there are to tell apart from cells: from `PICTURE_CENTRES / log2(k)` on. In more columns few
+#: axes tell more than rounds in all of them.
 PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 128
+#: Where nothing can be told a picture shows noise, and exploring stays nearer to the middle of all records.
+#: So nothing is drawn with `N * mu` below `PICTURE_LEAST` or, in more than `PICTURE_NARROW` columns, with
+#: `N * mu / k` below `(columns + PICTURE_NARROW) / PICTURE_STEP`.
+PICTURE_LEAST, PICTURE_NARROW, PICTURE_STEP = 8.0, 8, 7.0
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
 #: they measure: twice as much with `PICTURE_COLUMNS`.
 PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
@@ -137,12 +144,11 @@ PICTURE_HALVINGS = 3.5
 POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, PICTURE_OUTSIDE = 40, 1000, 6000, 0.5
 #: Move of a mean by clipping, as a share of the mean overshoot, by round: seeds of a picture are off.
 PICTURE_BIAS = (0.7, 0.5, 0.35)
-#: Relative errors of the sizes in a picture, at first and after a round. None is below `LEAST_SIZE * N / k`.
-PICTURE_DOUBT, LATER_DOUBT, LEAST_SIZE = 0.5, 0.4, 0.1
+#: In so many columns, up to so many centres and records, the picture is of clusters found in sums of `WAVES`
+#: waves for each column instead. In fewer, cells of a tree are fine enough.
+WAVE_COLUMNS, WAVE_CENTRES, WAVE_RECORDS, WAVES = (3, 4), 64, 50_000, 250
 #: Relative error of the declared number of records, where noise hides the true one.
 SIZE_DOUBT = 0.5
-#: As `FOUND`, for a picture: weak counts are weighed, but so are those of empty cells.
-PICTURE_FOUND = 3.0
 
 # --- public rows --------------------------------------------------------------------------------------------
 #: Share of the check whether public rows are of the records' kind.
@@ -196,12 +202,14 @@ class Schedule:
     along_axes: bool = False
     #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
     picture: bool = False
+    #: Waves whose sums a picture is drawn from, with the share of the tree; 0 where there is a tree.
+    waves: int = 0
     #: Only where public rows may take the place of second moments.
     check_share: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        for name in ("columns_share", "pooled_share", "along_axes", "picture", "check_share"):
+        for name in ("columns_share", "pooled_share", "along_axes", "picture", "waves", "check_share"):
             if not numbers[name]:
                 del numbers[name]
         return numbers
@@ -250,6 +258,9 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         explore_rounds, weights = 0, [PICTURE_GROWTH**i for i in range(PICTURE_ROUNDS)]
         finest = math.log2(size * strength) + PICTURE_CELLS
         depth = max(4, min(round(PICTURE_HALVINGS * axes), round(finest)))
+    waves = WAVES * width if picture and _makes_waves(domain, k) else 0
+    if waves:
+        depth = 0
     return Schedule(
         sketch=sketch,
         moments=moments,
@@ -260,13 +271,14 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         refine_shares=tuple(refine / whole * w / sum(weights) for w in weights),
         tree_axes=axes,
         tree_depth=depth,
-        tree_levels=_tree_levels(size, depth, shares, tree / whole, picture),
+        tree_levels=0 if waves else _tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
         explore_centres=_most_seeds(k, width if frugal else SEED_COORDINATES, per_centre, picture),
         columns_share=columns,
         pooled_share=pooled,
         along_axes=along,
         picture=picture,
+        waves=waves,
         check_share=check,
     )
 
@@ -279,10 +291,20 @@ def takes_public_rows(domain: Domain, request: Request) -> bool:
 
 
 def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
-    """Whether there are too few records for each centre to explore with more seeds than asked for."""
+    """Whether records are too few to explore with more seeds than asked for, and enough for a picture."""
     fits = domain.dimension <= PICTURE_WIDTH and not request.budget.is_pure
-    below = min(PICTURE_BELOW, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
-    return per_centre < below and fits
+    below = PICTURE_BELOW
+    if not _makes_waves(domain, request.clusters):
+        below = min(below, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
+    above = PICTURE_LEAST / request.clusters
+    if domain.dimension > PICTURE_NARROW:
+        above = max(above, (domain.dimension + PICTURE_NARROW) / PICTURE_STEP)
+    return fits and above <= per_centre < below
+
+
+def _makes_waves(domain: Domain, k: int) -> bool:
+    """Whether sums of waves, which take long for many records or centres, find clusters instead of a tree."""
+    return domain.dimension in WAVE_COLUMNS and k <= WAVE_CENTRES and domain.size <= WAVE_RECORDS
 
 
 def _proportions(width: int, picture: bool, wide: bool) -> tuple[float, float, float]:

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import islice
 
@@ -41,7 +42,7 @@ def weighted_kmeans(
     mass: Floats = np.bincount(owner.reshape(-1), np.maximum(weights, _LEAST_WEIGHT)).astype(np.float64)
     merged = agglomerated(distinct, mass, k) if len(distinct) <= _MOST_MERGED else None
     if merged is not None and restarts * len(distinct) * k <= _MOST_AT_ONCE:
-        with _libraries().limit(limits=1):
+        with single_threaded():
             spread = _spread(distinct, mass, k, restarts, draw)
             return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
     solvers = [KMeans(k, n_init=restarts, random_state=seed)]
@@ -71,9 +72,20 @@ def best_kmeans(
     return _best(solvers, points, weights)
 
 
+def best_kmeans_operations(points: float, columns: float, k: float) -> float:
+    """Operations of `best_kmeans` with new starts, for plans: until centres settle, as profiles show it."""
+    starts = 1 + (_STARTS if points * columns * k <= _MOST_WORK else 0)
+    return starts * points * k * (700.0 + 25.0 * columns)
+
+
+def merge_operations(points: float) -> float:
+    """Operations to merge points pair by pair, for plans; more than a limit are not merged."""
+    return 300.0 * min(points, _MOST_MERGED) ** 2
+
+
 def _best(solvers: list[KMeans], points: Floats, weights: Floats) -> Floats:
     """The centres of least loss."""
-    with warnings.catch_warnings(), _libraries().limit(limits=1):
+    with warnings.catch_warnings(), single_threaded():
         # Points so close that two centres coincide are odd data, not an error.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = [solver.fit(points, sample_weight=weights) for solver in solvers]
@@ -127,9 +139,15 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def single_threaded() -> AbstractContextManager[object]:
+    """One thread for all libraries: sums of several threads depend on their order, and a release must not."""
+    limited: AbstractContextManager[object] = _libraries().limit(limits=1)
+    return limited
+
+
 def lloyd(points: Floats, start: Floats, rounds: int) -> tuple[Floats, float]:
     """Centres after Lloyd's algorithm from these, and their loss."""
-    with warnings.catch_warnings(), _libraries().limit(limits=1):
+    with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(len(start), init=start, n_init=1, max_iter=rounds).fit(points)
     return fitted.cluster_centers_, float(fitted.inertia_)

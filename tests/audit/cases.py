@@ -26,6 +26,7 @@ from core.data import (
     Table,
     TableSource,
     narrowed,
+    read_public_rows,
 )
 from core.jobs import kinds
 from core.plan import KRange, Plan, Request
@@ -41,9 +42,9 @@ Rows = npt.NDArray[np.float64]
 
 #: Public order of magnitude of every small dataset.
 SIZE = 20
-#: Columns of wide rows: more than second moments are of use for under pure epsilon; enough to choose columns
-#: and to take coarse second moments of them.
-_WIDTHS = {"wide": 14, "widest": 130}
+#: Columns of wide rows: more than second moments are of use for under pure epsilon; enough to learn axes from
+#: public rows; enough to choose columns and to take coarse second moments of them.
+_WIDTHS = {"wide": 14, "public": 66, "widest": 130}
 _DECLARED = (
     Number(name="share", low=0, high=1, missing="fill", fill=0.5),
     Category(name="side", levels=("a", "b", "c"), missing="level", weight=2.0),
@@ -97,12 +98,14 @@ class Variant:
     kind: str = "dense"
     #: Columns, weights and scaling of a request for a table.
     clustered: Mapping[str, Any] = field(default_factory=dict)
+    #: The declared number of records: with as many as there are, means are found in a picture of them.
+    size: int = SIZE
 
     def request(self, domain: Stored) -> Request | Question:
         if self.algorithm not in questions.names():
-            return Request(
-                self.k, self.budget, self.objective, self.algorithm, self.options, **self.clustered
-            )
+            offered = read_public_rows(domain, _public_rows(domain)) if self.kind == "public" else None
+            asked = (self.k, self.budget, self.objective, self.algorithm, self.options)
+            return Request(*asked, public_rows=offered, **self.clustered)
         centres = _CENTRES_OF_TABLE if self.kind == "table" else _CENTRES
         partitions = (Partition.of(domain, centres),) * questions.get(self.algorithm).clusterings
         return Question(self.algorithm, self.budget, None, partitions, self.options)
@@ -110,15 +113,15 @@ class Variant:
     def domain(self, rows_per_person: int) -> Stored:
         match self.kind:
             case "table":
-                return Table(declared=_DECLARED, size=SIZE, rows_per_person=rows_per_person)
+                return Table(declared=_DECLARED, size=self.size, rows_per_person=rows_per_person)
             case "sparse":
-                return Sparse(dimension=6, radius=1.0, size=SIZE, rows_per_person=rows_per_person)
+                return Sparse(dimension=6, radius=1.0, size=self.size, rows_per_person=rows_per_person)
             case "ids":
-                return Ids(count=4, size=SIZE, rows_per_person=rows_per_person)
+                return Ids(count=4, size=self.size, rows_per_person=rows_per_person)
             case "narrowed":
                 return narrowed(_wide(rows_per_person), dict.fromkeys(("x0", "x1"), (0, 1)))
         width = _WIDTHS.get(self.kind, 2)
-        return Dense.box(0, 1, dimension=width, size=SIZE, rows_per_person=rows_per_person)
+        return Dense.box(0, 1, dimension=width, size=self.size, rows_per_person=rows_per_person)
 
     def source(self, domain: Stored, points: tuple[tuple[float, float], ...]) -> DataSource:
         rows = np.array(points).reshape(-1, 2)
@@ -138,6 +141,12 @@ class Variant:
 def _wide(rows_per_person: int) -> Dense:
     """The square and as much around it, in which records are stored that are read in working bounds."""
     return Dense.box(-1, 2, dimension=2, size=SIZE, rows_per_person=rows_per_person)
+
+
+def _public_rows(domain: Stored) -> Rows:
+    """Rows about two places in which most records lie."""
+    around = np.random.default_rng(3).normal(scale=0.02, size=(40, domain.dimension))
+    return np.repeat([[_LEFT[0]], [_RIGHT[0]]], 20, axis=0) + around
 
 
 def _as_table(rows: Rows) -> dict[str, Any]:
@@ -219,13 +228,14 @@ def _variants() -> list[Variant]:
         kind: str = "dense",
         k: int | KRange = 2,
         clustered: Mapping[str, Any] | None = None,
+        size: int = SIZE,
         **options: Any,
     ) -> None:
         for budget in budgets:
             guarantee = "pure" if budget.is_pure else "approximate"
             words = [algorithm, *([label] if label else []), guarantee]
             name = " ".join(words)
-            found.append(Variant(name, algorithm, budget, objective, k, options, kind, clustered or {}))
+            found.append(Variant(name, algorithm, budget, objective, k, options, kind, clustered or {}, size))
 
     few = (Budget.of(4), Budget.of(4, "0.001"))
     many = (Budget.of(8), Budget.of(8, "0.001"))
@@ -237,9 +247,11 @@ def _variants() -> list[Variant]:
     add("jones", few[1:], "medians", rounds=2, growth=8.0, sites=_SITES, accounting="approximate")
     add("jones", few[:1], "means", "ids", "ids", rounds=2, growth=8.0, sites=_MATRIX)
     add("summit", many, "means", "means")
+    add("summit", many[1:], "means", "means exploring", size=2 * SIZE)
     add("summit", many, "medians", "medians")
     add("summit", many[:1], "means", "wide", "wide")
     add("summit", many, "means", "130 columns", "widest")
+    add("summit", many[1:], "means", "public rows", "public")
     add("chaturvedi", many[1:], **_COVER)
     add("balcan", many, rounds=1, **_SELECTION)
     add("balcan-median", many, "medians", rounds=1, **_SELECTION)

@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.base import SiteAlgorithm
+from core.algorithms.summit_tuning import MOST_AXES
 from core.data import (
     ArraySource,
     Boolean,
@@ -36,6 +37,7 @@ from core.data import (
     Table,
     TableSource,
     narrowed,
+    read_public_rows,
 )
 from core.errors import InvalidRequest
 from core.plan import KRange, Plan, Request
@@ -79,6 +81,10 @@ _ASKED = {"table": ("table", "scaled table")}
 _OPEN_K = ("dense, open k", "table, open k")
 #: Records that are stored in wider bounds than those of the plan.
 _NARROWED = ("dense, working bounds", "table, working bounds")
+#: With public rows, which stand for axes of many columns.
+_PUBLIC = "dense, public rows"
+#: Declared to be so few that a plan draws a picture of them; in few columns, where it may do so with waves.
+_FEW, _FEW_WIDTHS = "dense, few records", (1, 2, 3, 4, 5, 12)
 
 
 def _kinds(name: str, objective: str) -> list[str]:
@@ -99,6 +105,7 @@ KINDS_OF_JOBS = [
     for guarantee in ("pure", "approximate")
     if registry.get(name).guarantee in (guarantee, "either")
 ]
+KINDS_OF_JOBS += [("summit", "means", kind, "approximate") for kind in (_FEW, _PUBLIC)]
 KINDS_OF_JOBS += [
     (name, "", kind, guarantee)
     for name in questions.names()
@@ -123,7 +130,9 @@ def pair(number: int, width: int | None = None) -> Pair:
     name, objective, kind, guarantee = KINDS_OF_JOBS[number % len(KINDS_OF_JOBS)]
     draw = np.random.default_rng(number)
     if width is None:
-        fitting = [w for w in WIDTHS if w <= _MOST_COLUMNS.get(name, 300)]
+        least = MOST_AXES + 1 if kind == _PUBLIC else 1
+        widths = _FEW_WIDTHS if kind == _FEW else WIDTHS
+        fitting = [w for w in widths if least <= w <= _MOST_COLUMNS.get(name, 300)]
         width = int(draw.choice(fitting))
     people, k = int(draw.choice([1, 1, 2, 3])), int(draw.integers(1, 5))
     stored = _domain(kind, width, people, draw)
@@ -131,12 +140,14 @@ def pair(number: int, width: int | None = None) -> Pair:
     epsilon = str(draw.choice(["0.3", "1", "4", "12"]))
     budget = Budget.of(epsilon, "0" if guarantee == "pure" else "0.00001")
     options = dict(_OPTIONS[name][number // len(KINDS_OF_JOBS) % len(_OPTIONS[name])])
+    both, extra = _rows(stored, int(draw.integers(0, 40)), draw), _person(stored, people, draw)
     if name in questions.names():
         plan = questions.plan(domain, _question(name, domain, budget, options, k, draw))
     else:
         request = _clustering(number, domain, budget, options, k, draw)
+        if kind == _PUBLIC:
+            request = replace(request, public_rows=read_public_rows(domain, _public_rows(both, draw)))
         plan = registry.plan(domain, request)
-    both, extra = _rows(stored, int(draw.integers(0, 40)), draw), _person(stored, people, draw)
     sources = [_source(stored, rows) for rows in (both, np.concatenate([both, extra]))]
     if isinstance(domain, Dense | Table) and domain is not stored:
         sources = [NarrowedSource(source, domain) for source in sources]
@@ -182,6 +193,8 @@ def _domain(kind: str, width: int, people: int, draw: np.random.Generator) -> St
         return Ids(count=7, size=2000, rows_per_person=people)
     if kind == "sparse":
         return Sparse(dimension=max(3, width), radius=1.0, size=2000, rows_per_person=people)
+    if kind == _FEW:
+        return Dense.box(0, 1, dimension=width, size=100, rows_per_person=people)
     if kind in _NARROWED or draw.integers(2):
         return Dense.box(0, 1, dimension=width, size=2000, rows_per_person=people)
     return Dense.ball(1.0, dimension=width, size=2000, rows_per_person=people)
@@ -231,6 +244,13 @@ def _rows(domain: Stored, count: int, draw: np.random.Generator) -> Any:
     if isinstance(domain, Sparse):
         rows = np.where(draw.uniform(size=rows.shape) < 3 / domain.dimension, rows, 0.0)
     return rows
+
+
+def _public_rows(rows: Any, draw: np.random.Generator) -> Any:
+    """Public rows of the same kind as these records, or of another."""
+    away = 1.0 - rows if draw.integers(4) == 0 else rows
+    some = np.concatenate([away, np.zeros((1, rows.shape[1]))])
+    return some[draw.integers(len(some), size=60)] + draw.normal(size=(60, rows.shape[1])) * 0.02
 
 
 def _codes(table: Table, count: int, draw: np.random.Generator) -> Any:

@@ -233,7 +233,7 @@ def _require_same_noise(step: Step, before: _Seen, total: Any, released: Any) ->
 
 
 def _require_declared_form(step: Step, statistic: Statistic) -> None:
-    if statistic.kind != step.statistic:
+    if statistic.kind not in step.statistics:
         raise Unfaithful(f"{step.name!r} measured {statistic.kind}")
 
 

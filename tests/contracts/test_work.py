@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from core.algorithms import registry
+from core.algorithms import summit_tuning as tuning
 from core.coverage.loop import CoverageLoop
 from core.data import (
     UNITS,
@@ -32,6 +33,7 @@ from core.data import (
     Table,
     TableSource,
     narrowed,
+    read_public_rows,
 )
 from core.jobs import kinds
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -212,6 +214,18 @@ def test_a_picture_of_few_records_is_the_same_work_whatever_they_are(monkeypatch
 
 
 APPROXIMATE = Budget.of(1, "0.000001")
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "refused"])
+def test_public_rows_are_the_same_work_on_any_records(taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are taken follows from released values, and work follows from that decision alone."""
+    monkeypatch.setattr(tuning, "PUBLIC_EXPLAINS", -1e9 if taken else 1e9)
+    domain = Dense.box(0, 1, dimension=tuning.MOST_AXES + 1, size=COUNT)
+    offered = np.repeat([[0.2], [0.8]], 20, axis=0) + np.linspace(0, 0.1, domain.dimension)
+    plan = registry.plan(domain, Request(2, APPROXIMATE, public_rows=read_public_rows(domain, offered)))
+    works = list(works_of(plan, monkeypatch))
+    assert any("SecondMoments.of" in function for function, _ in works[0]) == (not taken)
+    assert_same_work(*works)
 
 
 @pytest.mark.parametrize("kind", ["dense", "table"])

@@ -15,6 +15,7 @@ from core.coverage.loop import CoverageLoop
 from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
 from core.errors import EpsilonTooSmall, UnknownAlgorithm
 from core.plan import KRange, Plan, Request
+from core.postprocessing.spread import DistanceShape
 from core.postprocessing.subspace import principal_axes
 from core.privacy import Budget
 from core.probe import Probe
@@ -349,3 +350,24 @@ def test_few_columns_have_more_seeds_and_a_smaller_share_of_second_moments() -> 
     for other in (parameters(8, KRange(2, 5)), parameters(8, budget=PURE)):
         assert other["explore_centres"] == 64
         assert other["subspace_share"] > 2 * few["subspace_share"]
+
+
+@pytest.mark.parametrize("far", [0, 600], ids=["none", "some"])
+def test_clusters_have_scales_of_their_own_only_where_records_lie_far_out(
+    far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At an epsilon that leaves no noise to speak of: two clusters, and 600 of 20,000 records beside them."""
+    draw = np.random.default_rng(11)
+    rows = draw.normal(scale=0.02, size=(20_000, 2)) - np.where(np.arange(20_000) % 2, 0.9, 0.7)[:, None]
+    rows[:far] = draw.uniform(-0.6, 1, size=(far, 2))
+    domain = Dense.box(-1, 1, dimension=2, scaling="none", size=20_000)
+    scales = []
+    shape_of = DistanceShape.of
+
+    def noted(*parts: Any) -> DistanceShape:
+        scales.append(parts[-1])
+        return shape_of(*parts)
+
+    monkeypatch.setattr(DistanceShape, "of", noted)
+    registry.run(plan_for(domain, 4, Budget.of(20, "0.000001")), ArraySource(domain, rows))
+    assert set(scales) == {far > 0}

@@ -12,13 +12,16 @@ from core.data import ArraySource, Dense
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
-from core.statistics.counts import ClusterCounts, PooledHistogram
+from core.statistics.counts import ClusterCounts, PooledHistogram, PrefixCounts
 from core.statistics.sums import ResidualSums
+from core.statistics.waves import WaveSums
 from core.views import Encoded
 from tests.core.algorithms.test_summit import WatchedProbe, loss
 
 APPROXIMATE = Budget.of(1, "0.000001")
 BOX = Dense.box(0, 1, dimension=4, size=1000)
+#: Of too many columns for waves.
+WIDER = Dense.box(0, 1, dimension=8, size=1000)
 
 
 def plan_for(domain: Dense = BOX, k: int = 10, budget: Budget = APPROXIMATE) -> Plan:
@@ -66,6 +69,17 @@ def test_many_columns_are_explored() -> None:
     assert explores(plan_for(Dense.box(0, 1, dimension=129, size=1000)))
 
 
+def test_where_nothing_can_be_told_no_picture_is_drawn_of_noise() -> None:
+    """With little budget in all, or for each centre in many columns; 8 columns are few."""
+    few, least = Budget.at_most("0.05", "0.000001"), Budget.at_most("0.018", "0.000001")
+    assert explores(plan_for(k=3, budget=least))
+    assert not explores(plan_for(k=3, budget=few))
+    tenth = Budget.at_most("0.1", "0.000001")
+    assert not explores(plan_for(Dense.box(0, 1, dimension=8, size=1000), budget=tenth))
+    assert explores(plan_for(Dense.box(0, 1, dimension=32, size=1000), budget=tenth))
+    assert not explores(plan_for(Dense.box(0, 1, dimension=32, size=1000), budget=APPROXIMATE))
+
+
 @pytest.mark.parametrize("width", [1, 4, 32])
 def test_the_plan_for_few_records_spends_the_whole_budget_and_no_more(width: int) -> None:
     plan = plan_for(Dense.box(0, 1, dimension=width, size=1000))
@@ -93,14 +107,35 @@ def test_every_planned_round_is_measured_for_every_centre_whatever_the_rows(coun
             assert isinstance(measured[0], PooledHistogram)
 
 
+def test_few_columns_are_looked_at_by_waves_and_more_by_a_tree() -> None:
+    assert plan_for().step("waves").statistic == WaveSums.kind
+    assert plan_for(WIDER).step("tree").statistic == PrefixCounts.kind
+    assert plan_for(k=100).step("tree").statistic == PrefixCounts.kind
+    for plan in (plan_for(), plan_for(WIDER)):
+        assert {step.name for step in plan.steps} & {"waves", "tree"} in ({"waves"}, {"tree"})
+
+
+def test_waves_do_not_follow_the_rows_but_released_values_and_recorded_draws() -> None:
+    """The matrix is a function of the transcript and the draws: the same for rows that released the same."""
+    plan = plan_for()
+    probe = WatchedProbe(plan, ArraySource(BOX, groups(1)[0]))
+    Summit().run(plan, probe)
+    waves = next(statistic for name, statistic in probe.seen if name == "waves")
+    assert isinstance(waves, WaveSums)
+    seed = int(probe.draws["waves"], 16)
+    drawn = np.random.default_rng(seed).normal(size=waves.matrix.T.shape)
+    scale = np.median(waves.matrix.T / drawn)
+    assert np.abs(waves.matrix.T - scale * drawn).max() < 2
+
+
 def test_the_first_round_is_about_more_centres_than_asked_for_where_records_suffice() -> None:
     assert plan_for(k=10).parameters["explore_centres"] == 15
     assert 30 <= plan_for(k=30).parameters["explore_centres"] < 33
 
 
 def test_the_cells_of_the_tree_follow_the_records_and_the_budget_but_not_k() -> None:
-    few, many = plan_for(), plan_for(Dense.box(0, 1, dimension=4, size=4000), k=60)
-    assert few.parameters["tree_depth"] == plan_for(k=30).parameters["tree_depth"]
+    few, many = plan_for(WIDER), plan_for(Dense.box(0, 1, dimension=8, size=4000), k=60)
+    assert few.parameters["tree_depth"] == plan_for(WIDER, k=30).parameters["tree_depth"]
     assert many.parameters["tree_depth"] == few.parameters["tree_depth"] + 2
 
 
@@ -123,7 +158,7 @@ def test_ten_groups_in_a_thousand_rows_are_found_better_than_by_exploring(
 
 
 def test_leaves_of_a_density_tree_tile_space_and_hold_all_records() -> None:
-    plan = plan_for()
+    plan = plan_for(k=100)
     probe = Probe(plan, ArraySource(BOX, groups(3)[0]))
     view = Encoded.of(BOX)
     tree = DensityTree(plan.shares(), 0.1, 2)

@@ -188,7 +188,7 @@ def test_without_public_rows_no_plan_has_an_alternative() -> None:
 
 
 def test_public_rows_are_checked_where_few_records_would_be_drawn_as_a_picture() -> None:
-    few = Dense.box(-5, 5, dimension=WIDTH, size=1000, scaling="none")
+    few = Dense.box(-5, 5, dimension=WIDTH, size=2000, scaling="none")
     offered = read_public_rows(few, of_the_same_kind())
     without = registry.plan(few, Request(10, BUDGET, algorithm="summit"))
     plan = registry.plan(few, Request(10, BUDGET, algorithm="summit", public_rows=offered))

@@ -1,0 +1,31 @@
+"""Sums of waves are exact, and no phase is longer than declared."""
+
+import numpy as np
+
+from core.kernels.waves import AMPLITUDE, TURN, wave_sums, wave_table
+
+DRAW = np.random.default_rng(5)
+
+
+def test_no_phase_of_a_wave_is_longer_than_its_amplitude() -> None:
+    table = wave_table().astype(np.int64)
+    assert table.shape == (2, TURN)
+    assert ((table**2).sum(axis=0) <= AMPLITUDE**2).all()
+
+
+def test_values_rounded_to_the_nearest_integer_would_be_longer() -> None:
+    """The plausible table: rounding instead of truncation breaks the bound for many phases."""
+    angles = np.arange(TURN) * (2 * np.pi / TURN)
+    rounded = np.rint(AMPLITUDE * np.stack([np.cos(angles), np.sin(angles)])).astype(np.int64)
+    assert ((rounded**2).sum(axis=0) > AMPLITUDE**2).mean() > 0.1
+
+
+def test_sums_of_waves_are_those_of_integer_phases_row_by_row() -> None:
+    rows = DRAW.integers(-30_000, 30_000, size=(50, 3)).astype(np.int32)
+    matrix = DRAW.integers(-(1 << 24), 1 << 24, size=(3, 7))
+    expected = np.zeros((2, 7), dtype=np.int64)
+    for row in rows.tolist():
+        for wave in range(7):
+            product = sum(x * int(w) for x, w in zip(row, matrix[:, wave], strict=True))
+            expected[:, wave] += wave_table()[:, (product >> 15) % TURN]
+    assert np.array_equal(wave_sums(rows, matrix), expected)

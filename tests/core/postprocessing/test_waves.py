@@ -1,0 +1,77 @@
+"""Clusters that are read off sums of waves."""
+
+import math
+
+import numpy as np
+from scipy.optimize import check_grad
+
+from core.arrays import Floats
+from core.postprocessing.waves import Clumps, WaveFit
+
+CENTRES = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.2], [0.0, 0.1]])
+SIZES = np.array([300.0, 100.0, 200.0, 100.0, 300.0])
+
+
+def fit_of(noise: float, waves: int = 200, seed: int = 3) -> WaveFit:
+    """Sums over five clusters of spread 0.15, with this noise."""
+    draw = np.random.default_rng(seed)
+    frequencies = draw.normal(size=(waves, 2)) / 0.4
+    fading = np.exp(-0.5 * 0.15**2 * (frequencies**2).sum(axis=1)) / math.sqrt(waves)
+    phases = CENTRES @ frequencies.T
+    sums = [
+        SIZES @ (fading * wave) + noise * draw.normal(size=waves) for wave in (np.cos(phases), np.sin(phases))
+    ]
+    frequencies, cosines, sines = (values.astype(np.float32) for values in (frequencies, *sums))
+    return WaveFit(frequencies, cosines, sines, noise, 1000.0, np.array([0.9, 0.95]), 0.4)
+
+
+def nearest(found: Floats) -> Floats:
+    """For each true centre the distance to the nearest that was found."""
+    distances: Floats = np.linalg.norm(CENTRES[:, None] - found[None], axis=2).min(axis=1)
+    return distances
+
+
+def test_clusters_are_found_where_they_are_and_as_large_as_they_are() -> None:
+    found = fit_of(noise=5.0).clumps(5, np.random.default_rng(1))
+    assert nearest(found.centres).max() < 0.1
+    order = np.linalg.norm(CENTRES[:, None] - found.centres[None], axis=2).argmin(axis=1)
+    assert np.abs(found.sizes[order] - SIZES).max() < 40
+    assert 0.1 < found.spread < 0.2
+
+
+def test_the_same_draws_find_the_same_clusters() -> None:
+    found = [fit_of(noise=20.0).clumps(5, np.random.default_rng(1)) for _ in range(2)]
+    assert np.array_equal(found[0].centres, found[1].centres)
+
+
+def test_one_cluster_and_clusters_of_nothing_but_noise_are_clusters_all_the_same() -> None:
+    assert np.isfinite(fit_of(noise=5.0).clumps(1, np.random.default_rng(1)).centres).all()
+    drowned = fit_of(noise=1e6).clumps(5, np.random.default_rng(1))
+    assert drowned.centres.shape == (5, 2)
+    assert np.isfinite(drowned.centres).all()
+    assert (drowned.sizes > 0).all()
+
+
+def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
+    fit = fit_of(noise=20.0, waves=40)
+    units = np.concatenate([np.full(10, fit.length), np.ones(6)])
+    logs = np.log([*SIZES, 0.2])
+    start = np.concatenate([CENTRES.reshape(-1) + 0.05, logs]) / units
+
+    def loss(at: Floats) -> float:
+        return fit._loss(at, 2, 5, units)[0]
+
+    def slope(at: Floats) -> Floats:
+        return fit._loss(at, 2, 5, units)[1]
+
+    off = check_grad(loss, slope, start, epsilon=1e-3)
+    assert off < 0.02 * float(np.linalg.norm(slope(start)))
+
+
+def test_a_picture_has_as_many_points_as_asked_for_and_stands_for_all_records() -> None:
+    clumps = Clumps(CENTRES, SIZES, 0.01)
+    seen = clumps.painted(1000.0, 200, np.random.default_rng(2))
+    assert abs(len(seen.points) - 200) <= 1
+    assert math.isclose(seen.weights.sum(), 1000.0)
+    near = np.linalg.norm(seen.points[:, None] - CENTRES[None], axis=2).argmin(axis=1)
+    assert np.abs(np.bincount(near) / len(near) - SIZES / 1000).max() < 0.02
