@@ -16,7 +16,8 @@ import typer
 
 from benchmarks.measuring import RESULTS, print_table, read_csv, write_csv
 from core.algorithms import registry
-from core.data import DataSource, Dense, NarrowedSource, Table, narrowed
+from core.algorithms.base import Algorithm
+from core.data import DataSource, Dense, NarrowedSource, Number, Table, narrowed, read_public_rows
 from core.errors import CoreError
 from core.jobs import kinds
 from core.plan import KRange, Plan, Request
@@ -40,12 +41,19 @@ LONG = (
     (200_000, 30, 30),
     (2_000_000, 8, 10),
     (100_000, 150, 24),
+    (5_000_000, 4, 6),
+    (600_000, 60, 12),
 )
 #: Runs of fewer seconds are not long.
-_LEAST = 1.0
+_LEAST = 3.0
 #: Ends are stored before they are shown.
 _STORING = 0.1
-_OPEN = ((20_000, 4, 20), (100_000, 8, 40), (300_000, 2, 30), (50_000, 12, 30))
+_OPEN = ((20_000, 4, 20), (100_000, 8, 40), (300_000, 2, 30), (50_000, 12, 30), (1_000_000, 8, 32))
+_PUBLIC = ((2_000, 100, 5), (10_000, 100, 10), (20_000, 300, 10), (60_000, 784, 10))
+#: Algorithms whose work follows the number of groups that they find, up to what plans allow for.
+_SEARCHING = ("balcan", "balcan-median", "balcan-sparse", "chaturvedi", "jones", "jones-euclidean")
+#: Groups of synthetic rows, where there are more of them than clusters.
+_MANY = 64
 
 
 @dataclass(frozen=True)
@@ -79,18 +87,22 @@ class Job:
     plan: Plan
     kind: str
     wide: Dense | None = None
+    #: Groups of its rows; k of them unless more are given.
+    groups: int = 0
+    #: The rows themselves, where they are not drawn for the run alone.
+    rows: DataSource | None = None
 
     def source(self) -> DataSource | None:
-        """Rows that are looked up in working bounds; None for synthetic rows as any others."""
+        """Given rows, or rows that are looked up in working bounds; None for synthetic rows as any others."""
         domain = self.plan.stored
         if self.wide is None or not isinstance(domain, Dense | Table):
-            return None
+            return self.rows
         return NarrowedSource(synthetic_source(self.wide, self.plan.k, domain.size), domain)
 
     def run(self, rates: Rates) -> Run:
         plan, margin = self.plan, Settings.model_fields["release_margin"].default
         planned = planned_ms(rates, plan, plan.domain.size, margin, narrowed=self.wide is not None) / 1000
-        spent = calibration.run(plan, plan.k, self.source())
+        spent = calibration.run(plan, self.groups or plan.k, self.source())
         shape = (plan.domain.size, plan.domain.dimension, plan.k)
         used = spent.seconds + calibration.WORKER_SECONDS
         return Run(plan.algorithm, plan.objective, self.kind, *shape, planned, used)
@@ -113,8 +125,14 @@ def jobs_of(name: str, objective: str, kind: str, small: int) -> Iterator[Job]:
             plan = calibration.plan_of(registry.get(name), objective, kind, *shape)
         if plan is not None:
             yield Job(plan, kind)
+            if name in _SEARCHING and shape in LONG:
+                yield Job(plan, f"{kind}, {_MANY} groups", groups=_MANY)
+    if name in registry.names() and registry.get(name).guarantee == "either":
+        yield from pure_jobs(registry.get(name), objective, kind, small // 2)
+    if (name, objective) == ("summit", "means") and kind in ("dense", "table"):
+        yield from open_jobs(kind)
     if (name, objective, kind) == ("summit", "means", "dense"):
-        yield from open_jobs()
+        yield from public_jobs()
     if kind == "dense" and name in ("quantiles", "sulq", "summit") and objective != "medians":
         yield from narrowed_jobs(name, small)
 
@@ -126,11 +144,33 @@ def small_shapes(count: int) -> Iterator[tuple[int, int, int]]:
         yield rows, round(2 ** draw.uniform(0, 6)), round(2 ** draw.uniform(1, 4))
 
 
-def open_jobs() -> Iterator[Job]:
+def pure_jobs(algorithm: Algorithm, objective: str, kind: str, small: int) -> Iterator[Job]:
+    """Jobs without a delta."""
+    for shape in (*LONG, *small_shapes(small)):
+        plan = calibration.plan_of(algorithm, objective, kind, *shape, pure=True)
+        if plan is not None:
+            yield Job(plan, f"{kind}, pure")
+
+
+def open_jobs(kind: str) -> Iterator[Job]:
     for rows, columns, last in _OPEN:
-        domain = Dense.box(0.0, 1.0, dimension=columns, size=rows)
+        domain: Dense | Table = Dense.box(0.0, 1.0, dimension=columns, size=rows)
+        if kind == "table":
+            declared = tuple(Number(name=name, low=0, high=1) for name in domain.columns)
+            domain = Table(declared=declared, size=rows)
         plan = registry.plan(domain, Request(KRange(1, last), Budget.of("1", "0.000001")))
-        yield Job(plan, "open k")
+        yield Job(plan, f"{kind}, open k")
+
+
+def public_jobs() -> Iterator[Job]:
+    """Jobs with public rows: of the same groups as the records, and of another."""
+    for rows, columns, k in _PUBLIC:
+        domain = Dense.box(0.0, 1.0, dimension=columns, size=rows)
+        records, others = (synthetic_source(domain, groups, rows) for groups in (k, 1))
+        for told in (records, others):
+            offered = read_public_rows(domain, domain.decode(np.asarray(told.loaders()[0]().rows[:500])))
+            asked = Request(k, Budget.of("1", "0.000001"), public_rows=offered)
+            yield Job(registry.plan(domain, asked), "dense, public rows", rows=records)
 
 
 def narrowed_jobs(name: str, small: int) -> Iterator[Job]:
@@ -141,7 +181,7 @@ def narrowed_jobs(name: str, small: int) -> Iterator[Job]:
         domain = narrowed(wide, dict.fromkeys(wide.columns, (0.0, 1.0)))
         asked = Question(name, budget) if name in questions.names() else Request(k, budget, algorithm=name)
         with suppress(CoreError):  # too many columns for a question
-            yield Job(kinds.plan(domain, asked), "working bounds", wide)
+            yield Job(kinds.plan(domain, asked), "dense, working bounds", wide)
 
 
 def summary(runs: list[Run]) -> list[dict[str, object]]:

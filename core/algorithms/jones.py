@@ -62,7 +62,7 @@ class Jones(SiteAlgorithm):
         (coverage,), sites, size = self.blocks(plan), self.count(plan), plan.domain.size
         width = plan.domain.dimension
         # Distances to all sites at each level, and to the site of each pick, of the records that take part.
-        covered = coverage.levels * sites * (2 * PASS + width) + coverage.picks * (2 * PASS + 4.0 * width)
+        covered = coverage.levels * sites * (3 * PASS + width) + coverage.picks * (3 * PASS + 4.0 * width)
         return Work(
             operations=size * (plan.parameters["kept"] * covered + PASS * sites)
             + coverage_picks(coverage.picks),

@@ -136,7 +136,8 @@ class _Implicit(SetCounts):
         if sign < 0:
             self._counts[np.searchsorted(self._points, points)] -= sums
             return
-        known = np.union1d(self._points, points)
+        known = np.sort(np.concatenate([self._points, points]), kind="stable")
+        known = known[np.flatnonzero(np.diff(known, prepend=-1))]
         total = np.zeros(len(known), dtype=np.int64)
         total[np.searchsorted(known, self._points)] = self._counts
         total[np.searchsorted(known, points)] += sums

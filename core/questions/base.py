@@ -63,7 +63,13 @@ class Kind(ABC):
     #: Whether it chooses by score beside adding noise to counts.
     chooses: bool = False
     #: Operations for each value that is released, most of them to describe it.
-    cell_operations: float = 15_000.0
+    cell_operations: float = 9_000.0
+    #: Operations to list the bins of a column, and which of them each stored number falls into.
+    column_operations: float = 1.4e6
+    #: Operations to find the bin of a number, and to count it there.
+    number_operations: float = 2 * PASS
+    #: Operations for each record, beside those for its columns and to assign it to a cluster.
+    record_operations: float = PASS
 
     @abstractmethod
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -138,11 +144,12 @@ class Kind(ABC):
     def work(self, plan: Plan) -> Work:
         """The expected work of a run."""
         size = plan.domain.size
-        counted = PASS * size * 2 * len(plan.parameters.get("columns", ())) * len(plan.steps)
+        columns = len(plan.parameters.get("columns", ())) * len(plan.steps)
+        counted = columns * (self.number_operations * size + self.column_operations)
         assigned = sum(lloyd_rounds(_narrow(plan, each), each.k, 1) for each in plan.partitions)
         cells = self.cells(plan)
         return Work(
-            counted + assigned + self.cell_operations * cells + PASS * size,
+            counted + assigned + self.cell_operations * cells + self.record_operations * size,
             16.0 * min(size, 1 << 24) + 64.0 * cells,
         )
 

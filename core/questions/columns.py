@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -150,9 +149,9 @@ def _of_dense(domain: Dense, place: int, bins: int) -> BinnedColumn:
     points[:, place] = np.linspace(low, high, bins + 1)
     # A column that has fewer steps than bins gets fewer bins.
     edges, kept = np.unique(domain.encode_points(points)[:, place], return_index=True)
-    ends = tuple(points[kept, place].tolist())
+    along = points[kept, place]
     column = Number(name=domain.columns[place], low=low, high=high, role="keep", missing="refuse")
-    middles = tuple((a + b) / 2 for a, b in pairwise(ends))
+    ends, middles = tuple(along.tolist()), tuple(((along[:-1] + along[1:]) / 2).tolist())
     return BinnedColumn(column, Binning(place, tuple(edges.tolist())), ends, ends, middles)
 
 

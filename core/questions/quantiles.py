@@ -33,6 +33,7 @@ class Quantiles(Kind):
         NOISE,
     )
     most_columns = 100
+    number_operations = 40.0  # in bins of several widths
     cell_operations = 5000.0  # the edges of its many bins are listed one by one, but not described
 
     def default_columns(self, stored: Stored) -> tuple[str, ...] | None:

@@ -32,6 +32,7 @@ class Summary(Kind):
     summary = "number of records, and means, spreads and correlations of all columns"
     options = (NOISE,)
     most_columns = 0
+    record_operations = 110.0  # three passes, one of which multiplies
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         width = question_domain(stored).dimension

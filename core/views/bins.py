@@ -23,7 +23,7 @@ class Binning:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.edges) < 2 or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+        if len(self.edges) < 2 or not (np.diff(self.edges) > 0).all():
             raise ValueError("edges are increasing integers, and at least two")
 
     @property

@@ -16,9 +16,9 @@ from service.operations.tables import Timing
 _STEP_MS, _LEAST_STEPS = 250, 3
 #: Operations to read a stored number of a record: its digest is checked, it is clipped to the domain, and
 #: in a table it is given its place.
-_READ = {"dense": 12.0, "table": 20.0, "sparse": 100.0, "ids": 12.0}
+_READ = {"dense": 12.0, "table": 24.0, "sparse": 100.0, "ids": 12.0}
 #: Operations to look a number up in working bounds.
-_LOOK_UP = 15.0
+_LOOK_UP = 30.0
 
 
 @dataclass(frozen=True)

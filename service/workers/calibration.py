@@ -60,16 +60,20 @@ SHAPES = (
     (20_000, 64, 32),
     (5_000, 300, 8),
     (1_000_000, 4, 8),
+    (500_000, 40, 12),
 )
-#: Runs beyond this are not measured, and each shape is measured so often; the median counts.
-_MOST_OPERATIONS, _RUNS = 4e9, 3
+#: Runs beyond this are not measured. Each shape is measured so often, and the median counts; but once where a
+#: run takes this many seconds, which little disturbs.
+_MOST_OPERATIONS, _RUNS, _ONCE = 1e10, 3, 1.0
 _SITES, _TABLE_COLUMNS = 20, 2
 #: What a worker needs beside the run itself: the claim, the receipt, the end.
 WORKER_SECONDS = 0.15
 #: No run that was measured takes more than this many times its estimate, and few of them less than this.
 _MOST_OVER, _LEAST_OVER = 1.2, 0.95
+#: Errors of shorter runs count as if they took this long: no planned time is below one and a half times that.
+_SHORT = 0.5
 #: A third rate must lower the largest relative error by this much.
-_WORTH = 0.1
+_WORTH = 0.3
 #: Groups of the rows that are measured: so many that searches list nearly as many candidates as they may.
 _GROUPS = 64
 #: Runs that take this many times their processor time were disturbed by other programs.
@@ -136,7 +140,9 @@ def measure(plans: Sequence[Plan], spent: list[Spent]) -> list[tuple[Plan, float
     """Return plans with the median time of some runs of each; adds all runs to `spent`."""
     found = []
     for plan in plans:
-        runs = [run(plan) for _ in range(_RUNS)]
+        runs = [run(plan)]
+        if runs[0].seconds < _ONCE:
+            runs += [run(plan) for _ in range(_RUNS - 1)]
         spent += runs
         found.append((plan, statistics.median(each.seconds for each in runs)))
     return found
@@ -148,25 +154,27 @@ def fit(measured: Sequence[tuple[Plan, float]]) -> Rates:
     They are lowered where a run took less than estimated, but not so far that another took far longer.
     """
     seconds = np.array([taken for _, taken in measured]) + WORKER_SECONDS
-    parts = np.array([_parts(plan) for plan, _ in measured])
-    shares = parts / seconds[:, None]
-    scale = shares.max(axis=0)
+    unit = np.maximum(seconds, min(_SHORT, seconds.max()))
+    shares = np.array([_parts(plan) for plan, _ in measured]) / unit[:, None]
+    scale, taken = shares.max(axis=0), seconds / unit
     # Rows in measurements go with operations: a rate for both is only worth having where one does not do.
-    (alone, error), (both, least) = (_least_error(shares / scale, rates) for rates in ((0, 2), (0, 1, 2)))
+    (alone, error), (both, least) = (
+        _least_error(shares / scale, taken, rates) for rates in ((0, 2), (0, 1, 2))
+    )
     found = alone if error <= least + _WORTH else both
     estimates = shares / scale @ found
     lowered = min(1.0, 1 / (_LEAST_OVER * estimates.max()))
-    raised = max(lowered, 1 / (_MOST_OVER * estimates.min()))
+    raised = max(lowered, 1 / (_MOST_OVER * (estimates / taken)[taken >= taken.max()].min()))
     run, row, operation = raised * found / scale
     return Rates(max(float(run), WORKER_SECONDS), float(row), float(operation))
 
 
-def _least_error(shares: Floats, rates: tuple[int, ...]) -> tuple[Floats, float]:
-    """Return the rates, all but those named zero, whose largest relative error is least, and that error."""
+def _least_error(shares: Floats, taken: Floats, rates: tuple[int, ...]) -> tuple[Floats, float]:
+    """Return the rates, all but those named zero, whose largest error is least, and that error."""
     error = np.ones((len(shares), 1))
-    above = np.concatenate([shares[:, rates], -error], axis=1)  # estimate <= (1 + error) * seconds
-    below = np.concatenate([-shares[:, rates], -error], axis=1)  # estimate >= (1 - error) * seconds
-    limits = np.concatenate([np.ones(len(shares)), -np.ones(len(shares))])
+    above = np.concatenate([shares[:, rates], -error], axis=1)  # estimate <= taken + error
+    below = np.concatenate([-shares[:, rates], -error], axis=1)  # estimate >= taken - error
+    limits = np.concatenate([taken, -taken])
     solved = linprog([*[0] * len(rates), 1], np.concatenate([above, below]), limits)
     assert solved.x is not None  # rates of zero are always possible, with an error of one
     found = np.zeros(shares.shape[1])
@@ -180,10 +188,12 @@ def _parts(plan: Plan) -> tuple[float, float, float]:
     return 1.0, plan.measurements * size, operations_of(plan, size) + reading(plan, size)
 
 
-def plan_of(algorithm: Algorithm, objective: str, kind: str, rows: int, columns: int, k: int) -> Plan | None:
+def plan_of(
+    algorithm: Algorithm, objective: str, kind: str, rows: int, columns: int, k: int, *, pure: bool = False
+) -> Plan | None:
     """Plan a run on so many rows; None where the algorithm refuses it."""
     domain = _domain(kind, rows, columns)
-    budget = Budget.of("1") if algorithm.guarantee == "pure" else Budget.of("1", "0.000001")
+    budget = Budget.of("1") if pure or algorithm.guarantee == "pure" else Budget.of("1", "0.000001")
     request = Request(k, budget, objective, algorithm.name, _options(algorithm, domain))
     try:
         return algorithm.plan(domain, request)

@@ -134,7 +134,7 @@ def test_a_radius_that_forgets_the_weights_is_refused(monkeypatch: pytest.Monkey
         return honest(self, number, place, column, weight * self.weights[number])
 
     monkeypatch.setattr(Geometry, "_axis", heavier)
-    monkeypatch.setattr("core.data.tables.geometry.UNITS", 1 << 20)  # else the unit is lowered until rows fit
+    monkeypatch.setattr("core.data.tables.geometry.UNITS", 1 << 17)  # else the unit is lowered until rows fit
     geometry = Geometry.of(table(AGE, WARD))
     with pytest.raises(ValueError, match="beyond its radius"):
         TableRows(geometry)
