@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,8 +34,13 @@ _DOUBT, _LATER_DOUBT, _LEAST_SIZE = 0.5, 0.4, 0.1
 #: As `FOUND` of an exploring plan: weak counts are weighed, but so are those of empty cells.
 _FOUND = 3.0
 #: Waves tell apart what is this many standard deviations of all records apart, divided by the side of a cube
-#: of as many cells as a tree would have. No axis counts for less than this part of the mean deviation.
-_WAVE_LENGTH, _WAVE_LEAST = 3.4, 0.8
+#: of as many cells as a tree would have; and no less than so many, divided by the side of a cube of k cells:
+#: clusters that fill space are not closer. No axis counts for less than this part of the mean deviation.
+_WAVE_LENGTH, _CLUSTERS_APART, _WAVE_LEAST = 3.4, 1.22, 0.8
+#: Waves run along the first principal axes, so many at most: along those that stand out from noise in second
+#: moments and others whose deviation is a part of the largest, while it is a part of a wave. Clusters are not
+#: told apart along the rest, and noise there would hide what is.
+_WAVE_AXES, _STANDING_BY, _TELLING = 8, 0.35, 0.4
 #: A group of so many standard deviations of the noise in waves is found.
 _WAVE_FOUND = 6.0
 
@@ -99,19 +104,36 @@ class PictureBlocks:
 
     def _seen_in_waves(self, probe: Probe, scene: Scene, waves: WaveSketch) -> Picture:
         """The same, from clusters that sums of waves tell."""
-        overall = math.sqrt(float(np.mean(scene.deviations**2)))
-        deviations = np.maximum(scene.deviations, max(_WAVE_LEAST * overall, 1.0))
-        length = _wave_length(deviations, scene.size * probe.plan.shares().total)
-        fit = waves.run(probe, scene.view, deviations, length, scene.size)
-        draw = probe.draw("picture")
-        return fit.clumps(self.k, draw).painted(scene.size, tuning.picture_points(self.k), draw)
+        power = scene.size * probe.plan.shares().total
+        axes = _telling_axes(scene.deviations, scene.subspace.clear, power, self.k)
+        overall = math.sqrt(float(np.mean(scene.deviations[:axes] ** 2)))
+        deviations = np.maximum(scene.deviations[:axes], max(_WAVE_LEAST * overall, 1.0))
+        length = _wave_length(deviations, power, self.k)
+        view = replace(scene.view, matrix=scene.view.matrix[:, :axes])
+        fit, draw = waves.run(probe, view, deviations, length, scene.size), probe.draw("picture")
+        seen = fit.clumps(self.k, draw).painted(scene.size, tuning.picture_points(self.k), draw)
+        others = np.zeros((len(seen.points), scene.view.width - axes))
+        return Picture(np.concatenate([seen.points, others], axis=1), seen.weights)
 
 
-def _wave_length(deviations: Floats, power: float) -> float:
+def _telling_axes(deviations: Floats, clear: int, power: float, k: int) -> int:
+    """Along how many axes clusters can be told apart by waves; the first `clear` ones stand out from noise.
+
+    Deviations of all records along the axes fall; `power` is N * mu.
+    """
+    likely = max(clear, int((deviations >= _STANDING_BY * deviations[0]).sum()))
+    axes, most = 1, min(likely, len(deviations), _WAVE_AXES)
+    while axes < most and deviations[axes] >= _TELLING * _wave_length(deviations[: axes + 1], power, k):
+        axes += 1
+    return axes
+
+
+def _wave_length(deviations: Floats, power: float, k: int) -> float:
     """How far apart clusters are told apart by waves, given deviations of all records; `power` is N * mu."""
-    cells = max(2.0**tuning.PICTURE_CELLS * power, 1.0)
-    mean = float(np.exp(np.log(deviations).mean()))
-    return _WAVE_LENGTH * mean / float(cells ** (1 / len(deviations)))
+    side = 1 / len(deviations)
+    by_noise = _WAVE_LENGTH / max(2.0**tuning.PICTURE_CELLS * power, 1.0) ** side
+    mean = float(np.exp(np.log(np.maximum(deviations, 1e-6)).mean()))
+    return mean * float(max(by_noise, _CLUSTERS_APART / k**side))
 
 
 @dataclass(frozen=True)

@@ -144,9 +144,11 @@ PICTURE_HALVINGS = 3.5
 POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, PICTURE_OUTSIDE = 40, 1000, 6000, 0.5
 #: Move of a mean by clipping, as a share of the mean overshoot, by round: seeds of a picture are off.
 PICTURE_BIAS = (0.7, 0.5, 0.35)
-#: In so many columns, up to so many centres and records, the picture is of clusters found in sums of `WAVES`
-#: waves for each column instead. In fewer, cells of a tree are fine enough.
-WAVE_COLUMNS, WAVE_CENTRES, WAVE_RECORDS, WAVES = (3, 4), 64, 50_000, 250
+#: From so many columns on, up to so many centres and records, the picture is of clusters found in sums of
+#: waves instead. In fewer columns cells of a tree are fine enough.
+WAVE_COLUMNS, WAVE_CENTRES, WAVE_RECORDS = 3, 64, 50_000
+#: The more clusters, the more waves it takes to tell them apart.
+WAVES_PER_CENTRE, LEAST_WAVES, MOST_WAVES = 32, 800, 2048
 #: Relative error of the declared number of records, where noise hides the true one.
 SIZE_DOUBT = 0.5
 
@@ -258,7 +260,9 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         explore_rounds, weights = 0, [PICTURE_GROWTH**i for i in range(PICTURE_ROUNDS)]
         finest = math.log2(size * strength) + PICTURE_CELLS
         depth = max(4, min(round(PICTURE_HALVINGS * axes), round(finest)))
-    waves = WAVES * width if picture and _makes_waves(domain, k) else 0
+    waves = (
+        min(max(WAVES_PER_CENTRE * k, LEAST_WAVES), MOST_WAVES) if picture and _makes_waves(domain, k) else 0
+    )
     if waves:
         depth = 0
     return Schedule(
@@ -304,7 +308,7 @@ def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
 
 def _makes_waves(domain: Domain, k: int) -> bool:
     """Whether sums of waves, which take long for many records or centres, find clusters instead of a tree."""
-    return domain.dimension in WAVE_COLUMNS and k <= WAVE_CENTRES and domain.size <= WAVE_RECORDS
+    return domain.dimension >= WAVE_COLUMNS and k <= WAVE_CENTRES and domain.size <= WAVE_RECORDS
 
 
 def _proportions(width: int, picture: bool, wide: bool) -> tuple[float, float, float]:

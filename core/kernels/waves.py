@@ -15,6 +15,8 @@ from core.kernels.threads import sum_blocks
 TURN = 1 << 12
 #: The length of a cosine and its sine, as a vector of integers.
 AMPLITUDE = 1 << 12
+#: Bits of the sines in a packed number.
+_HALF = 32
 
 
 @lru_cache(maxsize=1)
@@ -31,21 +33,33 @@ def wave_table() -> npt.NDArray[np.int16]:
     return table
 
 
+@lru_cache(maxsize=1)
+def _packed_table() -> npt.NDArray[np.int64]:
+    """Both numbers of each phase in one, so that a row looks up a single number for each wave."""
+    cosines, sines = wave_table().astype(np.int64)
+    packed: npt.NDArray[np.int64] = (cosines << _HALF) + sines
+    return packed
+
+
 def wave_sums(rows: Rows, matrix: Integers) -> Integers:
     """Sums over rows of the cosines (first row) and sines (second) at their phases, one for each column.
 
     The phase of a row is floor(row @ column / WEIGHT_ONE), in steps of a turn. |row . column| < 2^17 * 2^33
-    for columns of norm below 2^33, and a division by a power of two is exact.
+    for columns of norm below 2^33, and a division by a power of two is exact. A block has at most 2^18 rows:
+    its sums stay below 2^30, so that packed ones fit into 64 bits and come apart again.
     """
     right = matrix.astype(np.float64) * (1.0 / WEIGHT_ONE)
-    cosines, sines = wave_table()
+    table = _packed_table()
 
     def work(parts: Iterator[slice]) -> Integers:
         total = np.zeros((2, matrix.shape[1]), dtype=np.int64)
         for _, block in FloatBlocks(rows, parts):
-            phases = np.floor(np.asarray(block @ right)).astype(np.int64) & (TURN - 1)
-            total[0] += cosines[phases].sum(axis=0, dtype=np.int64)
-            total[1] += sines[phases].sum(axis=0, dtype=np.int64)
+            products = np.asarray(block @ right)
+            phases = np.floor(products, out=products).astype(np.int64)
+            phases &= TURN - 1
+            packed = table.take(phases).sum(axis=0)
+            sines = ((packed + (1 << _HALF - 1)) & ((1 << _HALF) - 1)) - (1 << _HALF - 1)
+            total += (packed - sines) >> _HALF, sines
         return total
 
     return sum_blocks(work, row_blocks(rows.shape[0], matrix.shape[1]))

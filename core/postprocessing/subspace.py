@@ -24,6 +24,8 @@ class Subspace:
     leftover: Floats
     #: The variance of every column.
     columns: Floats
+    #: How many of the first axes stand out from noise.
+    clear: int = 0
 
     def widened(self, chosen: Integers, variances: Floats) -> Subspace:
         """The same axes among more columns, of which these were chosen; the others have these variances.
@@ -82,14 +84,15 @@ def principal_axes(
     found, vectors = eigh(matrix, subset_by_index=[width - most, width - 1])
     found, vectors = found[::-1], vectors[:, ::-1]
     edge = math.sqrt(2 * width) * noise
-    kept = min(max(int((found > edge).sum()), min(width, least)), most)
+    clear = int((found > edge).sum())
+    kept = min(max(clear, min(width, least)), most)
     seen, found, axes = found, found[:kept], vectors[:, :kept]
     above = (found + np.sqrt(np.maximum(found**2 - edge**2, 0.0))) / 2
     below = np.maximum(found, 0.0) / 2 + edge / 4
     values = np.where(found > edge, above, below)
     leftover = np.diag(matrix) - (vectors**2) @ np.maximum(seen, 0.0)
     columns = np.diag(matrix) / count
-    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count, columns)
+    return Subspace(np.ascontiguousarray(axes), values / count, vectors, leftover / count, columns, clear)
 
 
 def axes_of_points(points: Floats, kept: int, candidates: int) -> Subspace:
@@ -100,4 +103,4 @@ def axes_of_points(points: Floats, kept: int, candidates: int) -> Subspace:
     variances, axes = np.maximum(variances[::-1], 0.0), np.ascontiguousarray(vectors[:, ::-1])
     columns = np.diag(moments).copy()
     leftover = columns - (axes**2) @ variances
-    return Subspace(np.ascontiguousarray(axes[:, :kept]), variances[:kept], axes, leftover, columns)
+    return Subspace(np.ascontiguousarray(axes[:, :kept]), variances[:kept], axes, leftover, columns, kept)

@@ -20,8 +20,8 @@ from tests.core.algorithms.test_summit import WatchedProbe, loss
 
 APPROXIMATE = Budget.of(1, "0.000001")
 BOX = Dense.box(0, 1, dimension=4, size=1000)
-#: Of too many columns for waves.
-WIDER = Dense.box(0, 1, dimension=8, size=1000)
+#: Of too few columns for waves.
+NARROW = Dense.box(0, 1, dimension=2, size=1000)
 
 
 def plan_for(domain: Dense = BOX, k: int = 10, budget: Budget = APPROXIMATE) -> Plan:
@@ -107,12 +107,35 @@ def test_every_planned_round_is_measured_for_every_centre_whatever_the_rows(coun
             assert isinstance(measured[0], PooledHistogram)
 
 
-def test_few_columns_are_looked_at_by_waves_and_more_by_a_tree() -> None:
-    assert plan_for().step("waves").statistic == WaveSums.kind
-    assert plan_for(WIDER).step("tree").statistic == PrefixCounts.kind
-    assert plan_for(k=100).step("tree").statistic == PrefixCounts.kind
-    for plan in (plan_for(), plan_for(WIDER)):
-        assert {step.name for step in plan.steps} & {"waves", "tree"} in ({"waves"}, {"tree"})
+def test_two_columns_and_very_many_centres_are_looked_at_by_a_tree_and_others_by_waves() -> None:
+    wide = Dense.box(0, 1, dimension=32, size=1000)
+    for plan in (plan_for(), plan_for(wide)):
+        assert plan.step("waves").statistic == WaveSums.kind
+        assert "tree" not in {step.name for step in plan.steps}
+    for plan in (plan_for(NARROW), plan_for(k=100)):
+        assert plan.step("tree").statistic == PrefixCounts.kind
+        assert "waves" not in {step.name for step in plan.steps}
+
+
+def test_the_more_centres_the_more_waves_tell_them_apart() -> None:
+    few, many = (plan_for(k=k).step("waves") for k in (10, 60))
+    assert few.statistic == many.statistic
+    assert plan_for(k=60).parameters["waves"] > plan_for(k=10).parameters["waves"]
+
+
+def test_waves_run_along_the_axes_in_which_records_differ() -> None:
+    """Groups in a plane of eight columns; other axes would only add noise."""
+    wide, draw = Dense.box(0, 1, dimension=8, size=1000), np.random.default_rng(6)
+    plane = np.linalg.qr(draw.normal(size=(8, 2)))[0]
+    middles = draw.uniform(-0.4, 0.4, size=(10, 2))
+    rows = 0.5 + (middles[draw.integers(10, size=1000)] + draw.normal(scale=0.02, size=(1000, 2))) @ plane.T
+    plan = plan_for(wide)
+    probe = WatchedProbe(plan, ArraySource(wide, rows))
+    Summit().run(plan, probe)
+    waves = next(statistic for name, statistic in probe.seen if name == "waves")
+    assert isinstance(waves, WaveSums)
+    assert waves.view.width == 2
+    assert waves.shape == (1, 2 * plan.parameters["waves"])
 
 
 def test_waves_do_not_follow_the_rows_but_released_values_and_recorded_draws() -> None:
@@ -134,8 +157,8 @@ def test_the_first_round_is_about_more_centres_than_asked_for_where_records_suff
 
 
 def test_the_cells_of_the_tree_follow_the_records_and_the_budget_but_not_k() -> None:
-    few, many = plan_for(WIDER), plan_for(Dense.box(0, 1, dimension=8, size=4000), k=60)
-    assert few.parameters["tree_depth"] == plan_for(WIDER, k=30).parameters["tree_depth"]
+    few, many = plan_for(k=80), plan_for(Dense.box(0, 1, dimension=4, size=4000), k=80)
+    assert few.parameters["tree_depth"] == plan_for(k=100).parameters["tree_depth"]
     assert many.parameters["tree_depth"] == few.parameters["tree_depth"] + 2
 
 

@@ -54,8 +54,8 @@ def test_one_cluster_and_clusters_of_nothing_but_noise_are_clusters_all_the_same
 
 def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
     fit = fit_of(noise=20.0, waves=40)
-    units = np.concatenate([np.full(10, fit.length), np.ones(6)])
-    logs = np.log([*SIZES, 0.2])
+    units = np.concatenate([np.full(10, fit.length), np.ones(11)])
+    logs = np.log([*SIZES, 0.1, 0.15, 0.2, 0.25, 0.3, 0.2])
     start = np.concatenate([CENTRES.reshape(-1) + 0.05, logs]) / units
 
     def loss(at: Floats) -> float:
@@ -69,7 +69,7 @@ def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
 
 
 def test_a_picture_has_as_many_points_as_asked_for_and_stands_for_all_records() -> None:
-    clumps = Clumps(CENTRES, SIZES, 0.01)
+    clumps = Clumps(CENTRES, SIZES, np.full(5, 0.01), 0.01)
     seen = clumps.painted(1000.0, 200, np.random.default_rng(2))
     assert abs(len(seen.points) - 200) <= 1
     assert math.isclose(seen.weights.sum(), 1000.0)
