@@ -24,6 +24,9 @@ VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
+# Tests start many processes: where a machine asks for no bytecode, each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Run a command and print how long it took.
 timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - begun)) s"
 
