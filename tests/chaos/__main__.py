@@ -17,6 +17,7 @@ from service.operations.logs import configure
 from tests.chaos import attacks, deaths, races, statements
 from tests.chaos.scene import Accountant
 from tests.chaos.stage import Stage, Tally
+from tests.support.databases import share_statements
 
 FOLDER = Path("build/chaos")
 
@@ -119,6 +120,7 @@ SAMPLES = {f"sample-{kind}": _sample(kind) for kind in _DATABASES}
 def main(names: list[str]) -> int:
     """Run some pieces, or all, and print what was done."""
     configure("text", "error")
+    share_statements()  # with the processes that are forked, too
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names or PIECES:
         began = time.monotonic()
