@@ -4,24 +4,19 @@ scikit-learn is imported when it is first needed, or by `load`: a process that o
 time without it.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from core.arrays import Floats
-
-if TYPE_CHECKING:
-    from sklearn.cluster import KMeans
 
 #: Weights of at least this keep every point in play; released counts may be zero or negative.
 _LEAST_WEIGHT = 1e-9
@@ -53,9 +48,9 @@ def weighted_kmeans(
         with single_threaded():
             spread = _spread(distinct, mass, k, restarts, draw)
             return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
-    solvers = [_solver(k, n_init=restarts, random_state=seed)]
+    solvers = [KMeans(k, n_init=restarts, random_state=seed)]
     if merged is not None:
-        solvers.append(_solver(k, init=merged, n_init=1))
+        solvers.append(KMeans(k, init=merged, n_init=1))
     return _best(solvers, distinct, mass)
 
 
@@ -68,15 +63,15 @@ def best_kmeans(
     anew: bool = True,
 ) -> Floats:
     """k centres of many weighted points: the best of those that a start and, if asked, new ones lead to."""
-    solvers = [] if start is None else [_solver(k, init=start, n_init=1)]
+    solvers = [] if start is None else [KMeans(k, init=start, n_init=1)]
     few = min(len(points), _SOME_MERGED)
     if anew and 3 * k <= few:
         some = draw.choice(len(points), few, replace=False)
-        solvers.append(_solver(k, init=agglomerated(points[some], weights[some], k), n_init=1))
+        solvers.append(KMeans(k, init=agglomerated(points[some], weights[some], k), n_init=1))
     cheap = points.size * k <= _MOST_WORK
     if (anew and cheap) or not solvers:
         seed = int(draw.integers(1 << 31))
-        solvers.append(_solver(k, n_init=_STARTS if cheap else 1, random_state=seed))
+        solvers.append(KMeans(k, n_init=_STARTS if cheap else 1, random_state=seed))
     return _best(solvers, points, weights)
 
 
@@ -96,10 +91,11 @@ def load() -> None:
     _libraries()
 
 
-def _solver(k: int, **options: Any) -> KMeans:
-    from sklearn.cluster import KMeans
+def KMeans(k: int, **options: Any) -> Any:  # noqa: N802
+    """The solver of scikit-learn, whose name it has."""
+    from sklearn import cluster
 
-    return KMeans(k, **options)
+    return cluster.KMeans(k, **options)
 
 
 @contextmanager
@@ -112,7 +108,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _best(solvers: list[KMeans], points: Floats, weights: Floats) -> Floats:
+def _best(solvers: list[Any], points: Floats, weights: Floats) -> Floats:
     """The centres of least loss."""
     with _quiet():
         fitted = [solver.fit(points, sample_weight=weights) for solver in solvers]
@@ -177,7 +173,7 @@ def single_threaded() -> AbstractContextManager[object]:
 def lloyd(points: Floats, start: Floats, rounds: int) -> tuple[Floats, float]:
     """Centres after Lloyd's algorithm from these, and their loss."""
     with _quiet():
-        fitted = _solver(len(start), init=start, n_init=1, max_iter=rounds).fit(points)
+        fitted = KMeans(len(start), init=start, n_init=1, max_iter=rounds).fit(points)
     return fitted.cluster_centers_, float(fitted.inertia_)
 
 
