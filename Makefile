@@ -24,6 +24,9 @@ VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
 
+# Tests start many processes: where a machine asks for no bytecode, each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Run a command and print how long it took.
 timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - begun)) s"
 
@@ -42,7 +45,10 @@ browser: $(TEST_READY) ## Find a browser for the console's tests, or install one
 run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and print its address and keys
 	$(BIN)/cairn-server demo
 
-test: lint check ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
+# Lint keeps one core busy for a minute or two, so it runs beside the tests and is printed after them.
+test: browser ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
+	@mkdir -p build && { $(MAKE) lint > build/lint.txt 2>&1 & lint=$$!; $(MAKE) check; tested=$$?; wait $$lint; linted=$$?; \
+	  cat build/lint.txt; exit $$((tested | linted)); }
 
 lint: $(TEST_READY) ## Check style (ruff), spelling, types (mypy --strict) and import contracts
 	$(call timed,$(BIN)/ruff check .)
@@ -128,7 +134,8 @@ $(SERVER_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/p
 	@touch $@
 
 $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' -e ./client
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[test]' -e ./client
+	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib  # as pip would, on every core
 	@touch $@ $(SERVER_READY)
 
 # A tool of its own, kept apart: nothing of Cairn needs it.

@@ -182,7 +182,8 @@ class Server:
     def create(self, *, template: str = "template0") -> str:
         """Make a new database and return its name."""
         name = f"cairn_{os.getpid()}_{next(self._numbers)}"
-        self._administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        # Files are copied: logging every page of them, as by default, takes thrice the time.
+        self._administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return name
 
     def drop(self, name: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from core.postprocessing import kmeans
 from core.views import limit_cache
 from service.datasets import drafts
 from service.jobs import queue
@@ -259,6 +260,7 @@ def main(parent: int, slot: int) -> None:
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
+    kmeans.load()
     open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"

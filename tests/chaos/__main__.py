@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from core.postprocessing import kmeans
 from service.operations.logs import configure
 from tests.chaos import attacks, deaths, races, statements
 from tests.chaos.scene import Accountant
 from tests.chaos.stage import Stage, Tally
+from tests.support.databases import share_statements
 
 FOLDER = Path("build/chaos")
 
@@ -119,6 +121,9 @@ SAMPLES = {f"sample-{kind}": _sample(kind) for kind in _DATABASES}
 def main(names: list[str]) -> int:
     """Run some pieces, or all, and print what was done."""
     configure("text", "error")
+    # Before processes are forked, which have it then.
+    share_statements()
+    kmeans.load()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in names or PIECES:
         began = time.monotonic()

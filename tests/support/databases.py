@@ -5,14 +5,45 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine, create_engine
 
 import migrations
+import service.operations.database
 from benchmarks.harness.postgres import Server
 from service.operations.database import Database
 
 KINDS = ("sqlite", "postgresql")
+#: An engine of each kind whose compiled statements the later ones use.
+_FIRST: dict[str, Engine] = {}
+
+
+def _engine_with_known_statements(url: str, **options: Any) -> Engine:
+    """An engine that compiles no statement which another one of this process has compiled.
+
+    A service compiles each statement once in its life. One service for every test would compile most of them
+    in every test, which takes longer than everything else in a request.
+    """
+    engine = create_engine(url, **options)
+    first = _FIRST.get(engine.name)
+    if first is None or first.dialect.server_version_info is None:  # it has never met a database
+        _FIRST[engine.name] = engine
+    else:  # compiled statements belong to a dialect
+        engine.dialect = engine.pool._dialect = first.dialect
+        engine._compiled_cache = first._compiled_cache
+    return engine
+
+
+def share_statements() -> None:
+    """Let all databases that this process opens from now on share what SQLAlchemy has compiled."""
+    setattr(service.operations.database, "create_engine", _engine_with_known_statements)  # noqa: B010
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_statements() -> None:
+    share_statements()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.stats import chi2
 
 from core.data import UNITS
 from core.kernels.clipping import WEIGHT_ONE
@@ -26,6 +25,8 @@ def random_projection(rows: RowView, dimension: int, draw: np.random.Generator) 
     """
     if dimension >= rows.width:
         return Projected(rows, np.eye(rows.width, dtype=np.int64) * WEIGHT_ONE, UNITS)
+    from scipy.stats import chi2  # slow to import; plans do without
+
     scale = math.sqrt(dimension / float(chi2.ppf(_KEPT, dimension))) / math.sqrt(dimension)
     matrix = np.rint(draw.normal(size=(rows.width, dimension)) * (scale * WEIGHT_ONE)).astype(np.int64)
     return Projected(rows, matrix, UNITS)

@@ -135,7 +135,8 @@ def test_workers_end_with_a_supervisor_that_was_killed(settings: dict[str, str])
 
 
 def test_a_service_in_mid_job_gives_the_job_back_when_it_is_stopped(sqlite_url: str, tmp_path: Path) -> None:
-    with server(sqlite_url, tmp_path, command=("serve", "--workers", "1")) as service:
+    one_worker = ("serve", "--workers", "1")
+    with server(sqlite_url, tmp_path, command=one_worker, stop_seconds="1") as service:
         carla = service.person(service.bootstrap_key())
         made = carla.call("POST", "/v1/principals", json={"name": "ada", "role": "analyst"}, expect=201)
         ada = service.person(made.json()["first_key"]["key"])
@@ -143,11 +144,11 @@ def test_a_service_in_mid_job_gives_the_job_back_when_it_is_stopped(sqlite_url: 
             "name": "flowers",
             "columns": ["a", "b"],
             "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
-            "size": 400_000,
+            "size": 200_000,
             "budget": {"epsilon": "1"},
         }
         carla.call("POST", "/v1/datasets", json=facts, expect=201)
-        rows = "a,b\n" + "".join(f"{i % 100 / 10},{i % 7 / 2}\n" for i in range(400_000))
+        rows = "a,b\n" + "".join(f"{i % 100 / 10},{i % 7 / 2}\n" for i in range(200_000))
         carla.call("PUT", "/v1/datasets/flowers/data", content=rows.encode(), expect=200)
         carla.call("POST", "/v1/datasets/flowers/seal", json={}, expect=200)
         carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "1"}, expect=200)
