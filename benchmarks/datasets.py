@@ -17,7 +17,7 @@ from sklearn.datasets import make_blobs
 
 from core.data import Dense
 
-__all__ = ["DATASETS", "Dataset", "load"]
+__all__ = ["DATASETS", "SURVEY_WHOLE", "Dataset", "load"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -267,6 +267,10 @@ def clinic() -> Dataset:
     return _box("clinic", rows, -150, 150, 9)
 
 
+#: The column of `survey` that has six values.
+SURVEY_WHOLE = 4
+
+
 def survey() -> Dataset:
     """10,000 rows of 6 columns: 12 clusters that overlap, with columns that are skewed or bounded."""
     draw = np.random.default_rng(1910)
@@ -274,7 +278,7 @@ def survey() -> Dataset:
         draw, 10_000, draw.uniform(0.2, 0.8, size=(12, 6)), 0.09, draw.dirichlet(np.full(12, 4.0))
     )
     rows[:, 1] = rows[:, 1] ** 3
-    rows[:, 4] = np.round(5 * rows[:, 4]) / 5
+    rows[:, SURVEY_WHOLE] = np.round(5 * rows[:, SURVEY_WHOLE]) / 5
     return _box("survey", rows, 0, 1, 12)
 
 

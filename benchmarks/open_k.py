@@ -22,7 +22,7 @@ from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_cs
 from benchmarks.open_k_figure import draw_losses
 from benchmarks.open_k_scores import Floats, coverage, likeness, within_reach
 from benchmarks.open_k_suggestions import MIXTURES, gap_statistic
-from benchmarks.open_k_tables import TABLES, table_scores
+from benchmarks.open_k_tables import SURVEY, TABLES, table_scores
 from core.algorithms import registry
 from core.algorithms.base import Clustering
 from core.data import ArraySource
@@ -206,7 +206,9 @@ def suggestions(
 
 @app.command()
 def tables(
-    kind: Annotated[list[str] | None, typer.Option(help=f"{', '.join(TABLES)}; all by default.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help=f"{', '.join(TABLES)} (all by default), or {SURVEY}.")
+    ] = None,
     truth: Annotated[list[int] | None, typer.Option(help="True numbers of clusters.")] = None,
     runs: Runs = 5,
     first: Annotated[int, typer.Option(help="Seed of the first run's table; noise has none.")] = 0,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from core.algorithms import summit_open as open_k
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
 from core.algorithms.summit_picture import PictureBlocks
@@ -100,7 +101,7 @@ class Blocks:
     def _cells(self, probe: Probe, scene: Scene, found: Clusters, last: Round) -> Cells:
         """All that was released of the fine clusters, with one more histogram about their anchors."""
         assert self.pooled is not None
-        edges = geometric_edges(min(3 * scene.radius, 2 * UNITS), tuning.POOLED_FACTOR, tuning.POOLED_BINS)
+        edges = geometric_edges(min(3 * scene.radius, 2 * UNITS), open_k.POOLED_FACTOR, open_k.POOLED_BINS)
         # Axes through a sketch are not orthonormal: without them every direction counts alike.
         sketched = bool(self.scene.schedule.sketch)
         subspace, width = scene.subspace, len(scene.centre)
@@ -148,9 +149,11 @@ class Blocks:
         weights = np.ones(len(centres))
         for number in range(explore.rounds):
             outcome = explore.run(probe, scene.view, centres, edges, scene.view.width)
-            centres = _moved_along_axes(outcome)
+            more = number + 1 < explore.rounds
+            long = more and self.scene.schedule.long_moves
+            centres = _moved_along_axes(outcome, open_k.LONG_EXPLORE if long else 1.0)
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
-            if number + 1 < explore.rounds:
+            if more:
                 centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
         return merged(centres, weights, k, draw)
 
@@ -175,12 +178,14 @@ class Blocks:
             centres = scene.in_all_columns(seeds)
 
         combined = CombinedRounds(shrinkage)
+        longer = open_k.LONG_REFINE if self.scene.schedule.long_moves else 1.0
+        factors = iter([longer] * (len(self.refine.rounds) - 1) + [1.0])
 
         def rule(outcome: Round) -> Floats:
             if self.scene.schedule.columns_share and not medians:
                 return shorten(combined(outcome), outcome.radii)
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
-            return shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
+            return next(factors) * shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
         rounds = tuple(replace(each, own_scales=scene.far_out) for each in self.refine.rounds)
         domain, refine = probe.plan.domain, replace(self.refine, rounds=rounds, rule=rule)
@@ -198,11 +203,11 @@ def _check(plan: Plan, schedule: Schedule) -> PublicCheck | None:
     return PublicCheck(plan.domain, plan.shares(), schedule.check_share, plan.public_rows)
 
 
-def _moved_along_axes(outcome: Round) -> Floats:
-    """Centres of the projected view after a round."""
+def _moved_along_axes(outcome: Round, factor: float = 1.0) -> Floats:
+    """Centres of the projected view after a round, moved so many times as far as measured."""
     groups = axis_groups(outcome.moves.shape[1])
     moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
-    return into_ball(outcome.centres + moves)
+    return into_ball(outcome.centres + factor * moves)
 
 
 class Summit(Algorithm):
@@ -219,13 +224,13 @@ class Summit(Algorithm):
     def require_open_k(self, domain: Domain, request: Request) -> None:
         if request.objective != "means":
             raise InvalidRequest("a range of k is for means: ask for a single k of medians", parameter="k")
-        if domain.kind not in ("dense", "table") or domain.dimension > tuning.MOST_OPEN_COLUMNS:
+        if domain.kind not in ("dense", "table") or domain.dimension > open_k.MOST_OPEN_COLUMNS:
             raise InvalidRequest(
-                f"a range of k is for dense rows of at most {tuning.MOST_OPEN_COLUMNS} columns, levels of "
+                f"a range of k is for dense rows of at most {open_k.MOST_OPEN_COLUMNS} columns, levels of "
                 "categories counted one by one: ask for a single k",
                 parameter="k",
             )
-        if isinstance(request.k, KRange) and domain.dimension * sum(request.k) > tuning.MOST_OPEN_VALUES:
+        if isinstance(request.k, KRange) and domain.dimension * sum(request.k) > open_k.MOST_OPEN_VALUES:
             raise InvalidRequest(
                 "the centres for every k of this range would have too many values: ask for a shorter range, "
                 "or for a single k",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from core.algorithms import summit_open as open_k
 from core.blocks.adaptive_tree import level_bits
 from core.data import Domain
 from core.errors import EpsilonTooSmall
@@ -163,18 +164,6 @@ PUBLIC_EXPLAINS, CHECK_ERRORS = 0.5, 1.0
 #: Axes that centres are looked for along, and those along which moves are shrunk; public rows for each.
 PUBLIC_AXES, PUBLIC_CANDIDATES, ROWS_PER_AXIS = 32, 64, 4
 
-# --- open k -------------------------------------------------------------------------------------------------
-#: Share of the histogram of all distances, from which the loss is estimated.
-POOLED = 0.03
-POOLED_BINS, POOLED_FACTOR = 60, 1.1
-#: Fine clusters hold at least `FINE_RECORDS / mu` records on average: the noise in smaller ones makes the
-#: answer for every k worse. There are at least `LEAST_FINE`, to merge from.
-FINE_RECORDS, LEAST_FINE = 40.0, 16
-#: Made-up rows have all columns, and so many values must fit in memory.
-MOST_OPEN_COLUMNS = 4096
-#: Values in the centres for all k of a range together; each is kept with an interval.
-MOST_OPEN_VALUES = 1 << 21
-
 #: Laplace noise of a pure epsilon acts like Gaussian noise of about a third of it as mu.
 PURE_AS_MU = 1 / 3
 
@@ -200,6 +189,8 @@ class Schedule:
     columns_share: float = 0.0
     #: Only where k is open.
     pooled_share: float = 0.0
+    #: Only where k is open: whether moves of all rounds but the last of each kind are lengthened.
+    long_moves: bool = False
     #: Whether the last rounds, too, are taken along principal axes alone.
     along_axes: bool = False
     #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
@@ -211,7 +202,8 @@ class Schedule:
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        for name in ("columns_share", "pooled_share", "along_axes", "picture", "waves", "check_share"):
+        optional = ("columns_share", "pooled_share", "long_moves", "along_axes", "picture", "waves")
+        for name in (*optional, "check_share"):
             if not numbers[name]:
                 del numbers[name]
         return numbers
@@ -226,7 +218,8 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     shares = Shares(request.budget, domain.rows_per_person)
     size, width, pure = domain.size, domain.dimension, request.budget.is_pure
     k, strength = clusters_for(domain, request), _strength(shares)
-    pooled = POOLED if isinstance(request.k, KRange) else 0.0
+    open_range = isinstance(request.k, KRange)
+    pooled = open_k.POOLED if open_range else 0.0
     _require_enough(size, shares)
     sketch = min(max(SKETCH_ENTRIES // width, LEAST_SKETCH), MOST_SKETCH) if width > MOST_COLUMNS else 0
     seen = sketch or width
@@ -234,14 +227,13 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     if not moments and width > RANDOM_AXES:
         sketch = RANDOM_AXES
     per_centre = size * strength / k
-    single_means = request.objective == "means" and not isinstance(request.k, KRange)
+    single_means = request.objective == "means" and not open_range
     offered = moments and not sketch and takes_public_rows(domain, request)
     picture = single_means and not sketch and not offered and _draws_picture(domain, request, per_centre)
     columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or picture) else 0.0
     along = columns > 0 and single_means and width > ALONG_AXES * per_centre**2
-    # Otherwise moments also tell the shape of fine clusters, or get more noise than moments of few columns.
-    frugal = not pure and not isinstance(request.k, KRange)
-    subspace = _subspace_weight(seen, size * strength, picture, along, frugal) if moments else 0.0
+    # Pure moments get more noise than moments of few columns.
+    subspace = _subspace_weight(seen, size * strength, picture, along, frugal=not pure) if moments else 0.0
     tree, explore, refine = _proportions(width, picture, wide=columns > 0)
     if pure and sketch and not moments and request.objective == "means" and domain.kind != "sparse":
         noise = width * k / (size * shares.total)
@@ -252,6 +244,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     plenty = per_centre >= PLENTY
     explore_rounds = 1 if pure else 3 if plenty else 2
     refine_rounds = (2 if plenty or sketch else 1) if pure else 3 if plenty else 2
+    long_moves = open_range and plenty and not (pure or sketch) and width < COLUMNS_FROM
     weights = [REFINE_GROWTH**i for i in range(refine_rounds)]
     axes = min(TREE_AXES, width)
     fine = first_bits(size, _count_deviation(shares, tree / whole), MOST_DEPTH)
@@ -265,6 +258,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     )
     if waves:
         depth = 0
+    seed_width = SEED_COORDINATES if pure or open_range else width
     return Schedule(
         sketch=sketch,
         moments=moments,
@@ -277,9 +271,10 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         tree_depth=depth,
         tree_levels=0 if waves else _tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
-        explore_centres=_most_seeds(k, width if frugal else SEED_COORDINATES, per_centre, picture),
+        explore_centres=_most_seeds(k, seed_width, per_centre, picture),
         columns_share=columns,
         pooled_share=pooled,
+        long_moves=long_moves,
         along_axes=along,
         picture=picture,
         waves=waves,
@@ -337,8 +332,8 @@ def clusters_for(domain: Domain, request: Request) -> int:
     if not isinstance(request.k, KRange):
         return request.k
     strength = _strength(Shares(request.budget, domain.rows_per_person))
-    most = max(request.k.last, LEAST_FINE)
-    return min(most, max(round(domain.size * strength / FINE_RECORDS), LEAST_FINE))
+    most = max(request.k.last, open_k.LEAST_FINE)
+    return min(most, max(round(domain.size * strength / open_k.FINE_RECORDS), open_k.LEAST_FINE))
 
 
 def _strength(shares: Shares) -> float:

@@ -60,6 +60,21 @@ def test_a_range_plans_fine_clusters_and_one_more_histogram() -> None:
     assert "pooled_share" not in single.parameters
 
 
+def test_moves_are_lengthened_only_where_k_is_open_and_noise_is_the_lesser_evil() -> None:
+    many = Dense.box(-1, 1, dimension=3, size=10**5)
+    assert plan_for(domain=many).parameters["long_moves"] is True
+    few = Dense.box(-1, 1, dimension=3, size=600)
+    wide = Dense.box(-1, 1, dimension=200, size=10**5)
+    others = (plan_for(8, domain=many), plan_for(domain=few), plan_for(domain=wide), plan_for(budget=PURE))
+    assert all("long_moves" not in plan.parameters for plan in others)
+
+
+def test_a_range_spends_no_more_on_second_moments_of_few_columns_than_a_single_k_does() -> None:
+    many = Dense.box(-1, 1, dimension=3, size=10**5)
+    open_plan, single = plan_for(domain=many), plan_for(8, domain=many)
+    assert open_plan.parameters["subspace_share"] < single.parameters["subspace_share"]
+
+
 def test_a_plan_with_a_range_is_read_back_to_the_letter() -> None:
     plan = plan_for()
     again = Plan.from_json(plan.to_json(), BOX)

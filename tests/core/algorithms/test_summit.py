@@ -347,9 +347,9 @@ def test_few_columns_have_more_seeds_and_a_smaller_share_of_second_moments() -> 
     assert (few["explore_centres"], wide["explore_centres"]) == (128, 64)
     assert parameters(2)["explore_centres"] == 64
     assert few["subspace_share"] < wide["subspace_share"] / 2
-    for other in (parameters(8, KRange(2, 5)), parameters(8, budget=PURE)):
-        assert other["explore_centres"] == 64
-        assert other["subspace_share"] > 2 * few["subspace_share"]
+    open_range, pure = parameters(8, KRange(2, 5)), parameters(8, budget=PURE)
+    assert open_range["explore_centres"] == pure["explore_centres"] == 64
+    assert open_range["subspace_share"] <= few["subspace_share"] < pure["subspace_share"] / 2
 
 
 @pytest.mark.parametrize("far", [0, 600], ids=["none", "some"])

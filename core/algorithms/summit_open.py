@@ -1,0 +1,16 @@
+"""Tuned constants of the house algorithm where a request leaves k open (`summit_open.md`)."""
+
+#: Share of the histogram of all distances, from which the loss is estimated.
+POOLED = 0.03
+POOLED_BINS, POOLED_FACTOR = 60, 1.1
+#: Fine clusters hold at least `FINE_RECORDS / mu` records on average: the noise in smaller ones makes the
+#: answer for every k worse. There are at least `LEAST_FINE`, to merge from.
+FINE_RECORDS, LEAST_FINE = 40.0, 16
+#: Made-up rows have all columns, and so many values must fit in memory.
+MOST_OPEN_COLUMNS = 4096
+#: Values in the centres for all k of a range together; each is kept with an interval.
+MOST_OPEN_VALUES = 1 << 21
+
+#: Fine clusters are many and settle slowly, and with plenty of records in few columns noise in their means
+#: is the lesser evil. So moves of all rounds but the last of each kind are longer than measured.
+LONG_EXPLORE, LONG_REFINE = 1.6, 1.8
