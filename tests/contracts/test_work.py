@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from core.algorithms import registry
+from core.algorithms import registry, summit_public
 from core.algorithms import summit_tuning as tuning
 from core.coverage.loop import CoverageLoop
 from core.data import (
@@ -219,7 +219,8 @@ APPROXIMATE = Budget.of(1, "0.000001")
 @pytest.mark.parametrize("taken", [True, False], ids=["taken", "refused"])
 def test_public_rows_are_the_same_work_on_any_records(taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they are taken follows from released values, and work follows from that decision alone."""
-    monkeypatch.setattr(tuning, "PUBLIC_EXPLAINS", -1e9 if taken else 1e9)
+    monkeypatch.setattr(tuning, "PUBLIC_EXPLAINS", -np.inf if taken else np.inf)
+    monkeypatch.setattr(summit_public, "_explained", lambda rows, middles: 1.0)
     domain = Dense.box(0, 1, dimension=tuning.MOST_AXES + 1, size=COUNT)
     offered = np.repeat([[0.2], [0.8]], 20, axis=0) + np.linspace(0, 0.1, domain.dimension)
     plan = registry.plan(domain, Request(2, APPROXIMATE, public_rows=read_public_rows(domain, offered)))
