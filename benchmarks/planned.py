@@ -68,6 +68,9 @@ class Run:
     k: int
     planned: float
     used: float
+    epsilon: str = "1"
+    #: What the shape was drawn from; none for shapes of this module.
+    seed: int = 0
 
     @property
     def overran(self) -> bool:
@@ -77,7 +80,8 @@ class Run:
     def from_csv(cls, cells: dict[str, str]) -> Run:
         rows, columns, k = (int(cells[name]) for name in ("rows", "columns", "k"))
         named = (cells["algorithm"], cells["objective"], cells["kind"])
-        return cls(*named, rows, columns, k, float(cells["planned"]), float(cells["used"]))
+        times = float(cells["planned"]), float(cells["used"])
+        return cls(*named, rows, columns, k, *times, cells["epsilon"], int(cells["seed"]))
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,14 @@ class Job:
             return self.rows
         return NarrowedSource(synthetic_source(self.wide, self.plan.k, domain.size), domain)
 
-    def run(self, rates: Rates) -> Run:
+    def run(self, rates: Rates, seed: int = 0) -> Run:
         plan, margin = self.plan, Settings.model_fields["release_margin"].default
         planned = planned_ms(rates, plan, plan.domain.size, margin, narrowed=self.wide is not None) / 1000
         spent = calibration.run(plan, self.groups or plan.k, self.source())
         shape = (plan.domain.size, plan.domain.dimension, plan.k)
         used = spent.seconds + calibration.WORKER_SECONDS
-        return Run(plan.algorithm, plan.objective, self.kind, *shape, planned, used)
+        named = (plan.algorithm, plan.objective, self.kind)
+        return Run(*named, *shape, planned, used, f"{plan.budget.epsilon:g}", seed)
 
 
 def variants(names: list[str], only: list[str]) -> Iterator[tuple[str, str, str]]:

@@ -189,11 +189,20 @@ def _parts(plan: Plan) -> tuple[float, float, float]:
 
 
 def plan_of(
-    algorithm: Algorithm, objective: str, kind: str, rows: int, columns: int, k: int, *, pure: bool = False
+    algorithm: Algorithm,
+    objective: str,
+    kind: str,
+    rows: int,
+    columns: int,
+    k: int,
+    *,
+    pure: bool = False,
+    epsilon: str = "1",
 ) -> Plan | None:
     """Plan a run on so many rows; None where the algorithm refuses it."""
-    domain = _domain(kind, rows, columns)
-    budget = Budget.of("1") if pure or algorithm.guarantee == "pure" else Budget.of("1", "0.000001")
+    domain = domain_of(kind, rows, columns)
+    pure = pure or algorithm.guarantee == "pure"
+    budget = Budget.of(epsilon) if pure else Budget.of(epsilon, "0.000001")
     request = Request(k, budget, objective, algorithm.name, _options(algorithm, domain))
     try:
         return algorithm.plan(domain, request)
@@ -201,9 +210,11 @@ def plan_of(
         return None
 
 
-def question_plan(name: str, kind: str, rows: int, columns: int, k: int) -> Plan | None:
+def question_plan(
+    name: str, kind: str, rows: int, columns: int, k: int, *, epsilon: str = "1"
+) -> Plan | None:
     """Plan a question on so many rows, about k clusters; None where it is refused."""
-    domain = _domain(kind, rows, columns)
+    domain = domain_of(kind, rows, columns)
     stored = domain.table if isinstance(domain, Geometry) else domain
     asked = questions.get(name)
     anywhere = np.random.default_rng()  # synthetic centres: no noise and no data
@@ -215,7 +226,7 @@ def question_plan(name: str, kind: str, rows: int, columns: int, k: int) -> Plan
     named = stored.columns[:_TABLE_COLUMNS] if name == "table" else None
     try:
         partitions = (Partition.of(stored, centres),) * asked.clusterings
-        return asked.plan(stored, Question(name, Budget.of("1", "0.000001"), named, partitions, options))
+        return asked.plan(stored, Question(name, Budget.of(epsilon, "0.000001"), named, partitions, options))
     except CoreError:
         return None
 
@@ -237,7 +248,8 @@ def run(plan: Plan, groups: int = _GROUPS, source: DataSource | None = None) -> 
     return Spent(time.perf_counter() - begun, time.process_time() - begun_processor)
 
 
-def _domain(kind: str, rows: int, columns: int) -> Domain:
+def domain_of(kind: str, rows: int, columns: int) -> Domain:
+    """Return the domain of synthetic rows of a kind; a table has so many coordinates."""
     match kind:
         case "sparse":
             return Sparse(dimension=max(16, columns), radius=1.0, size=rows)

@@ -7,6 +7,7 @@ one state of `core`: when its code changes, they start anew. `--questions` audit
 Bounds hold at every number of runs, so the campaign looks at them as it goes. Every item gets a quarter of
 its count first. What is left of an algorithm's runs goes, a few seconds at a time, to the item whose bound
 may yet rise most; where none can rise by much, the algorithm is done early, unless `--every-run` is given.
+`--each 200` counts so many runs on each neighbour of every item instead, and no more: a light look at all.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ _BATCH_SECONDS = 5.0
 class Item:
     """One line of work: a mechanism or a case, how much of it is asked for and what was counted."""
 
-    def __init__(self, name: str, work: Case | MechanismCase) -> None:
+    def __init__(self, name: str, work: Case | MechanismCase, each: int | None = None) -> None:
         self.name = name
         self.work = work
+        #: Runs on each neighbour that are asked for, where that does not follow from `RUNS`.
+        self.each = each
         self.audit: Audit | None = None
 
     @property
@@ -82,6 +85,8 @@ class Item:
     @property
     def target(self) -> int:
         """Runs on each neighbour."""
+        if self.each is not None:
+            return self.each
         if isinstance(self.work, MechanismCase):
             return -(-self.work.asked // (2 * self.draws_each))
         algorithm = self.work.variant.algorithm
@@ -89,6 +94,11 @@ class Item:
         main = "first record" if algorithm in FIRST_RECORD else "outlier"
         others = (1 - MAIN_SHARE) / (len(PAIRS) - 1)
         return math.ceil(runs * (MAIN_SHARE if self.work.pair.name == main else others) / 2)
+
+    @property
+    def first(self) -> int:
+        """Runs on each neighbour before any item gets more."""
+        return self.target if self.each is not None else math.ceil(FIRST_SHARE * self.target)
 
     @property
     def counted(self) -> int:
@@ -126,17 +136,17 @@ class Item:
             return
         started, batch = time.monotonic(), 20
         while time.monotonic() < min(until, started + _BATCH_SECONDS):
-            missing = math.ceil(FIRST_SHARE * self.target) - self.counted
+            missing = self.first - self.counted
             batch = min(2 * batch, missing if missing > 0 else self.target, 100_000)
             self.audit.count(self.take(batch, draw))
             if 0 < missing <= batch:
                 return
 
 
-def items() -> list[Item]:
+def items(each: int | None = None) -> list[Item]:
     return [
         *(Item(name, mechanism) for name, mechanism in MECHANISMS.items()),
-        *(Item(name, case) for name, case in CASES.items()),
+        *(Item(name, case, each) for name, case in CASES.items()),
     ]
 
 
@@ -290,10 +300,11 @@ def main() -> int:
     parser.add_argument("--only", default="", help="items whose names contain this")
     parser.add_argument("--questions", action="store_true", help="questions alone")
     parser.add_argument("--every-run", action="store_true", help="go on where bounds are clear already")
+    parser.add_argument("--each", type=int, help="so many runs on each neighbour of every item, and no more")
     parser.add_argument("--counts", type=Path, default=COUNTS, help="where thresholds and counts are kept")
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
-    every = items()
+    every = items(given.each)
     load(every, given.counts)
     chosen = [item for item in every if given.only in item.name]
     if given.questions:
@@ -301,13 +312,13 @@ def main() -> int:
     clear = -math.inf if given.every_run else CLEAR
     draw = np.random.default_rng()  # which use of a step is looked at; noise is the operating system's
     for item in chosen:
-        while item.counted < FIRST_SHARE * item.target and time.monotonic() < until:
+        while item.counted < item.first and time.monotonic() < until:
             item.advance(until, draw)
             save(every, given.counts)
-    while time.monotonic() < until and (loose := loosest(chosen, clear)) is not None:
+    while given.each is None and time.monotonic() < until and (loose := loosest(chosen, clear)) is not None:
         loose.advance(until, draw)
         save(every, given.counts)
-    missing = [item.name for item in chosen if item.counted < FIRST_SHARE * item.target]
+    missing = [item.name for item in chosen if item.counted < item.first]
     broken = violations(every)
     report = [table(chosen), "", summary(chosen), "", f"{len(missing)} of {len(chosen)} still to be counted"]
     report += [f"{len(broken)} bounds exceed what was declared", *broken]

@@ -2,30 +2,67 @@
 
 Two datasets have the same public facts; one has 1,000 rows and the other 200,000, or they are neighbours. A
 worker takes one job after the other, one of them the curator's, each for a time that follows its rows, on a
-clock that is moved by hand. All of them read rows in working bounds.
+clock that is moved by hand. Jobs on narrow rows read them in working bounds, and one finds clusters of few
+records in waves; jobs on wide rows are offered public ones.
 """
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.workers import execution
 from tests.fuzz.test_side_channels import Watcher
-from tests.support.service import House, table
+from tests.support.service import House
 
 REQUEST = {"k": 3, "epsilon": "0.1", "delta": "0", "algorithm": "sulq"}
 OPEN_K = {"k": {"from": 1, "to": 3}, "epsilon": "1", "delta": "0", "algorithm": "summit"}
-QUESTION = {"kind": "quantiles", "columns": ["a"], "epsilon": "0.1"}
+QUESTION = {"kind": "quantiles", "columns": ["x0"], "epsilon": "0.1"}
+#: At so small an epsilon the declared records are few, and clusters are found in waves.
+WAVES = {"k": 3, "epsilon": "0.02", "delta": "0.0000001", "algorithm": "summit"}
+PUBLIC = {"k": 3, "epsilon": "0.2", "delta": "0.0000001"}
+NPY = "application/x-npy"
 #: Rows that a run gets through in a second; a run of twice the planned time would overrun.
 PACE = 400_000
-MOMENTS = (0.05, 0.6, 1.3, 1.8, 2.1, 2.6, 3.1, 4.3, 5.0)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A dataset, what is asked about it in turn, and when the observer looks."""
+
+    columns: int
+    size: int
+    asked: tuple[dict[str, Any], ...]
+    #: What a plan of one of them names.
+    named: str
+    moments: tuple[float, ...]
+    public_rows: bool = False
+
+
+NARROW = Scene(
+    columns=3,
+    size=10_000,
+    asked=(OPEN_K, QUESTION, WAVES, REQUEST),
+    named="waves",
+    moments=(0.05, 0.6, 1.3, 1.8, 2.4, 3.1, 4.3, 5.0, 7.1),
+)
+WIDE = Scene(
+    columns=65,
+    size=200_000,
+    asked=(PUBLIC, REQUEST),
+    named="public_rows",
+    moments=(0.05, 0.6, 2.1, 5.0, 10.0, 20.0),
+    public_rows=True,
+)
 #: Calls that the observer makes with a body, or as a browser does; all others are made as they are described.
 OWN_CALLS = {
     "POST /v1/plans",
@@ -45,17 +82,22 @@ QUERIES: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 class Observer(Watcher):
-    """An analyst who makes every call of the description, about three jobs, over and over."""
+    """An analyst who makes every call of the description, about some jobs, over and over."""
 
-    def __init__(self, house: House, dataset: str):
+    def __init__(self, house: House, dataset: str, asked: tuple[dict[str, Any], ...]) -> None:
         super().__init__(house, dataset)
         paths = house.app.openapi()["paths"]
         described = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
         assert described >= OWN_CALLS
         self.calls = sorted(described - OWN_CALLS)
         self.refused: set[str] = set()
-        asked = (OPEN_K, QUESTION, REQUEST)
         self.jobs = [self._submit(request).headers["location"] for request in asked]
+        #: Jobs of which released values decide what else is released: for how many k, or how many steps.
+        self.branching = {
+            job for job, request in zip(self.jobs, asked, strict=True) if request in (OPEN_K, PUBLIC)
+        }
+        #: Jobs whose result was read.
+        self.read: set[str] = set()
 
     def _submit(self, request: dict[str, Any]) -> Any:
         return self.ask("POST", "/v1/jobs", json={"dataset": self.dataset, **request})
@@ -69,7 +111,7 @@ class Observer(Watcher):
             of_each_job = self.jobs if "{job_id}" in path else self.jobs[:1]
             for job in of_each_job:
                 for query in ({}, *QUERIES.get(path, ())):
-                    status = self._look_at(verb, self._filled(path, job), query, job == self.jobs[0])
+                    status = self._look_at(verb, self._filled(path, job), query, job)
                     if status == 403:
                         self.refused.add(call)
         for job in self.jobs:
@@ -86,27 +128,57 @@ class Observer(Watcher):
         path = path.replace("/v1/jobs/{job_id}", job)
         return path.format(name=name, analyst="ada", slug="not-found", sites_name="s", key_id="k")
 
-    def _look_at(self, verb: str, path: str, query: dict[str, Any], open_k: bool) -> int:
+    def _look_at(self, verb: str, path: str, query: dict[str, Any], job: str) -> int:
         released = path.endswith(("/result", "/sample", "/transcript"))
         answer = self.ask(verb, path, released=released, params=query)
-        if released and open_k and answer.status_code == 200:
-            self.told[-1][-1] = "released"  # for how many k, too, is a matter of what was released
+        if released and answer.status_code == 200:
+            self.read.add(job)
+            if job in self.branching:
+                self.told[-1][-1] = "released"
         return int(answer.status_code)
 
 
-def observe(house: House, dataset: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Everything that an analyst is told about three jobs, with the times of it.
+def rows_of(count: int, columns: int) -> bytes:
+    """Rows in ten groups; a wide file has single precision, so that 200,000 rows are not too large."""
+    group = 7 * np.arange(count)[:, None] % 10
+    file = io.BytesIO()
+    np.save(file, (0.5 + (group + np.arange(columns)) % 10).astype(np.float32))
+    return file.getvalue()
+
+
+def prepare(house: House, dataset: str, rows: int, scene: Scene) -> None:
+    """A dataset that ada may use, with working bounds or with public rows."""
+    budget = {"epsilon": "5", "delta": "0.000001"}
+    names = [f"x{place}" for place in range(scene.columns)]
+    box = {"box": {"low": [0] * len(names), "high": [10] * len(names)}}
+    made = house.create(dataset, columns=names, bounds=box, size=scene.size, budget=budget)
+    assert made.status_code == 201, made.text
+    assert house.upload(rows_of(rows, len(names)), dataset, NPY).status_code == 200
+    granted = {**budget, "kinds": ["cluster", "quantiles"]}
+    path = f"/v1/datasets/{dataset}"
+    assert house.carla.put(f"{path}/grants/ada", granted).status_code == 200
+    if scene.public_rows:
+        content, sent = rows_of(60, len(names)), {"Content-Type": NPY}
+        answer = house.carla.call(
+            "PUT", f"{path}/public-rows", content=content, params={"public": "true"}, headers=sent
+        )
+    else:
+        bounds = {"columns": [{"column": "x0", "low": 1, "high": 8}]}
+        answer = house.carla.put(f"{path}/working-bounds", bounds)
+    assert answer.status_code == 200, answer.text
+    plans = [house.ada.post("/v1/plans", {"dataset": dataset, **request}).text for request in scene.asked]
+    assert sum(f'"{scene.named}"' in plan for plan in plans) == 1
+
+
+def observe(
+    house: House, dataset: str, rows: int, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> list[Any]:
+    """Everything that an analyst is told about some jobs, with the times of it.
 
     Between them a job of the curator is run.
     """
-    budget = {"epsilon": "5", "delta": "0.000001"}
-    assert house.create(dataset, size=200_000, budget=budget).status_code == 201
-    assert house.upload(table(rows), dataset).status_code == 200
-    granted = {**budget, "kinds": ["cluster", "quantiles"]}
-    assert house.carla.put(f"/v1/datasets/{dataset}/grants/ada", granted).status_code == 200
-    bounds = {"columns": [{"column": "a", "low": 1, "high": 8}]}
-    assert house.carla.put(f"/v1/datasets/{dataset}/working-bounds", bounds).status_code == 200
-    observer, clock = Observer(house, dataset), house.clock
+    prepare(house, dataset, rows, scene)
+    observer, clock = Observer(house, dataset, scene.asked), house.clock
     assert house.carla.post("/v1/jobs", {"dataset": dataset, **QUESTION}).status_code == 202
     real: Callable[..., Any] = execution.execute
 
@@ -116,7 +188,7 @@ def observe(house: House, dataset: str, rows: int, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(execution, "execute", paced)
     start = free = clock.moment
-    for moment in MOMENTS:
+    for moment in scene.moments:
         now = start + timedelta(seconds=moment)
         if free <= now:  # the worker is free, and takes the next job
             clock.moment = free
@@ -125,23 +197,29 @@ def observe(house: House, dataset: str, rows: int, monkeypatch: pytest.MonkeyPat
                 assert house.worker.carry_out(claim)
                 free = claim.released_at(clock.moment)
         clock.moment = now
-        observer.look(thorough=moment in (MOMENTS[0], MOMENTS[-1]))
+        observer.look(thorough=moment in (scene.moments[0], scene.moments[-1]))
     monkeypatch.setattr(execution, "execute", real)
+    assert observer.read == set(observer.jobs)
     return observer.told
 
 
-@pytest.mark.parametrize("rows", [(1_000, 200_000), (5_000, 5_001)])
+@pytest.mark.parametrize("rows", [(1_000, 200_000), (5_000, 5_001)], ids=["size", "neighbours"])
+@pytest.mark.parametrize("scene", [NARROW, WIDE], ids=["narrow", "public rows"])
 def test_observer_is_told_the_same_at_the_same_times(
-    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int]
+    sqlite_template: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    scene: Scene,
+    rows: tuple[int, int],
 ) -> None:
     told = []
     for side, number in zip(("left-rows", "rite-rows"), rows, strict=True):
         path = tmp_path / f"{side}.sqlite3"
         shutil.copy(sqlite_template, path)
-        with closing(House(f"sqlite:///{path}", tmp_path, max_queued_jobs=3)) as house:
-            told.append(observe(house, side, number, monkeypatch))
+        queued = len(scene.asked)
+        with closing(House(f"sqlite:///{path}", tmp_path, max_queued_jobs=queued)) as house:
+            told.append(observe(house, side, number, scene, monkeypatch))
     left, right = told
-    assert sum(each[-1] == "released" for each in left) >= 3  # a result, another k of it, made-up rows
     assert {429, 202} <= {each[2] for each in left if len(each) == 5}
     assert len(left) == len(right)
     assert [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]] == []

@@ -1,10 +1,14 @@
 """Weighted k-means on released points finds clusters that lie apart."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 from sklearn.cluster import KMeans
 
 from core.arrays import Floats
-from core.postprocessing.kmeans import agglomerated, weighted_kmeans
+from core.postprocessing import kmeans
+from core.postprocessing.kmeans import agglomerated, kmeans_of_cells, operations_of_cells, weighted_kmeans
 
 
 def test_pairs_are_merged_where_that_costs_least() -> None:
@@ -38,3 +42,42 @@ def test_restarts_at_once_lose_no_more_than_those_of_scikit_learn() -> None:
         fitted = KMeans(k, n_init=10, random_state=0).fit(points, sample_weight=weights)
         assert found.shape == (k, 4)
         assert loss_of(points, weights, found) <= 1.03 * float(fitted.inertia_)
+
+
+def cells_of_groups(groups: int) -> tuple[Floats, Floats]:
+    """Middles of 1,600 cells of a square, and noisy counts of records in so many groups."""
+    draw = np.random.default_rng(groups)
+    points = np.stack(np.divmod(np.arange(1600), 40), axis=1) / 40
+    middles = draw.uniform(size=(groups, 2))
+    near = np.exp(-200 * ((points[:, None] - middles[None]) ** 2).sum(axis=2)).sum(axis=1)
+    return points, 50 * near + np.abs(draw.laplace(size=1600))
+
+
+def test_bounded_rounds_on_cells_lose_little() -> None:
+    for k in (2, 6, 15):
+        points, weights = cells_of_groups(k)
+        found = kmeans_of_cells(points, weights, k, np.random.default_rng(k))
+        fitted = KMeans(k, n_init=10, random_state=0).fit(points, sample_weight=weights)
+        # Ten starts that settle differ by up to 4% among themselves.
+        assert loss_of(points, weights, found) <= 1.05 * float(fitted.inertia_)
+
+
+def test_rounds_on_cells_are_bounded_whatever_their_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed: list[tuple[int, int]] = []
+
+    class Watched(KMeans):  # type: ignore[misc]  # scikit-learn has no types
+        def fit(self, *given: Any, **named: Any) -> Any:
+            allowed.append((self.n_init, self.max_iter))
+            return super().fit(*given, **named)
+
+    monkeypatch.setattr(kmeans, "KMeans", Watched)
+    for groups in (1, 3, 40):
+        kmeans_of_cells(*cells_of_groups(groups), 6, np.random.default_rng(1))
+    assert allowed[:2] * 3 == allowed
+    assert sum(starts * rounds for starts, rounds in allowed[:2]) < 200
+
+
+def test_more_cells_are_never_less_work() -> None:
+    cells = [10.0**power for power in np.linspace(2, 6, 40)]
+    planned = [operations_of_cells(number, 3.0, 8.0) for number in cells]
+    assert planned == sorted(planned)
