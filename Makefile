@@ -45,10 +45,7 @@ browser: $(TEST_READY) ## Find a browser for the console's tests, or install one
 run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and print its address and keys
 	$(BIN)/cairn-server demo
 
-# Lint keeps one core busy for a minute or two, so it runs beside the tests and is printed after them.
-test: browser ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
-	@mkdir -p build && { $(MAKE) lint > build/lint.txt 2>&1 & lint=$$!; $(MAKE) check; tested=$$?; wait $$lint; linted=$$?; \
-	  cat build/lint.txt; exit $$((tested | linted)); }
+test: lint check ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
 
 lint: $(TEST_READY) ## Check style (ruff), spelling, types (mypy --strict) and import contracts
 	$(call timed,$(BIN)/ruff check .)

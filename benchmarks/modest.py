@@ -85,7 +85,7 @@ class Cell:
         return loss(made.rows, found.centres, "means") / made.baseline, taken.cpu_seconds
 
 
-def _in_box(cell: Cell, rows: Floats, centres: Floats | None) -> Made:
+def in_box(cell: Cell, rows: Floats, centres: Floats | None) -> Made:
     """Rows between 0 and 1, compared with these centres or with those of k-means."""
     rows = np.clip(rows, 0.0, 1.0)
     domain = Dense.box(0.0, 1.0, dimension=cell.columns, size=cell.size)
@@ -100,30 +100,30 @@ def _uniform_centres(cell: Cell, draw: np.random.Generator, margin: float = 0.15
 def groups(cell: Cell, draw: np.random.Generator) -> Made:
     """Groups that lie apart, as in the table of docs/choosing.md."""
     centres = _uniform_centres(cell, draw)
-    return _in_box(cell, gaussians(draw, cell.size, centres, 0.04), centres)
+    return in_box(cell, gaussians(draw, cell.size, centres, 0.04), centres)
 
 
 def shares(cell: Cell, draw: np.random.Generator) -> Made:
     """The same in shares of 1, 1/2, 1/3 and so on."""
     centres = _uniform_centres(cell, draw)
-    return _in_box(cell, gaussians(draw, cell.size, centres, 0.04, power_shares(cell.k, 1.0)), centres)
+    return in_box(cell, gaussians(draw, cell.size, centres, 0.04, power_shares(cell.k, 1.0)), centres)
 
 
 def overlap(cell: Cell, draw: np.random.Generator) -> Made:
     """Groups three times as wide, which overlap."""
-    return _in_box(cell, gaussians(draw, cell.size, _uniform_centres(cell, draw), 0.12), None)
+    return in_box(cell, gaussians(draw, cell.size, _uniform_centres(cell, draw), 0.12), None)
 
 
 def lognormal(cell: Cell, draw: np.random.Generator) -> Made:
     """Groups with lognormal tails to both sides of their centres."""
     centres, shape = _uniform_centres(cell, draw), (cell.size, cell.columns)
     tails = 0.04 * draw.lognormal(0, 0.8, size=shape) * draw.choice([-1.0, 1.0], size=shape)
-    return _in_box(cell, centres[draw.integers(cell.k, size=cell.size)] + tails, None)
+    return in_box(cell, centres[draw.integers(cell.k, size=cell.size)] + tails, None)
 
 
 def skewed(cell: Cell, draw: np.random.Generator) -> Made:
     """No groups: every column is lognormal."""
-    return _in_box(cell, draw.lognormal(0, 0.8, size=(cell.size, cell.columns)) / 20, None)
+    return in_box(cell, draw.lognormal(0, 0.8, size=(cell.size, cell.columns)) / 20, None)
 
 
 def blobs(cell: Cell, draw: np.random.Generator) -> Made:
