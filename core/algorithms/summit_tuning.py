@@ -149,7 +149,7 @@ PICTURE_BIAS = (0.7, 0.5, 0.35)
 #: waves instead. In fewer columns cells of a tree are fine enough.
 WAVE_COLUMNS, WAVE_CENTRES, WAVE_RECORDS = 3, 64, 50_000
 #: The more clusters, the more waves it takes to tell them apart.
-WAVES_PER_CENTRE, LEAST_WAVES, MOST_WAVES = 32, 800, 2048
+WAVES_PER_CENTRE, LEAST_WAVES, MOST_WAVES = 32, 1000, 2048
 #: Relative error of the declared number of records, where noise hides the true one.
 SIZE_DOUBT = 0.5
 

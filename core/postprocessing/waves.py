@@ -184,10 +184,11 @@ class WaveFit:
             starts.append(best)
             fits -= fits[best] * self._nearness(places.points, places.points[best])
         tops, reached = self._uphill(places.points[starts], found.spread, left)
-        gained, new = gains(reached.astype(np.float64), tops), []
+        fits, new = reached.astype(np.float64), []
         for _ in range(count):
-            new.append(int(gained.argmax()))
-            gained = np.where(self._nearness(tops, tops[new[-1]]) > math.exp(-0.5), -np.inf, gained)
+            best = int(gains(fits, tops).argmax())
+            new.append(best)
+            fits -= fits[best] * self._nearness(tops, tops[best])
         return found.joined(tops[new], self.total / k)
 
     def _nearness(self, points: Floats, place: Floats) -> Floats:
