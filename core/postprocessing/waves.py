@@ -161,7 +161,7 @@ class WaveFit:
         cosines, sines = self._waves(found.centres, found.spreads)
         left = self._left(found)
         alike = (cosines @ cosines.T + sines @ sines.T).astype(np.float64)
-        energy = np.diag(alike).copy()
+        energy = np.maximum(np.diag(alike), 1e-30)  # clusters as wide as all records fade to nothing
         worth = found.sizes * (cosines @ left[0] + sines @ left[1]) + 0.5 * found.sizes**2 * energy
         np.fill_diagonal(alike, 0.0)
         stand_in = np.clip((alike / np.sqrt(np.outer(energy, energy))).max(axis=1), 0.0, 0.99)

@@ -1,6 +1,7 @@
 """Clusters that are read off sums of waves."""
 
 import math
+import warnings
 
 import numpy as np
 from scipy.optimize import check_grad
@@ -50,6 +51,23 @@ def test_one_cluster_and_clusters_of_nothing_but_noise_are_clusters_all_the_same
     assert drowned.centres.shape == (5, 2)
     assert np.isfinite(drowned.centres).all()
     assert (drowned.sizes > 0).all()
+
+
+def test_clusters_so_wide_that_their_waves_fade_to_nothing_are_ranked_without_a_warning() -> None:
+    wide = Clumps(CENTRES, SIZES, np.full(5, 1e3), 1e3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(fit_of(noise=5.0)._worth(wide)).all()
+
+
+def test_clusters_that_are_placed_together_are_different_ones() -> None:
+    """The best places alone would all be those of the largest cluster, or on its shoulders."""
+    fit = fit_of(noise=1.0)
+    none = Clumps(np.zeros((0, 2)), np.zeros(0), np.zeros(0), 0.15)
+    three = fit._grown(none, 3, 5, fit._places(np.random.default_rng(2))).centres
+    distances = np.linalg.norm(three[:, None] - CENTRES[None], axis=2)
+    assert distances.min(axis=1).max() < 0.3
+    assert len(set(distances.argmin(axis=1))) == 3
 
 
 def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
