@@ -46,7 +46,7 @@ _PURPOSES = (
 )
 
 #: Operations for each wave: to add a record, and to find clusters, as a polynomial in their number.
-_WAVE_OPERATIONS, _FIT_OPERATIONS = 18.0, (3.8e5, 2e4, 41.0)
+_WAVE_OPERATIONS, _FIT_OPERATIONS = 18.0, (2.8e5, 1.5e4, 30.0)
 
 
 @dataclass(frozen=True)
