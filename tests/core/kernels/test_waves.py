@@ -1,6 +1,7 @@
 """Sums of waves are exact, and no phase is longer than declared."""
 
 import numpy as np
+import pytest
 
 from core.kernels.waves import AMPLITUDE, TURN, wave_sums, wave_table
 
@@ -29,3 +30,11 @@ def test_sums_of_waves_are_those_of_integer_phases_row_by_row() -> None:
             product = sum(x * int(w) for x, w in zip(row, matrix[:, wave], strict=True))
             expected[:, wave] += wave_table()[:, (product >> 15) % TURN]
     assert np.array_equal(wave_sums(rows, matrix), expected)
+
+
+@pytest.mark.parametrize("eighth", range(8))
+def test_sums_of_a_block_of_equal_rows_do_not_run_into_each_other(eighth: int) -> None:
+    """The longest sums there are: every row of a large block adds the same, packed in one number."""
+    rows, phase = np.ones((1 << 18, 1), dtype=np.int16), eighth * (TURN // 8)
+    expected = wave_table()[:, [phase]].astype(np.int64) << 18
+    assert np.array_equal(wave_sums(rows, np.array([[phase << 15]])), expected)
