@@ -36,6 +36,7 @@ from core.data import (
 from core.errors import CoreError
 from core.jobs import kinds
 from core.plan import Plan, Request
+from core.postprocessing import kmeans
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
@@ -138,6 +139,7 @@ def plans_of(name: str, objective: str, kind: str) -> list[Plan]:
 
 def measure(plans: Sequence[Plan], spent: list[Spent]) -> list[tuple[Plan, float]]:
     """Return plans with the median time of some runs of each; adds all runs to `spent`."""
+    kmeans.load()  # as a worker does: otherwise the first run would count the seconds of an import
     found = []
     for plan in plans:
         runs = [run(plan)]

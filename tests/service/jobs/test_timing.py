@@ -99,6 +99,20 @@ def test_one_slow_run_of_three_does_not_count(monkeypatch: pytest.MonkeyPatch) -
     assert {seconds for _, seconds in found} == {0.3}
 
 
+def test_solver_is_imported_before_the_first_run_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its import takes seconds, which a worker spends once, at its start."""
+    happened: list[str] = []
+    monkeypatch.setattr("core.postprocessing.kmeans.load", lambda: happened.append("loaded"))
+
+    def run(plan: Plan) -> calibration.Spent:
+        happened.append("run")
+        return calibration.Spent(2.0, 2.0)
+
+    monkeypatch.setattr(calibration, "run", run)
+    calibration.measure(calibration.plans_of("sulq", "means", "dense")[:1], [])
+    assert happened == ["loaded", "run"]
+
+
 def test_time_that_other_programs_took_does_not_count() -> None:
     assert calibration.Spent(elapsed=2.0, processor=0.5).seconds == 0.5
     assert calibration.Spent(elapsed=0.3, processor=0.5).seconds == 0.3  # in several threads
