@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -66,6 +67,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
             raw.execute("PRAGMA foreign_keys = ON")
 
 
+@cache  # readiness is asked for often, and every revision is read to answer
 def head() -> str:
     """The newest revision."""
     newest = ScriptDirectory.from_config(_config()).get_current_head()

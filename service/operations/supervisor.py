@@ -73,8 +73,10 @@ def end_with_parent(parent: int) -> None:
 
 
 def _start(settings: Settings, environment: dict[str, str], slot: int) -> subprocess.Popen[bytes]:
+    # Modules load a fifth faster while nobody looks for garbage; the worker does so once it has begun.
+    program = f"import gc; gc.disable(); from service.workers.worker import main; main({os.getpid()}, {slot})"
     child = subprocess.Popen(
-        [sys.executable, "-c", f"from service.workers.worker import main; main({os.getpid()}, {slot})"],
+        [sys.executable, "-c", program],
         env=environment,
         start_new_session=True,  # Ctrl-C reaches the supervisor, which stops its workers in good order
     )

@@ -261,6 +261,8 @@ def main(parent: int, slot: int) -> None:
     configure(settings.log_format, settings.log_level)
     limit_cache(settings.view_cache_bytes)
     kmeans.load()
+    gc.freeze()  # what is loaded by now stays: no need to look for garbage among it
+    gc.enable()
     open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
