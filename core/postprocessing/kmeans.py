@@ -6,10 +6,9 @@ time without it.
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from core.arrays import Floats
+
+Numbers = npt.NDArray[np.intp]
 
 #: Weights of at least this keep every point in play; released counts may be zero or negative.
 _LEAST_WEIGHT = 1e-9
@@ -50,7 +51,7 @@ def weighted_kmeans(
     merged = agglomerated(distinct, mass, k) if len(distinct) <= _MOST_MERGED else None
     if merged is not None and restarts * len(distinct) * k <= _MOST_AT_ONCE:
         with single_threaded():
-            spread = _spread(distinct, mass, k, restarts, draw)
+            spread = distinct[_spread(distinct, mass, k, restarts, draw)]
             return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
     solvers = [KMeans(k, n_init=restarts, random_state=seed)]
     if merged is not None:
@@ -74,8 +75,10 @@ def best_kmeans(
         solvers.append(KMeans(k, init=agglomerated(points[some], weights[some], k), n_init=1))
     cheap = points.size * k <= _MOST_WORK
     if (anew and cheap) or not solvers:
-        seed = int(draw.integers(1 << 31))
-        solvers.append(KMeans(k, n_init=_STARTS if cheap else 1, random_state=seed))
+        with single_threaded():
+            near = (points - points.mean(axis=0)).astype(np.float32)  # for starts that is enough
+            starts = _spread(near, weights, k, _STARTS if cheap else 1, draw)
+        solvers.append(KMeans(k, init=_those_of(starts), n_init=len(starts)))
     return _best(solvers, points, weights)
 
 
@@ -108,7 +111,7 @@ def operations_of_cells(cells: float, columns: float, k: float) -> float:
 def best_kmeans_operations(points: float, columns: float, k: float) -> float:
     """Operations of `best_kmeans` with new starts, for plans: until centres settle, as profiles show it."""
     starts = 1 + (_STARTS if points * columns * k <= _MOST_WORK else 0)
-    return starts * points * k * (700.0 + 25.0 * columns)
+    return starts * points * k * (400.0 + 20.0 * columns)
 
 
 def merge_operations(points: float) -> float:
@@ -146,25 +149,47 @@ def _best(solvers: list[Any], points: Floats, weights: Floats) -> Floats:
     return found
 
 
-def _spread(points: Floats, mass: Floats, k: int, starts: int, draw: np.random.Generator) -> Floats:
-    """Draw several starts of k points each by greedy k-means++, all at once.
+def _spread(
+    points: npt.NDArray[np.floating], mass: Floats, k: int, starts: int, draw: np.random.Generator
+) -> Numbers:
+    """Draw several starts of k points each by greedy k-means++, all at once; in each row their numbers.
 
     scikit-learn draws the same way, one start after the other, and takes longer to check its arguments than
     a few hundred points take.
     """
-    trials = 2 + int(math.log(k))
-    apart = _squared_distances(points)
-    chosen = draw.choice(len(points), size=(starts, 1), p=mass / mass.sum())
-    closest = apart[chosen[:, 0]]
-    for _ in range(k - 1):
-        cumulative = np.cumsum(closest * mass, axis=1)
-        levels = draw.random((starts, trials, 1)) * cumulative[:, None, -1:]
-        tried = (cumulative[:, None, :-1] <= levels).sum(axis=2)
-        within = np.minimum(closest[:, None, :], apart[tried])
-        best = (within @ mass).argmin(axis=1)[:, None]
-        chosen = np.concatenate([chosen, np.take_along_axis(tried, best, axis=1)], axis=1)
-        closest = np.take_along_axis(within, best[:, :, None], axis=1)[:, 0]
-    return points[chosen]
+    trials, last = 2 + int(math.log(k)), len(points) - 1
+    squares, turned = (points * points).sum(axis=1), np.ascontiguousarray(points.T)
+    chance, weights = mass / mass.sum(), mass.astype(points.dtype)
+
+    def distances(some: Numbers) -> npt.NDArray[Any]:
+        apart: npt.NDArray[Any] = (-2.0 * points[some]) @ turned
+        apart += squares
+        apart += squares[some][..., None]
+        np.maximum(apart, 0.0, out=apart)
+        return apart
+
+    chosen = np.zeros((starts, k), dtype=np.intp)
+    chosen[:, 0] = draw.choice(len(points), size=starts, p=chance)
+    closest = distances(chosen[:, 0])
+    for step in range(1, k):
+        cumulative = np.cumsum(closest * weights, axis=1, dtype=np.float64)
+        levels = draw.random((starts, trials)) * cumulative[:, -1:]
+        tried = np.stack(
+            [np.searchsorted(*each, side="right") for each in zip(cumulative, levels, strict=True)]
+        )
+        tried = np.minimum(tried, last)
+        within = distances(tried)
+        np.minimum(within, closest[:, None, :], out=within)
+        best = (within @ weights).argmin(axis=1)
+        rows = np.arange(starts)
+        chosen[:, step], closest = tried[rows, best], within[rows, best]
+    return chosen
+
+
+def _those_of(starts: Numbers) -> Callable[..., Floats]:
+    """Starts of scikit-learn's solver, one after the other: these of the points that it is given."""
+    left = iter(starts)
+    return lambda points, *_, **__: points[next(left)]
 
 
 def _best_of(points: Floats, mass: Floats, starts: Floats) -> Floats:
@@ -209,46 +234,111 @@ def lloyd(points: Floats, start: Floats, rounds: int) -> tuple[Floats, float]:
 
 def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
     """k means of weighted points, merged pair by pair, always where that adds least to the loss (Ward)."""
-    owner = np.arange(len(points))
-    for one, other, _ in islice(merges(points, weights), len(points) - k):
-        owner[owner == other] = one
+    owner = list(range(len(points)))
+    for one, other, _ in reversed(merges(points, weights)[: len(points) - k]):
+        owner[other] = owner[one]
     members = np.equal.outer(np.unique(owner), owner) * weights
     means: Floats = members @ points / members.sum(axis=1, keepdims=True)
     return means
 
 
-def merges(points: Floats, weights: Floats) -> Iterator[tuple[int, int, float]]:
-    """Ward's merges in turn: the point that stands for the union, the one that joins, the loss added."""
-    shared = weights[:, None] * weights[None, :] / (weights[:, None] + weights[None, :])
-    cost = _squared_distances(points) * shared
-    np.fill_diagonal(cost, np.inf)
-    partner, least = cost.argmin(axis=1), cost.min(axis=1)
-    mass = weights.copy()
-    for _ in range(len(points) - 1):
-        one = int(least.argmin())
-        other = int(partner[one])
-        yield one, other, float(least[one])
-        # The cost of merging a union with a third follows from the costs of its two parts (Lance and
-        # Williams); parts that were merged keep an infinite cost.
-        both = mass[one] + mass[other]
-        fresh = (mass[one] + mass) * cost[one] + (mass[other] + mass) * cost[other] - mass * least[one]
-        fresh /= both + mass
-        cost[other, :] = cost[:, other] = np.inf
-        fresh[[one, other]] = np.inf
-        cost[one, :] = cost[:, one] = fresh
-        mass[one], least[other] = both, np.inf
-        # A merge never brings a third point closer than both parts were (Ward's costs only grow), so only
-        # those whose partner is gone or has changed look for a new one.
-        stale = np.flatnonzero((partner == one) | (partner == other))
-        stale = stale[least[stale] < np.inf]
-        partner[stale], least[stale] = cost[stale].argmin(axis=1), cost[stale].min(axis=1)
-        partner[one], least[one] = cost[one].argmin(), cost[one].min()
+def merges(points: Floats, weights: Floats) -> list[tuple[int, int, float]]:
+    """Ward's merges in turn: the point that stands for the union, the one that joins, the loss added.
+
+    A merge never brings a third point closer than both parts were. So two points that are nearest to each
+    other are merged sooner or later whatever becomes of the others, and all such pairs are merged at once;
+    losses tell the order afterwards.
+    """
+    with single_threaded():
+        found = _merges(
+            _Left(np.arange(len(points)), points - points.mean(axis=0), weights.astype(np.float64))
+        )
+    return sorted(found, key=lambda merge: merge[2])  # equal ones stay in turn
 
 
-def _squared_distances(points: Floats) -> Floats:
-    squares = (points * points).sum(axis=1)
-    apart: Floats = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
-    return apart
+def _merges(left: "_Left") -> list[tuple[int, int, float]]:
+    """The same in another order, though no union is before its parts."""
+    found: list[tuple[int, int, float]] = []
+    while len(left.names) > 1:
+        one = left.pairs()
+        other = left.partner[one]
+        # Rounding must not put a union before its parts.
+        losses = np.maximum(left.least[one], np.maximum(left.merged_at[one], left.merged_at[other]))
+        found += zip(left.names[one].tolist(), left.names[other].tolist(), losses.tolist(), strict=True)
+        left.merge(one, other, losses)
+    return found
+
+
+class _Left:
+    """Points and unions that are left, and what it costs to merge any two of them."""
+
+    def __init__(self, names: Numbers, points: Floats, mass: Floats) -> None:
+        self.names, self._points, self._mass = names, points, mass
+        self._squares = (points * points).sum(axis=1)
+        self._cost = self._costs(np.arange(len(names)))
+        self._there = np.ones(len(names), dtype=bool)
+        #: The nearest of the others, and what it costs to be merged with it.
+        self.partner, self.least = self._cost.argmin(axis=1), self._cost.min(axis=1)
+        #: The loss that the last merge of each added.
+        self.merged_at = np.zeros(len(names))
+
+    def pairs(self) -> Numbers:
+        """The first of each two that are nearest to each other.
+
+        There are some: costs are symmetric, and of equal ones the first counts.
+        """
+        numbers = np.arange(len(self.names))
+        first: Numbers = np.flatnonzero(
+            self._there & (numbers < self.partner) & (self.partner[self.partner] == numbers)
+        )
+        return first
+
+    def merge(self, one: Numbers, other: Numbers, losses: Floats) -> None:
+        """Let each of `other` join its partner in `one`."""
+        mass = self._mass[one] + self._mass[other]
+        share = (self._mass[other] / mass)[:, None]
+        self._points[one] += share * (self._points[other] - self._points[one])
+        self._squares[one], self._squares[other] = (self._points[one] ** 2).sum(axis=1), np.inf
+        self._mass[one], self.merged_at[one] = mass, losses
+        self._there[other] = False
+        self._cost[:, other] = np.inf
+        changed = np.zeros(len(self.names), dtype=bool)
+        changed[one] = changed[other] = True
+        stale = np.flatnonzero(self._there & changed[self.partner])
+        if 2 * np.count_nonzero(self._there) <= len(self.names):
+            number = np.cumsum(self._there) - 1
+            one, stale = number[one], number[stale]
+            self._keep(np.flatnonzero(self._there), number)
+        fresh = self._costs(one)
+        self._cost[one, :], self._cost[:, one] = fresh, fresh.T
+        rows = self._cost[stale]
+        self.partner[stale], self.least[stale] = rows.argmin(axis=1), rows.min(axis=1)
+
+    def _keep(self, kept: Numbers, number: Numbers) -> None:
+        """Forget those that are gone; the others get new numbers."""
+        self.names, self._points, self._mass = self.names[kept], self._points[kept], self._mass[kept]
+        self._squares, self.merged_at, self._there = (
+            self._squares[kept],
+            self.merged_at[kept],
+            self._there[kept],
+        )
+        self._cost = self._cost[np.ix_(kept, kept)]
+        self.partner, self.least = number[self.partner[kept]], self.least[kept]
+
+    def _costs(self, some: Numbers) -> Floats:
+        """What it costs to merge some with any; infinite with themselves and with those that are gone."""
+        cost: Floats = self._points[some] @ self._points.T
+        cost *= -2.0  # in place: fresh memory takes longer than the arithmetic
+        cost += self._squares[some, None]
+        cost += self._squares
+        np.maximum(cost, 0.0, out=cost)
+        cost *= self._mass[some, None]
+        cost *= self._mass
+        cost /= self._mass[some, None] + self._mass
+        block = cost[:, some]
+        cost[:, some] = np.minimum(block, block.T)  # the same both ways, to the last bit
+        cost[np.arange(len(some)), some] = np.inf
+        return cost
 
 
 def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:

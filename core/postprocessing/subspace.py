@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 
 from core.arrays import Floats, Integers
+from core.postprocessing.kmeans import single_threaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,17 @@ def symmetric(packed: npt.NDArray[np.int64], width: int) -> Floats:
     return matrix + np.triu(matrix, 1).T
 
 
+def _last_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues, in rising order, and their vectors.
+
+    One thread: two take as long on so few numbers, and far longer beside other programs.
+    """
+    width = len(matrix)
+    with single_threaded():
+        found: tuple[Floats, Floats] = eigh(matrix, subset_by_index=[width - count, width - 1])
+    return found
+
+
 def principal_axes(
     packed: npt.NDArray[np.int64], width: int, noise: float, count: float, least: int, most: int
 ) -> Subspace:
@@ -81,7 +93,7 @@ def principal_axes(
     """
     matrix = symmetric(packed, width)
     most = min(width, most)
-    found, vectors = eigh(matrix, subset_by_index=[width - most, width - 1])
+    found, vectors = _last_of(matrix, most)
     found, vectors = found[::-1], vectors[:, ::-1]
     edge = math.sqrt(2 * width) * noise
     clear = int((found > edge).sum())
@@ -97,9 +109,8 @@ def principal_axes(
 
 def axes_of_points(points: Floats, kept: int, candidates: int) -> Subspace:
     """The first principal axes of points about zero that are known exactly, such as public rows."""
-    width = points.shape[1]
     moments = points.T @ points / len(points)
-    variances, vectors = eigh(moments, subset_by_index=[width - candidates, width - 1])
+    variances, vectors = _last_of(moments, candidates)
     variances, axes = np.maximum(variances[::-1], 0.0), np.ascontiguousarray(vectors[:, ::-1])
     columns = np.diag(moments).copy()
     leftover = columns - (axes**2) @ variances

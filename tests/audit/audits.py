@@ -85,9 +85,9 @@ class QuickMeans:
         self, k: int, n_init: int, init: Any = None, random_state: int = 0, max_iter: int = 300
     ) -> None:
         self._k = k
-        self._init = init
+        self._init = None if callable(init) else init
         self._draw = np.random.default_rng(random_state)
-        self.inertia_ = 0.0 if init is None else 1.0  # the first of several solvers is taken
+        self.inertia_ = 0.0 if self._init is None else 1.0  # the first of several solvers is taken
 
     def fit(self, points: np.ndarray, sample_weight: np.ndarray | None = None) -> QuickMeans:
         if self._init is not None:

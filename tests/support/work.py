@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 import core
+from core.postprocessing.kmeans import single_threaded
 
 #: Packages and modules of core that see rows, or totals over rows before noise is added.
 WATCHED = ("coverage", "data", "kernels", "mechanisms", "probe", "statistics", "views")
@@ -59,7 +59,7 @@ def recorded_work(except_in: tuple[str, ...] = ()) -> Iterator[list[Event]]:
         return watch
 
     before = sys.gettrace()
-    with threadpool_limits(1):
+    with single_threaded():  # which looks for the libraries once: it takes longer than most work here
         sys.settrace(enter)
         try:
             yield events

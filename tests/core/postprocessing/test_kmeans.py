@@ -8,7 +8,14 @@ from sklearn.cluster import KMeans
 
 from core.arrays import Floats
 from core.postprocessing import kmeans
-from core.postprocessing.kmeans import agglomerated, kmeans_of_cells, operations_of_cells, weighted_kmeans
+from core.postprocessing.kmeans import (
+    agglomerated,
+    best_kmeans,
+    kmeans_of_cells,
+    merges,
+    operations_of_cells,
+    weighted_kmeans,
+)
 
 
 def test_pairs_are_merged_where_that_costs_least() -> None:
@@ -81,3 +88,46 @@ def test_more_cells_are_never_less_work() -> None:
     cells = [10.0**power for power in np.linspace(2, 6, 40)]
     planned = [operations_of_cells(number, 3.0, 8.0) for number in cells]
     assert planned == sorted(planned)
+
+
+def merged_one_by_one(points: Floats, weights: Floats) -> list[tuple[int, int, float]]:
+    """Ward's merges by definition: always the pair that adds least."""
+    places, mass, left, found = points.copy(), weights.copy(), list(range(len(points))), []
+    while len(left) > 1:
+        pairs = [(i, j) for i in left for j in left if i < j]
+        costs = [
+            mass[i] * mass[j] / (mass[i] + mass[j]) * float(((places[i] - places[j]) ** 2).sum())
+            for i, j in pairs
+        ]
+        i, j = pairs[int(np.argmin(costs))]
+        found.append((i, j, min(costs)))
+        places[i] = (mass[i] * places[i] + mass[j] * places[j]) / (mass[i] + mass[j])
+        mass[i] += mass[j]
+        left.remove(j)
+    return found
+
+
+def test_merges_of_many_pairs_at_once_are_those_of_one_pair_after_the_other() -> None:
+    draw = np.random.default_rng(8)
+    chain = (np.arange(30.0) ** 2)[:, None]  # each is nearest to the one before: one pair at a time
+    for points in (draw.normal(size=(40, 3)), draw.normal(size=(33, 1)), chain):
+        weights = draw.uniform(0.5, 2.0, size=len(points))
+        expected, found = merged_one_by_one(points, weights), merges(points, weights)
+        assert [each[:2] for each in found] == [each[:2] for each in expected]
+        assert np.allclose([each[2] for each in found], [each[2] for each in expected])
+
+
+def test_points_that_are_all_equal_are_merged_all_the_same() -> None:
+    for count in (1, 2, 7):
+        found = merges(np.ones((count, 2)), np.ones(count))
+        assert len(found) == count - 1
+        assert len({other for _, other, _ in found}) == count - 1
+
+
+def test_many_points_get_starts_that_are_spread_over_them() -> None:
+    draw = np.random.default_rng(4)
+    middles = draw.uniform(-1000, 1000, size=(20, 3))
+    points = np.repeat(middles, 60, axis=0) + draw.normal(size=(1200, 3))
+    found = [best_kmeans(points, np.ones(1200), 20, np.random.default_rng(6)) for _ in range(2)]
+    assert np.array_equal(found[0], found[1])
+    assert np.linalg.norm(middles[:, None] - found[0][None], axis=2).min(axis=1).max() < 5
