@@ -24,8 +24,12 @@ Singles = npt.NDArray[np.float32]
 #: Places tried for new clusters. So many of the best, or more for each new cluster, are
 #: followed uphill for so many steps.
 _PLACES, _FOLLOWED, _FOLLOWED_EACH, _STEPS = 4000, 8, 3, 15
+#: Waves at places are computed for so many at a time, which stay in the processor's cache.
+_BLOCK = 100
 #: Clusters are placed so many at a time between short fits of all of them.
 _AT_ONCE, _SHORT, _LONG = 3, 8, 40
+#: A fit ends with the round that gains no more than this part of its loss; it remembers so many rounds.
+_SETTLED, _REMEMBERED = 3e-6, 20
 #: At the end those that matter least are tried elsewhere, so often and so many at a time; that must gain so
 #: much likelihood.
 _SWAPS, _SWAPPED, _GAIN = 8, 4, 0.3
@@ -77,6 +81,8 @@ class _Places:
 
     points: Floats
     waves: Singles
+    #: Minus the logarithm of the chance of a cluster there.
+    prior: Singles
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +121,16 @@ class WaveFit:
         width = len(self.deviations)
         drawn = _REACH * draw.normal(size=(_PLACES, width))
         points = np.clip(drawn, -_FARTHEST, _FARTHEST) * self.deviations
-        return _Places(points, np.concatenate(self._waves(points, self._expected_spread), axis=1))
+        waves = np.empty((_PLACES, 2 * len(self.frequencies)), dtype=np.float32)
+        for first in range(0, _PLACES, _BLOCK):
+            part = slice(first, first + _BLOCK)
+            self._waves(points[part], self._expected_spread, waves[part])
+        return _Places(points, waves, self._prior(points))
+
+    def _prior(self, points: Floats) -> Singles:
+        """Minus the logarithm of the chance of a cluster at these points."""
+        prior: Singles = 0.5 * ((points / (_REACH * self.deviations)) ** 2).sum(axis=1, dtype=np.float32)
+        return prior
 
     def _swapped(self, found: Clumps, loss: float, k: int, places: _Places) -> Clumps:
         """The clusters after those that matter least were tried elsewhere."""
@@ -133,36 +148,61 @@ class WaveFit:
         return found
 
     @cached_property
+    def _sums(self) -> Singles:
+        """Sums of cosines, then of sines."""
+        return np.concatenate([self.cosines, self.sines])
+
+    @cached_property
     def _squares(self) -> Singles:
         squares: Singles = (self.frequencies**2).sum(axis=1)
         return squares
+
+    @cached_property
+    def _turned(self) -> Singles:
+        """A column for each wave."""
+        return np.ascontiguousarray(self.frequencies.T)
 
     @property
     def _expected_spread(self) -> float:
         return _EXPECTED_SPREAD * self.length
 
-    def _waves(self, points: Floats, spreads: float | Floats) -> tuple[Singles, Singles]:
-        """What one record's worth of a cluster adds to the sums, for clusters at these points."""
-        fading = np.exp(
-            np.multiply.outer(np.float32(-0.5) * np.square(spreads, dtype=np.float32), self._squares)
-        )
-        fading *= np.float32(1 / math.sqrt(len(self.frequencies)))
-        phases = points.astype(np.float32) @ self.frequencies.T
-        return fading * np.cos(phases), fading * np.sin(phases)
+    def _waves(self, points: Floats, spreads: float | Floats, out: Singles | None = None) -> Singles:
+        """What one record's worth of a cluster adds to the sums, in a row for each of these points."""
+        count = len(self.frequencies)
+        fading = np.multiply.outer(np.float32(-0.5) * np.square(spreads, dtype=np.float32), self._squares)
+        np.exp(fading, out=fading)
+        fading *= np.float32(1 / math.sqrt(count))
+        phases = points.astype(np.float32) @ self._turned
+        waves = np.empty((len(points), 2 * count), dtype=np.float32) if out is None else out
+        for part, wave in ((slice(count), np.cos), (slice(count, None), np.sin)):
+            wave(phases, out=waves[:, part])
+            waves[:, part] *= fading
+        return waves
 
-    def _left(self, found: Clumps) -> tuple[Singles, Singles]:
+    def _aside(self, left: Singles, more: int = 0) -> Singles:
+        """Rows whose products with waves are the slopes, along each axis, of the product of waves with this.
+
+        So many more rows are left to fill in.
+        """
+        count, width = self.frequencies.shape
+        rows = np.empty((width + more, 2 * count), dtype=np.float32)
+        np.multiply(self._turned, left[count:], out=rows[:width, :count])
+        np.multiply(self._turned, -left[:count], out=rows[:width, count:])
+        return rows
+
+    def _left(self, found: Clumps) -> Singles:
         """What the clusters leave of the sums."""
-        cosines, sines = self._waves(found.centres, found.spreads)
-        sizes = found.sizes.astype(np.float32)
-        return self.cosines - sizes @ cosines, self.sines - sizes @ sines
+        waves = self._waves(found.centres, found.spreads)
+        left: Singles = self._sums - found.sizes.astype(np.float32) @ waves
+        return left
 
     def _worth(self, found: Clumps) -> Floats:
         """About how much likelihood each cluster brings, given that its nearest neighbour could stand in."""
-        cosines, sines = self._waves(found.centres, found.spreads)
-        left = self._left(found)
-        alike = (cosines @ cosines.T + sines @ sines.T).astype(np.float64)
+        waves = self._waves(found.centres, found.spreads)
+        left = self._sums - found.sizes.astype(np.float32) @ waves
+        alike = (waves @ waves.T).astype(np.float64)
         energy = np.maximum(np.diag(alike), 1e-30)  # clusters as wide as all records fade to nothing
-        worth = found.sizes * (cosines @ left[0] + sines @ left[1]) + 0.5 * found.sizes**2 * energy
+        worth = found.sizes * (waves @ left) + 0.5 * found.sizes**2 * energy
         np.fill_diagonal(alike, 0.0)
         stand_in = np.clip((alike / np.sqrt(np.outer(energy, energy))).max(axis=1), 0.0, 0.99)
         likely: Floats = worth * (1 - stand_in**2)
@@ -173,39 +213,41 @@ class WaveFit:
         left = self._left(found)
         energy = 2 * self.noise**2 * float(places.waves[0] @ places.waves[0])
 
-        def gains(fits: Floats, points: Floats) -> Floats:
-            prior = 0.5 * ((points / (_REACH * self.deviations)) ** 2).sum(axis=1)
-            gained: Floats = np.maximum(fits, 0.0) ** 2 / energy - prior
-            return gained
-
-        fits, starts = (places.waves @ np.concatenate(left)).astype(np.float64), []
-        for _ in range(max(_FOLLOWED, _FOLLOWED_EACH * count)):
-            best = int(gains(fits, places.points).argmax())
-            starts.append(best)
-            fits -= fits[best] * self._nearness(places.points, places.points[best])
+        fits, followed = places.waves @ left, max(_FOLLOWED, _FOLLOWED_EACH * count)
+        starts = self._best_beside_each_other(fits, places.points, places.prior, energy, followed)
         tops, reached = self._uphill(places.points[starts], found.spread, left)
-        fits, new = reached.astype(np.float64), []
-        for _ in range(count):
-            best = int(gains(fits, tops).argmax())
-            new.append(best)
-            fits -= fits[best] * self._nearness(tops, tops[best])
+        new = self._best_beside_each_other(reached, tops, self._prior(tops), energy, count)
         return found.joined(tops[new], self.total / k)
 
-    def _nearness(self, points: Floats, place: Floats) -> Floats:
-        """How alike waves are at these points and at a place, on average over waves."""
-        near: Floats = np.exp(-0.5 * ((points - place) ** 2).sum(axis=1) / self.length**2)
-        return near
+    def _best_beside_each_other(
+        self, fits: Singles, points: Floats, prior: Singles, energy: float, count: int
+    ) -> list[int]:
+        """Those of the points that gain most likelihood, each beside those before it."""
+        best: list[int] = []
+        scaled = (points / self.length).astype(np.float32)
+        halves = 0.5 * (scaled**2).sum(axis=1)
+        for _ in range(count):
+            gains = np.maximum(fits, 0.0)
+            gains *= gains * np.float32(1 / energy)
+            gains -= prior
+            top = int(gains.argmax())
+            best.append(top)
+            # How alike waves are at these points and at that one, on average over waves.
+            near = np.exp(np.minimum(scaled @ scaled[top] - halves - halves[top], 0.0))
+            fits = fits - fits[top] * near
+        return best
 
-    def _uphill(self, points: Floats, spread: float, left: tuple[Singles, Singles]) -> tuple[Floats, Singles]:
+    def _uphill(self, points: Floats, spread: float, left: Singles) -> tuple[Floats, Singles]:
         """Points moved to where a cluster would explain more of what is left, and how well it fits there."""
         tops, steps = points, np.full(len(points), 0.5 * self.length)
         values, slopes = np.full(len(points), -np.inf, dtype=np.float32), np.zeros_like(points)
+        aside = self._aside(left).T
         for _ in range(_STEPS):
-            cosines, sines = self._waves(points, spread)
-            reached = cosines @ left[0] + sines @ left[1]
+            waves = self._waves(points, spread)
+            reached = waves @ left
             better = reached >= values
             steps *= np.where(better, 1.1, 0.5)
-            slope = (cosines * left[1] - sines * left[0]) @ self.frequencies
+            slope = waves @ aside
             tops, slopes = np.where(better[:, None], points, tops), np.where(better[:, None], slope, slopes)
             values = np.where(better, reached, values)
             steepness = np.maximum(np.sqrt((slopes**2).sum(axis=1)), 1e-12)
@@ -221,7 +263,7 @@ class WaveFit:
         logs = np.log([*sizes, *found.spreads, found.spread])
         start = np.concatenate([found.centres.reshape(-1), logs]) / units
         loss: Any = partial(self._loss, width=width, k=k, units=units)
-        limits: Any = {"maxiter": rounds, "maxcor": 20}
+        limits: Any = {"maxiter": rounds, "maxcor": _REMEMBERED, "ftol": _SETTLED}
         solved = minimize(loss, start, jac=True, method="L-BFGS-B", options=limits)
         return _unpacked(solved.x * units, width), float(solved.fun)
 
@@ -230,22 +272,24 @@ class WaveFit:
         values = scaled * units
         found, precision = _unpacked(values, width), self.noise**-2
         count = len(found)
-        cosines, sines = self._waves(found.centres, found.spreads)
-        sizes = found.sizes.astype(np.float32)
-        over = sizes @ cosines - self.cosines, sizes @ sines - self.sines
-        slopes = (cosines * over[1] - sines * over[0]) @ self.frequencies
-        by_centre = precision * slopes * found.sizes[:, None]
-        by_size = precision * (cosines @ over[0] + sines @ over[1]) * found.sizes
-        fading = cosines @ (self._squares * over[0]) + sines @ (self._squares * over[1])
-        by_spread = -precision * found.spreads**2 * found.sizes * fading
-        log_sizes, own, common = np.split(values[count * width :], [count, 2 * count])
+        waves = self._waves(found.centres, found.spreads)
+        over = found.sizes.astype(np.float32) @ waves - self._sums
+        aside = self._aside(over, more=2)
+        aside[width] = over
+        np.multiply(over.reshape(2, -1), self._squares, out=aside[width + 1].reshape(2, -1))
+        slopes = waves @ aside.T
+        by_centre = precision * slopes[:, :width] * found.sizes[:, None]
+        by_size = precision * slopes[:, width] * found.sizes
+        by_spread = -precision * found.spreads**2 * found.sizes * slopes[:, width + 1]
+        logs = values[count * width :]
+        log_sizes, own, common = logs[:count], logs[count:-1], logs[-1:]
         off_sizes = (log_sizes - math.log(self.total / k)) / _SIZES
         off_own, off_common = (
             (own - common) / _OWN_SPREAD,
             (common - math.log(self._expected_spread)) / _SPREAD,
         )
         off, reach = np.concatenate([off_sizes, off_own, off_common]), _REACH * self.deviations
-        loss = 0.5 * precision * float(over[0] @ over[0] + over[1] @ over[1])
+        loss = 0.5 * precision * float(over @ over)
         loss += 0.5 * float(off @ off) + 0.5 * float(((found.centres / reach) ** 2).sum())
         by_common = off_common / _SPREAD - off_own.sum() / _OWN_SPREAD
         slope = [
