@@ -17,6 +17,7 @@ from core.errors import InvalidRequest, PlanViolation
 from core.options import Option, read_options
 from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
 from core.postprocessing.coarsening import MOST_MERGED, Coarsening
+from core.postprocessing.kmeans import single_threaded
 from core.postprocessing.synopsis import Synopsis, summarise
 from core.probe import Probe, Release
 
@@ -144,7 +145,8 @@ class Algorithm(ABC):
         synopsis = None
         if plan.k_range is not None:
             assert found.cells is not None  # what leaves k open releases them
-            synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
+            with single_threaded():  # two threads spin beside other programs, and sums depend on their order
+                synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
         draws, releases = dict(probe.draws), tuple(probe.transcript)
         details, profiles = found.details, None
         if isinstance(scaled.domain, Geometry) and scaled.domain.ranges is not None:

@@ -14,6 +14,7 @@ from core.algorithms.base import Algorithm
 from core.algorithms.summit_picture import PictureBlocks
 from core.algorithms.summit_public import PublicCheck
 from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
+from core.algorithms.summit_settled import settled_seeds, settling_operations
 from core.algorithms.summit_shrinkage import CombinedRounds, Shrinkage, axis_groups
 from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
 from core.arrays import Floats
@@ -45,8 +46,10 @@ _PURPOSES = (
     "how many records each cluster has",
 )
 
-#: Operations for each wave: to add a record, and to find clusters, as a polynomial in their number.
-_WAVE_OPERATIONS, _FIT_OPERATIONS = 18.0, (2.8e5, 1.5e4, 30.0)
+#: Operations for each wave: to add a record, and to find clusters, in any case and for each of them.
+_WAVE_OPERATIONS, _FIT_OPERATIONS, _CLUMP_OPERATIONS = 12.0, 1.2e5, 1.9e4
+#: Operations beside those of a picture's rounds, in any case.
+_PICTURE_OPERATIONS = 1.2e8
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,8 @@ class Blocks:
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
             if more:
                 centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
+        if self.scene.schedule.long_moves:
+            return settled_seeds(scene, outcome, centres, weights, k, draw)
         return merged(centres, weights, k, draw)
 
     def _refined_along_axes(self, probe: Probe, scene: Scene, seeds: Floats) -> Clusters:
@@ -301,19 +306,21 @@ class Summit(Algorithm):
             memory += 24.0 * len(plan.public_rows) * width
         if schedule.picture:
             points = float(tuning.picture_points(k))
-            operations += 3.5e8 + best_kmeans_operations(points, width, k)
+            operations += _PICTURE_OPERATIONS + best_kmeans_operations(points, width, k)
             memory += 40.0 * points * width
         if schedule.waves:
             waves = float(schedule.waves)
             operations += size * waves * _WAVE_OPERATIONS + 2 * VALUE * waves
-            operations += waves * sum(each * k**power for power, each in enumerate(_FIT_OPERATIONS))
+            operations += waves * (_FIT_OPERATIONS + _CLUMP_OPERATIONS * k)
             memory += 1e5 * waves
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 4.5e8 + 540.0 * made_up * width
-            operations += made_up * sum(plan.k_range) * (430.0 + 18.0 * min(width, 64.0))
+            operations += 4.0e8 + 1500.0 * made_up * width
+            operations += made_up * sum(plan.k_range) * (560.0 + 20.0 * min(width, 64.0))
             memory += 60.0 * made_up * width
+        if schedule.long_moves:
+            operations += settling_operations(axes, k)
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:

@@ -14,3 +14,9 @@ MOST_OPEN_VALUES = 1 << 21
 #: Fine clusters are many and settle slowly, and with plenty of records in few columns noise in their means
 #: is the lesser evil. So moves of all rounds but the last of each kind are longer than measured.
 LONG_EXPLORE, LONG_REFINE = 1.6, 1.8
+
+#: Made-up rows of explored clusters, rounds in which they are fitted, and rounds of Lloyd's algorithm on them
+#: before fine clusters are refined: more than that follow the model rather than the records.
+SETTLE_ROWS, SETTLE_FITS, SETTLE_ROUNDS = 6000, 3, 10
+#: A centre that would move farther than this share of the way to the next one stays where it is.
+SETTLE_REACH = 0.5

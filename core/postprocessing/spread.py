@@ -1,7 +1,7 @@
 """Distributions of distances, estimated from noisy histograms."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -65,6 +65,11 @@ class DistanceHistogram:
         low = np.concatenate([[0], self.edges[:-1]]).astype(np.float64)
         high = self.edges.astype(np.float64)
         return np.sqrt((high**2 + high * low + low**2) / 3)
+
+    def together(self) -> Self:
+        """The histogram of all clusters together, from one for each of them."""
+        noise = replace(self.noise, deviation=self.noise.deviation * math.sqrt(len(self.counts)))
+        return replace(self, counts=self.counts.sum(axis=0), noise=noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ class CellModel:
     lean: Floats
 
     @classmethod
-    def fit(cls, cells: Cells, draw: np.random.Generator) -> Self:
+    def fit(cls, cells: Cells, draw: np.random.Generator, rounds: int = _FIT_ROUNDS) -> Self:
         """Variances and leans with which made-up rows have the released moments and means."""
         along = np.maximum(cells.variances, 0.0)
         across = np.maximum(cells.columns - cells.axes**2 @ along, 0.0)
@@ -54,7 +54,7 @@ class CellModel:
             across / whole + 1e-9,
             np.zeros_like(cells.anchors),
         )
-        for _ in range(_FIT_ROUNDS):
+        for _ in range(rounds):
             model = model._corrected(wanted, max(count, 1), draw)
         return model
 

@@ -18,6 +18,9 @@ from core.postprocessing.synopsis.made_up import CellModel
 #: More columns than this are rotated to the few directions in which fine clusters differ.
 _MANY_COLUMNS = 64
 LLOYD_ROUNDS = 20
+#: Rounds where more than half as many clusters are asked for as were measured: most of them are fine clusters
+#: as they were released, and further rounds would follow the model rather than the records.
+_FEW_ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +113,12 @@ def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> di
             continue
         if k < len(points):
             starts = [agglomerated(points, weights, k), weighted_kmeans(points, weights, k, draw)]
+        elif k < fine:  # those without records, which only noise has made, are left out first
+            starts = [cloud.points[np.argsort(-cloud.model.sizes, kind="stable")[:k]]]
         else:  # more than were measured: only the shape of the cells tells them apart
             starts = [weighted_kmeans(cloud.flat, np.ones(len(cloud.flat)), k, draw, restarts=1)]
-        fits = [lloyd(cloud.flat, start, LLOYD_ROUNDS) for start in starts if len(start) == k]
+        rounds = _FEW_ROUNDS if fine < 2 * k < 2 * fine else LLOYD_ROUNDS
+        fits = [lloyd(cloud.flat, start, rounds) for start in starts if len(start) == k]
         best = min(fits, key=lambda fit: fit[1])[0] if fits else _padded(starts[0], k)
         found[k] = Partition.of(cloud, cloud.lifted(best))
     return found

@@ -1,0 +1,62 @@
+"""Seeds of the house algorithm where k is open: k-means on made-up rows of the explored clusters."""
+
+import numpy as np
+
+from core.algorithms import summit_open as open_k
+from core.algorithms.summit_scene import Scene
+from core.arrays import Floats
+from core.blocks.rounds import Round
+from core.data import Dense
+from core.postprocessing.kmeans import lloyd
+from core.postprocessing.seeds import merged
+from core.postprocessing.synopsis import CellModel, Cells, Cloud
+
+
+def settled_seeds(
+    scene: Scene, last: Round, centres: Floats, weights: Floats, k: int, draw: np.random.Generator
+) -> Floats:
+    """At most k centres that stand for all explored ones with weight, in the projected view.
+
+    Merged centres are means of whole explored clusters. Lloyd's algorithm on made-up rows divides those that
+    lie between two of them: free, where a round on records would have to be paid for.
+    """
+    start = merged(centres, weights, k, draw)
+    if len(centres) <= k:
+        return start
+    model = CellModel.fit(_explored_cells(scene, last, centres), draw, open_k.SETTLE_FITS)
+    cloud = Cloud.of(model, open_k.SETTLE_ROWS, draw)
+    settled = cloud.lifted(lloyd(cloud.flat, (start - cloud.middle) @ cloud.basis, open_k.SETTLE_ROUNDS)[0])
+    apart = np.linalg.norm(start[:, None, :] - start[None, :, :], axis=2)
+    np.fill_diagonal(apart, np.inf)
+    stays = np.linalg.norm(settled - start, axis=1) > open_k.SETTLE_REACH * apart.min(axis=1)
+    return np.where(stays[:, None], start, settled)
+
+
+def settling_operations(axes: float, k: int) -> float:
+    """Operations of `settled_seeds`, for plans: fitting and drawing rows, then Lloyd's algorithm on them."""
+    rows = float(open_k.SETTLE_ROWS)
+    return 2.2e8 + 270.0 * rows * axes + rows * k * (108.0 + 4.5 * axes)
+
+
+def _explored_cells(scene: Scene, last: Round, centres: Floats) -> Cells:
+    """What the last exploring round has released of its clusters, in the projected view."""
+    width, variances = scene.view.width, scene.deviations**2
+    together = last.distances.together()
+    return Cells(
+        domain=Dense.ball(1.0, dimension=width, size=1),  # the view is a ball
+        anchors=last.centres.astype(np.float64),
+        centres=centres,
+        moves=last.moves,
+        errors=last.errors,
+        sizes=last.sizes,
+        size_error=last.size_error,
+        radii=last.radii.astype(np.float64),
+        distances=last.distances,
+        pooled=together,
+        middle=np.zeros(width),
+        around=together,  # no distance in the view is beyond its bins
+        axes=np.eye(width),
+        variances=variances,
+        columns=variances,
+        tight=scene.tight * scene.zoom,
+    )
