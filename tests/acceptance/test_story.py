@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,10 +40,22 @@ FACTS = {
 }
 
 
-@pytest.fixture(params=KINDS)
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database without tables: the service makes them when it starts."""
-    yield from new_database(request, tmp_path)
+@pytest.fixture(scope="module", params=KINDS)
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """A service on a database without tables, which it makes when it starts; it stops without a complaint."""
+    folder = tmp_path_factory.mktemp("story")
+    for url in new_database(request, folder):
+        with server(url, folder, max_queued_jobs="1000") as running:
+            yield running
+        log = running.log.read_text()
+        assert running.process.returncode == 0, log
+        assert "Traceback" not in log
+        database = Database(url)
+        with database.engine.connect() as connection:
+            assert migrations.is_current(connection)
+        database.dispose()
 
 
 def mean_loss(centres: object) -> float:
@@ -51,22 +63,14 @@ def mean_loss(centres: object) -> float:
     return float(distances.min(axis=1).mean())
 
 
-def test_from_upload_to_refusal_to_retirement(empty_url: str, tmp_path: Path) -> None:
-    with server(empty_url, tmp_path) as service:
-        tell_the_story(service)
-    stopped = service.process.returncode
-    assert stopped == 0, service.log.read_text()
-    database = Database(empty_url)
-    with database.engine.connect() as connection:
-        assert migrations.is_current(connection)
-    database.dispose()
-    assert "Traceback" not in service.log.read_text()
+def test_from_upload_to_refusal_to_retirement(service: RunningService) -> None:
+    tell_the_story(service)
 
 
-def curator_and_analyst(service: RunningService) -> tuple[RemotePerson, RemotePerson]:
+def curator_and_analyst(service: RunningService, name: str = "ada") -> tuple[RemotePerson, RemotePerson]:
     """The first curator of a new service, and an analyst whom they invite."""
     carla = service.person(service.bootstrap_key())
-    made = carla.call("POST", "/v1/principals", json={"name": "ada", "role": "analyst"}, expect=201).json()
+    made = carla.call("POST", "/v1/principals", json={"name": name, "role": "analyst"}, expect=201).json()
     return carla, service.person(made["first_key"]["key"])
 
 
@@ -148,16 +152,15 @@ def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> Non
     assert (whole["spent"]["epsilon"], whole["remaining"]["epsilon"]) == ("3", "0")
 
 
-@pytest.mark.parametrize("empty_url", ["postgresql"], indirect=True)
-def test_service_loses_no_accuracy_against_core(empty_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("service", ["postgresql"], indirect=True)
+def test_service_loses_no_accuracy_against_core(service: RunningService) -> None:
     """40 jobs against 160 direct runs at the same budget, by the exact Mann-Whitney test.
 
     If the service is right, both samples of losses come from the same law, and the test rejects that with
     probability at most 1e-6. Half or twice the noise shifts most of the losses and is noticed.
     """
-    with server(empty_url, tmp_path, max_queued_jobs="1000") as service:
-        theirs = losses_through_the_service(service)
-    ours = [mean_loss(run_core("0.05")) for _ in range(DIRECT)]
+    theirs = losses_through_the_service(service)
+    ours = direct_losses()
     means = statistics.fmean(theirs), statistics.fmean(ours)
     same = mannwhitneyu(theirs, ours, method="exact").pvalue
     assert same > FALSE_ALARM, f"mean loss through the service {means[0]}, directly {means[1]}"
@@ -165,8 +168,13 @@ def test_service_loses_no_accuracy_against_core(empty_url: str, tmp_path: Path) 
 
 def test_comparison_would_notice_a_tenth_of_the_budget() -> None:
     spoilt = [mean_loss(run_core("0.005")) for _ in range(JOBS)]
-    ours = [mean_loss(run_core("0.05")) for _ in range(DIRECT)]
+    ours = direct_losses()
     assert mannwhitneyu(spoilt, ours, method="exact").pvalue < 1e-4
+
+
+@cache
+def direct_losses() -> list[float]:
+    return [mean_loss(run_core("0.05")) for _ in range(DIRECT)]
 
 
 def run_core(epsilon: str) -> object:
@@ -175,16 +183,16 @@ def run_core(epsilon: str) -> object:
 
 
 def losses_through_the_service(service: RunningService) -> list[float]:
-    carla, ada = curator_and_analyst(service)
-    facts = {**FACTS, "budget": {"epsilon": "10"}, "release_ticks": False}
+    carla, ben = curator_and_analyst(service, "ben")
+    facts = {**FACTS, "name": "blossoms", "budget": {"epsilon": "10"}, "release_ticks": False}
     carla.call("POST", "/v1/datasets", json=facts, expect=201)
-    carla.call("PUT", "/v1/datasets/flowers/data", content=CSV.encode(), expect=200)
-    carla.call("POST", "/v1/datasets/flowers/seal", json={}, expect=200)
-    carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "10"}, expect=200)
-    request = {"dataset": "flowers", "k": 3, "epsilon": "0.05", "algorithm": "sulq"}
-    jobs = [ada.call("POST", "/v1/jobs", json=request, expect=202).json()["id"] for _ in range(JOBS)]
+    carla.call("PUT", "/v1/datasets/blossoms/data", content=CSV.encode(), expect=200)
+    carla.call("POST", "/v1/datasets/blossoms/seal", json={}, expect=200)
+    carla.call("PUT", "/v1/datasets/blossoms/grants/ben", json={"epsilon": "10"}, expect=200)
+    request = {"dataset": "blossoms", "k": 3, "epsilon": "0.05", "algorithm": "sulq"}
+    jobs = [ben.call("POST", "/v1/jobs", json=request, expect=202).json()["id"] for _ in range(JOBS)]
     with ThreadPoolExecutor(2) as pool:
-        states = list(pool.map(lambda job: ada.wait(job)["state"], jobs))
+        states = list(pool.map(lambda job: ben.wait(job)["state"], jobs))
     assert states == ["succeeded"] * JOBS
-    results = [ada.call("GET", f"/v1/jobs/{job}/result", expect=200).json() for job in jobs]
+    results = [ben.call("GET", f"/v1/jobs/{job}/result", expect=200).json() for job in jobs]
     return [mean_loss(each["centres"]) for each in results]

@@ -49,8 +49,24 @@ def test_every_algorithm_of_the_registry_is_audited() -> None:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
+def test_every_step_of_an_algorithm_is_audited(name: str) -> None:
+    """Runs are scored, and events chosen and counted; so few of them prove nothing, as those below do."""
+    case = CASES[f"{name}, outlier"]
+    draw = np.random.default_rng(2026)
+    found = Audit.begin(case.claims, sample(case, 2, draw), runs=2)
+    found.count(sample(case, 2, draw))
+    assert set(found.bounds(ALPHA)) == {WHOLE, *(step.name for step in case.plan.steps)}
+    assert found.violations(ALPHA) == {}
+
+
+#: One of each way to measure that is quick enough to run as often as it takes to catch a broken one.
+OFTEN = ("sulq approximate", "sulq pure", "sulq table pure", "gupta pure", "grid pure", "summary pure")
+
+
+@pytest.mark.parametrize("name", OFTEN)
 def test_an_algorithm_keeps_its_declared_loss(name: str) -> None:
-    assert audit(CASES[f"{name}, outlier"], runs=16, pilot=8) == {}
+    """As many runs as show that exact counts lose more than they declare."""
+    assert audit(CASES[f"{name}, outlier"], runs=60, pilot=30) == {}
 
 
 # --- twins that few runs catch ----------------------------------------------------------------------------

@@ -44,8 +44,10 @@ SAMPLE = 2
 
 @pytest.mark.parametrize("kind", range(len(KINDS_OF_JOBS)), ids=lambda kind: " ".join(KINDS_OF_JOBS[kind]))
 def test_a_run_is_the_same_on_a_neighbour_but_for_what_it_declares(kind: int) -> None:
+    # Answers for every k take seconds on hundreds of columns, which other jobs here have.
+    width = 12 if "open k" in KINDS_OF_JOBS[kind][2] else None
     for turn in range(SAMPLE):
-        replayed(kind + turn * len(KINDS_OF_JOBS))
+        replayed(kind + turn * len(KINDS_OF_JOBS), width)
 
 
 @pytest.mark.parametrize("name", ["summit", "sulq", "balcan", "chaturvedi"])

@@ -100,7 +100,8 @@ def _sample(kind: str) -> Callable[[Tally], None]:
 
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            statements.kill_at_every_statement(stage, tally, acts=_SAMPLED)
+            first = _DATABASES.index(kind)  # other statements on the other database
+            statements.kill_at_every_statement(stage, tally, acts=_SAMPLED, first=first, stride=3)
             workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
             requests = ("submit.enqueued", "upload.chunk", "seal.updated")

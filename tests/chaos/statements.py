@@ -218,13 +218,19 @@ ACTS: dict[str, tuple[Act, str]] = {
 
 
 def kill_at_every_statement(
-    stage: Stage, tally: Tally, *, accountant: Accountant = "sum", acts: tuple[str, ...] = tuple(ACTS)
+    stage: Stage,
+    tally: Tally,
+    *,
+    accountant: Accountant = "sum",
+    acts: tuple[str, ...] = tuple(ACTS),
+    first: int = 0,
+    stride: int = 1,
 ) -> None:
-    """Kill each act at each of its statements."""
+    """Kill each act at each of its statements, or from the `first` on at every `stride`-th."""
     for name in acts:
         act, needs = ACTS[name]
         scene = Scene(stage.database(), stage.folder, max_queued_jobs=10**6)
-        for number in range(MOST_STATEMENTS):
+        for number in range(first, MOST_STATEMENTS, stride):
             given = _prepare(scene, accountant, needs)
             scene.database.dispose()
             killed = reap(fork(lambda act=act, given=given, number=number: _die_at(act, given, number)))  # type: ignore[misc]  # a lambda's default

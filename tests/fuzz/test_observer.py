@@ -81,15 +81,25 @@ QUERIES: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 
+_CALLS: list[str] = []
+
+
+def calls_of(app: Any) -> list[str]:
+    """The described calls of the service, beside the observer's own; every app has the same."""
+    if not _CALLS:
+        paths = app.openapi()["paths"]  # to describe them takes longer than fifty calls
+        described = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
+        assert described >= OWN_CALLS
+        _CALLS.extend(sorted(described - OWN_CALLS))
+    return _CALLS
+
+
 class Observer(Watcher):
     """An analyst who makes every call of the description, about some jobs, over and over."""
 
     def __init__(self, house: House, dataset: str, asked: tuple[dict[str, Any], ...]) -> None:
         super().__init__(house, dataset)
-        paths = house.app.openapi()["paths"]
-        described = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
-        assert described >= OWN_CALLS
-        self.calls = sorted(described - OWN_CALLS)
+        self.calls = calls_of(house.app)
         self.refused: set[str] = set()
         self.jobs = [self._submit(request).headers["location"] for request in asked]
         #: Jobs of which released values decide what else is released: for how many k, or how many steps.

@@ -15,15 +15,20 @@ from xdist.scheduler import LoadScopeScheduling
 TOGETHER = (
     "tests/acceptance/test_demo.py",
     "tests/acceptance/test_image.py",
+    "tests/acceptance/test_story.py",
+    "tests/acceptance/test_upload.py",
     "tests/acceptance/test_wheels.py",
     "tests/client/",
     "tests/cluster/",
     "tests/console/",
+    "tests/contracts/test_golden.py",
     "tests/fuzz/test_authorisation.py",
     "tests/fuzz/test_campaign.py",
     "tests/fuzz/test_hostile_files.py",
     "tests/fuzz/test_real_server.py",
     "tests/fuzz/test_side_channels.py",
+    "tests/service/jobs/results/test_answers.py",
+    "tests/service/jobs/results/test_transcripts.py",
 )
 
 
