@@ -45,6 +45,10 @@ class Made:
     domain: Dense
     baseline: float
 
+    def loss_of(self, centres: Floats) -> float:
+        """The loss over that of the baseline."""
+        return loss(self.rows, centres, "means") / self.baseline
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -80,9 +84,13 @@ class Cell:
         """The loss over that of the baseline, and seconds of a core; rows anew for every seed."""
         made = self.make(self, np.random.default_rng(seed))
         with usage() as taken:
-            plan = registry.plan(made.domain, self.request)
-            found = registry.run(plan, ArraySource(made.domain, made.rows))
-        return loss(made.rows, found.centres, "means") / made.baseline, taken.cpu_seconds
+            centres = self.centres(made)
+        return made.loss_of(centres), taken.cpu_seconds
+
+    def centres(self, made: Made) -> Floats:
+        """Private centres of these rows."""
+        plan = registry.plan(made.domain, self.request)
+        return registry.run(plan, ArraySource(made.domain, made.rows)).centres
 
 
 def in_box(cell: Cell, rows: Floats, centres: Floats | None) -> Made:
