@@ -144,7 +144,7 @@ def summarise(runs: list[dict[str, str]]) -> list[dict[str, object]]:
             "rows": f"{setting.size:,} x {setting.columns}",
             "k": setting.k,
             "epsilon": setting.epsilon,
-            "plan": next((name for name in ("waves", "picture") if name in plan.parameters), "exploring"),
+            "plan": _kind_of(plan),
             "average": round(setting.size / setting.k),
             "smallest": round(plan.forecast["smallest_cluster"]),
         }
@@ -155,6 +155,12 @@ def summarise(runs: list[dict[str, str]]) -> list[dict[str, object]]:
             line[name] = f"{np.mean([float(run[name]) for run in own if run[name]]):.2f}"
         lines.append(line)
     return lines
+
+
+def _kind_of(plan: Plan) -> str:
+    if "frequencies" in plan.parameters:
+        return "sketch"
+    return "picture" if "picture" in plan.parameters else "exploring"
 
 
 def main(

@@ -1,8 +1,8 @@
 """Few records of many shapes: `python -m benchmarks modest_shapes`, for docs/accuracy.md.
 
 Groups that lie apart are not what most tables look like. Here are tails, planes, whole numbers, categories of
-sizes, rows without groups, and tables that scikit-learn bundles, all with few records for each centre. The
-plan of today, that with a tree in place of waves, and that for plenty of records run on the same rows.
+sizes, rows without groups, and tables that scikit-learn bundles, all with few records for each centre. Three
+plans run on the same rows: today's, one with a tree in place of the sketch, and that for plenty of records.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ SETTINGS = (
 #: Other plans on the same rows.
 PLANS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "today": nullcontext,
-    "tree": lambda: patch.object(summit_tuning, "WAVE_COLUMNS", 1 << 30),
+    "tree": lambda: patch.object(summit_tuning, "SKETCH_COLUMNS", 1 << 30),
     "exploring": exploring,
 }
 

@@ -46,8 +46,9 @@ _PURPOSES = (
     "how many records each cluster has",
 )
 
-#: Operations for each wave: to add a record, and to find clusters, in any case and for each of them.
-_WAVE_OPERATIONS, _FIT_OPERATIONS, _CLUMP_OPERATIONS = 12.0, 1.2e5, 1.9e4
+#: Operations for each frequency of a sketch: to add a record; to fit a mixture, in any case and for each of
+#: its components.
+_FREQUENCY_OPERATIONS, _FIT_OPERATIONS, _COMPONENT_OPERATIONS = 12.0, 1.2e5, 1.9e4
 #: Operations beside those of a picture's rounds, in any case.
 _PICTURE_OPERATIONS = 1.2e8
 
@@ -308,11 +309,11 @@ class Summit(Algorithm):
             points = float(tuning.picture_points(k))
             operations += _PICTURE_OPERATIONS + best_kmeans_operations(points, width, k)
             memory += 40.0 * points * width
-        if schedule.waves:
-            waves = float(schedule.waves)
-            operations += size * waves * _WAVE_OPERATIONS + 2 * VALUE * waves
-            operations += waves * (_FIT_OPERATIONS + _CLUMP_OPERATIONS * k)
-            memory += 1e5 * waves
+        if schedule.frequencies:
+            frequencies = float(schedule.frequencies)
+            operations += size * frequencies * _FREQUENCY_OPERATIONS + 2 * VALUE * frequencies
+            operations += frequencies * (_FIT_OPERATIONS + _COMPONENT_OPERATIONS * k)
+            memory += 1e5 * frequencies
         if plan.k_range is not None:
             made_up = float(made_up_rows(domain.dimension))
             # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.

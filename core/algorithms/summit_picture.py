@@ -15,9 +15,9 @@ from core.arrays import Floats
 from core.blocks.adaptive_tree import halvings
 from core.blocks.base import Block, Clusters
 from core.blocks.density_tree import DensityTree
+from core.blocks.fourier_sketch import FourierSketch
 from core.blocks.noise import RELEASED
 from core.blocks.picture_rounds import PictureRound
-from core.blocks.wave_sketch import WaveSketch
 from core.data import UNITS, Domain
 from core.kernels.clipping import into_ball
 from core.plan import Plan, Step
@@ -33,16 +33,16 @@ from core.views import Encoded
 _DOUBT, _LATER_DOUBT, _LEAST_SIZE = 0.5, 0.4, 0.1
 #: As `FOUND` of an exploring plan: weak counts are weighed, but so are those of empty cells.
 _FOUND = 3.0
-#: Waves tell apart what is this many standard deviations of all records apart, divided by the side of a cube
-#: of as many cells as a tree would have; and no less than so many, divided by the side of a cube of k cells:
+#: The resolution of a sketch, in standard deviations of all records: this many divided by the side of a cube
+#: of as many cells as a tree would have, and no less than so many divided by the side of a cube of k cells:
 #: clusters that fill space are not closer. No axis counts for less than this part of the mean deviation.
-_WAVE_LENGTH, _CLUSTERS_APART, _WAVE_LEAST = 3.4, 1.22, 0.8
-#: Waves run along the first principal axes, so many at most: along those that stand out from noise in second
-#: moments and others whose deviation is a part of the largest, while it is a part of a wave. Clusters are not
-#: told apart along the rest, and noise there would hide what is.
-_WAVE_AXES, _STANDING_BY, _TELLING = 8, 0.35, 0.4
-#: A group of so many standard deviations of the noise in waves is found.
-_WAVE_FOUND = 6.0
+_RESOLUTION, _CLUSTERS_APART, _LEAST_DEVIATION = 3.4, 1.22, 0.8
+#: Frequencies lie in the first principal axes, so many at most: those that stand out from noise in second
+#: moments and others whose deviation is a part of the largest, while it is a part of the resolution. Clusters
+#: are not told apart along the rest, and noise there would hide what is.
+_SKETCH_AXES, _STANDING_BY, _TELLING = 8, 0.35, 0.4
+#: A group of so many standard deviations of the noise in the sketch's density is found.
+_SKETCH_FOUND = 6.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class PictureBlocks:
     k: int
     scene: SceneSteps
     #: What the picture is drawn from.
-    crowds: DensityTree | WaveSketch
+    density: DensityTree | FourierSketch
     refine: PictureRefinement
 
     @classmethod
@@ -62,30 +62,30 @@ class PictureBlocks:
             PictureRound(shares, share, tuning.REFINE_SUMS, 1, f"refine-{number}-")
             for number, share in enumerate(schedule.refine_shares, start=1)
         )
-        crowds: DensityTree | WaveSketch
-        if schedule.waves:
-            crowds = WaveSketch(shares, schedule.tree_share, schedule.waves)
+        density: DensityTree | FourierSketch
+        if schedule.frequencies:
+            density = FourierSketch(shares, schedule.tree_share, schedule.frequencies)
         else:
-            crowds = DensityTree(shares, schedule.tree_share, schedule.tree_levels)
+            density = DensityTree(shares, schedule.tree_share, schedule.tree_levels)
         scene, refine = SceneSteps(plan.domain, shares, schedule), PictureRefinement(plan.domain, rounds)
-        return cls(plan.k, scene, crowds, refine)
+        return cls(plan.k, scene, density, refine)
 
     @property
     def stages(self) -> tuple[Block, ...]:
-        return self.scene, self.crowds, self.refine
+        return self.scene, self.density, self.refine
 
     def smallest_cluster(self, plan: Plan) -> float:
         """About how many records a group far from all others needs to be found."""
-        if isinstance(self.crowds, WaveSketch):
-            return _WAVE_FOUND * self.crowds.density_noise(plan)
-        return _FOUND * tuning.PICTURE_KEEP * self.crowds.deviation(plan, "tree")
+        if isinstance(self.density, FourierSketch):
+            return _SKETCH_FOUND * self.density.density_noise(plan)
+        return _FOUND * tuning.PICTURE_KEEP * self.density.deviation(plan, "tree")
 
     def run(self, probe: Probe) -> Clusters:
         scene = self.scene.run(probe)
-        if isinstance(self.crowds, WaveSketch):
-            seen = self._seen_in_waves(probe, scene, self.crowds)
+        if isinstance(self.density, FourierSketch):
+            seen = self._seen_in_sketch(probe, scene, self.density)
         else:
-            seen = self._seen_in_cells(probe, scene, self.crowds)
+            seen = self._seen_in_cells(probe, scene, self.density)
         seen = Picture(into_ball(seen.points), seen.weights)
         return self.refine.run(probe, scene, seen, self.scene.schedule.explore_centres, self.k)
 
@@ -102,36 +102,36 @@ class PictureBlocks:
         count, draw = tuning.picture_points(self.k), probe.draw("picture")
         return painted(leaves, scene.deviations, tuning.PICTURE_OUTSIDE, count, draw)
 
-    def _seen_in_waves(self, probe: Probe, scene: Scene, waves: WaveSketch) -> Picture:
-        """The same, from clusters that sums of waves tell."""
+    def _seen_in_sketch(self, probe: Probe, scene: Scene, sketch: FourierSketch) -> Picture:
+        """The same, from a mixture of round clusters that is fitted to a sketch."""
         power = scene.size * probe.plan.shares().total
         axes = _telling_axes(scene.deviations, scene.subspace.clear, power, self.k)
         overall = math.sqrt(float(np.mean(scene.deviations[:axes] ** 2)))
-        deviations = np.maximum(scene.deviations[:axes], max(_WAVE_LEAST * overall, 1.0))
-        length = _wave_length(deviations, power, self.k)
+        deviations = np.maximum(scene.deviations[:axes], max(_LEAST_DEVIATION * overall, 1.0))
+        length = _resolution(deviations, power, self.k)
         view = replace(scene.view, matrix=scene.view.matrix[:, :axes])
-        fit, draw = waves.run(probe, view, deviations, length, scene.size), probe.draw("picture")
-        seen = fit.clumps(self.k, draw).painted(scene.size, tuning.picture_points(self.k), draw)
+        fit, draw = sketch.run(probe, view, deviations, length, scene.size), probe.draw("picture")
+        seen = fit.mixture(self.k, draw).painted(scene.size, tuning.picture_points(self.k), draw)
         others = np.zeros((len(seen.points), scene.view.width - axes))
         return Picture(np.concatenate([seen.points, others], axis=1), seen.weights)
 
 
 def _telling_axes(deviations: Floats, clear: int, power: float, k: int) -> int:
-    """Along how many axes clusters can be told apart by waves; the first `clear` ones stand out from noise.
+    """Along how many axes a sketch can tell clusters apart; the first `clear` ones stand out from noise.
 
     Deviations of all records along the axes fall; `power` is N * mu.
     """
     likely = max(clear, int((deviations >= _STANDING_BY * deviations[0]).sum()))
-    axes, most = 1, min(likely, len(deviations), _WAVE_AXES)
-    while axes < most and deviations[axes] >= _TELLING * _wave_length(deviations[: axes + 1], power, k):
+    axes, most = 1, min(likely, len(deviations), _SKETCH_AXES)
+    while axes < most and deviations[axes] >= _TELLING * _resolution(deviations[: axes + 1], power, k):
         axes += 1
     return axes
 
 
-def _wave_length(deviations: Floats, power: float, k: int) -> float:
-    """How far apart clusters are told apart by waves, given deviations of all records; `power` is N * mu."""
+def _resolution(deviations: Floats, power: float, k: int) -> float:
+    """The least distance of clusters that a sketch tells apart; `power` is N * mu."""
     side = 1 / len(deviations)
-    by_noise = _WAVE_LENGTH / max(2.0**tuning.PICTURE_CELLS * power, 1.0) ** side
+    by_noise = _RESOLUTION / max(2.0**tuning.PICTURE_CELLS * power, 1.0) ** side
     mean = float(np.exp(np.log(np.maximum(deviations, 1e-6)).mean()))
     return mean * float(max(by_noise, _CLUSTERS_APART / k**side))
 

@@ -145,11 +145,11 @@ PICTURE_HALVINGS = 3.5
 POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, PICTURE_OUTSIDE = 40, 1000, 6000, 0.5
 #: Move of a mean by clipping, as a share of the mean overshoot, by round: seeds of a picture are off.
 PICTURE_BIAS = (0.7, 0.5, 0.35)
-#: From so many columns on, up to so many centres and records, the picture is of clusters found in sums of
-#: waves instead. In fewer columns cells of a tree are fine enough.
-WAVE_COLUMNS, WAVE_CENTRES, WAVE_RECORDS = 3, 64, 50_000
-#: The more clusters, the more waves it takes to tell them apart.
-WAVES_PER_CENTRE, LEAST_WAVES, MOST_WAVES = 32, 1000, 2048
+#: From so many columns on, up to so many centres and records, the picture is of clusters found in
+#: a Fourier sketch instead. In fewer columns cells of a tree are fine enough.
+SKETCH_COLUMNS, SKETCH_CENTRES, SKETCH_RECORDS = 3, 64, 50_000
+#: The more clusters, the more frequencies it takes to tell them apart.
+FREQUENCIES_PER_CENTRE, LEAST_FREQUENCIES, MOST_FREQUENCIES = 32, 1000, 2048
 #: Relative error of the declared number of records, where noise hides the true one.
 SIZE_DOUBT = 0.5
 
@@ -195,14 +195,14 @@ class Schedule:
     along_axes: bool = False
     #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
     picture: bool = False
-    #: Waves whose sums a picture is drawn from, with the share of the tree; 0 where there is a tree.
-    waves: int = 0
+    #: Frequencies of the Fourier sketch that takes the tree's place and share; 0 where there is a tree.
+    frequencies: int = 0
     #: Only where public rows may take the place of second moments.
     check_share: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        optional = ("columns_share", "pooled_share", "long_moves", "along_axes", "picture", "waves")
+        optional = ("columns_share", "pooled_share", "long_moves", "along_axes", "picture", "frequencies")
         for name in (*optional, "check_share"):
             if not numbers[name]:
                 del numbers[name]
@@ -253,10 +253,9 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         explore_rounds, weights = 0, [PICTURE_GROWTH**i for i in range(PICTURE_ROUNDS)]
         finest = math.log2(size * strength) + PICTURE_CELLS
         depth = max(4, min(round(PICTURE_HALVINGS * axes), round(finest)))
-    waves = (
-        min(max(WAVES_PER_CENTRE * k, LEAST_WAVES), MOST_WAVES) if picture and _makes_waves(domain, k) else 0
-    )
-    if waves:
+    frequencies = 0
+    if picture and _uses_sketch(domain, k):
+        frequencies = min(max(FREQUENCIES_PER_CENTRE * k, LEAST_FREQUENCIES), MOST_FREQUENCIES)
         depth = 0
     seed_width = SEED_COORDINATES if pure or open_range else width
     return Schedule(
@@ -269,7 +268,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         refine_shares=tuple(refine / whole * w / sum(weights) for w in weights),
         tree_axes=axes,
         tree_depth=depth,
-        tree_levels=0 if waves else _tree_levels(size, depth, shares, tree / whole, picture),
+        tree_levels=0 if frequencies else _tree_levels(size, depth, shares, tree / whole, picture),
         explore_rounds=explore_rounds,
         explore_centres=_most_seeds(k, seed_width, per_centre, picture),
         columns_share=columns,
@@ -277,7 +276,7 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         long_moves=long_moves,
         along_axes=along,
         picture=picture,
-        waves=waves,
+        frequencies=frequencies,
         check_share=check,
     )
 
@@ -293,7 +292,7 @@ def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
     """Whether records are too few to explore with more seeds than asked for, and enough for a picture."""
     fits = domain.dimension <= PICTURE_WIDTH and not request.budget.is_pure
     below = PICTURE_BELOW
-    if not _makes_waves(domain, request.clusters):
+    if not _uses_sketch(domain, request.clusters):
         below = min(below, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
     above = PICTURE_LEAST / request.clusters
     if domain.dimension > PICTURE_NARROW:
@@ -301,9 +300,9 @@ def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
     return fits and above <= per_centre < below
 
 
-def _makes_waves(domain: Domain, k: int) -> bool:
-    """Whether sums of waves, which take long for many records or centres, find clusters instead of a tree."""
-    return domain.dimension >= WAVE_COLUMNS and k <= WAVE_CENTRES and domain.size <= WAVE_RECORDS
+def _uses_sketch(domain: Domain, k: int) -> bool:
+    """Whether a Fourier sketch, which takes long for many records or centres, takes the place of the tree."""
+    return domain.dimension >= SKETCH_COLUMNS and k <= SKETCH_CENTRES and domain.size <= SKETCH_RECORDS
 
 
 def _proportions(width: int, picture: bool, wide: bool) -> tuple[float, float, float]:

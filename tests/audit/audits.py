@@ -15,7 +15,7 @@ from core.coverage.loop import _states
 from core.jobs import kinds
 from core.plan import Plan
 from core.postprocessing import kmeans
-from core.postprocessing.waves import Clumps, WaveFit
+from core.postprocessing.mixture import Mixture, MixtureFit
 from core.views import clear_cache
 from tests.audit.bounds import ALPHA, Claim, Event, Scores, choose_events
 from tests.audit.cases import Case
@@ -65,7 +65,7 @@ def light(*, roughly: bool = False) -> Iterator[None]:
     """Small runs by the thousand, with a quick solver for weighted k-means on released values.
 
     What is solved there never sees rows, as `test_without_rows.py` shows: any solver will do. `roughly`, for
-    audits, clusters are not fitted to waves either but guessed, and answers for every k are not made.
+    audits, clusters are not fitted to a sketch either but guessed, and answers for every k are not made.
     """
     stand_ins = _QUICK | _ROUGH if roughly else _QUICK
     shipped = [(module, name, getattr(module, name)) for module, name in stand_ins]
@@ -112,13 +112,13 @@ def _no_synopsis(*_: Any) -> Any:
     return SimpleNamespace(suggested=1, at=lambda k: SimpleNamespace(centres=np.zeros((0, 0)), sizes=None))
 
 
-def _guessed_clumps(fit: WaveFit, k: int, draw: np.random.Generator) -> Clumps:
-    """Stands in for the fit of clusters to waves: the best k of fifty places."""
+def _guessed_mixture(fit: MixtureFit, k: int, draw: np.random.Generator) -> Mixture:
+    """Stands in for the fit of a mixture to a sketch: the best k of fifty places."""
     places = draw.normal(size=(50, len(fit.deviations))) * fit.deviations
     phases = places @ fit.frequencies.T
     density = np.cos(phases) @ fit.cosines + np.sin(phases) @ fit.sines
     found, spread = places[np.argsort(density)[-k:]], 0.4 * fit.length
-    return Clumps(found, np.full(k, fit.total / k), np.full(k, spread), spread)
+    return Mixture(found, np.full(k, fit.total / k), np.full(k, spread), spread)
 
 
 _QUICK: dict[tuple[Any, str], Any] = {
@@ -127,7 +127,7 @@ _QUICK: dict[tuple[Any, str], Any] = {
 }
 _ROUGH: dict[tuple[Any, str], Any] = {
     (base, "summarise"): _no_synopsis,
-    (WaveFit, "clumps"): _guessed_clumps,
+    (MixtureFit, "mixture"): _guessed_mixture,
 }
 
 

@@ -42,10 +42,10 @@ Rows = npt.NDArray[np.float64]
 
 #: Public order of magnitude of every small dataset.
 SIZE = 20
-#: Columns of wider rows: few records in so many are found in waves; more than second moments are of use for
-#: under pure epsilon; enough to learn axes from public rows; enough to choose columns and to take coarse
+#: Columns of wider rows: few records in so many are found in a sketch; more than second moments are of use
+#: for under pure epsilon; enough to learn axes from public rows; enough to choose columns and to take coarse
 #: second moments of them.
-_WIDTHS = {"waves": 4, "wide": 14, "public": 66, "widest": 130}
+_WIDTHS = {"sketch": 4, "wide": 14, "public": 66, "widest": 130}
 _DECLARED = (
     Number(name="share", low=0, high=1, missing="fill", fill=0.5),
     Category(name="side", levels=("a", "b", "c"), missing="level", weight=2.0),
@@ -100,7 +100,7 @@ class Variant:
     #: Columns, weights and scaling of a request for a table.
     clustered: Mapping[str, Any] = field(default_factory=dict)
     #: The declared number of records: with as many as there are, means are found in a picture of them, or in
-    #: waves.
+    #: a sketch.
     size: int = SIZE
 
     def request(self, domain: Stored) -> Request | Question:
@@ -250,7 +250,7 @@ def _variants() -> list[Variant]:
     add("jones", few[:1], "means", "ids", "ids", rounds=2, growth=8.0, sites=_MATRIX)
     add("summit", many, "means", "means")
     add("summit", many[1:], "means", "means exploring", size=2 * SIZE)
-    add("summit", many[1:], "means", "waves", "waves")
+    add("summit", many[1:], "means", "sketch", "sketch")
     add("summit", many, "medians", "medians")
     add("summit", many[:1], "means", "wide", "wide")
     add("summit", many, "means", "130 columns", "widest")

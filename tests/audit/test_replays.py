@@ -21,14 +21,14 @@ from core.blocks.scaling import ColumnRanges
 from core.coverage.loop import LoopRound
 from core.data import ArraySource, Category, Dense, NarrowedSource, Number, Table, TableSource, narrowed
 from core.data.tables.axes import Levels, Line
-from core.kernels.waves import AMPLITUDE
+from core.kernels.fourier import AMPLITUDE
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts, ColumnHistograms
+from core.statistics.fourier import FourierSums
 from core.statistics.scores import SwapLosses
 from core.statistics.sums import AbsoluteSums, ResidualSums, SecondMoments
-from core.statistics.waves import WaveSums
 from core.views import clear_cache
 from tests.audit import twins
 from tests.audit.audits import light
@@ -216,15 +216,15 @@ def test_absolute_residuals_that_are_not_clipped_are_noticed(monkeypatch: pytest
     caught("beyond what it declares", plan, pair=pair)
 
 
-def test_waves_that_are_longer_than_declared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plausible mistake: a scale of one wave, though a record adds to all of them."""
+def test_features_that_are_longer_than_declared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plausible mistake: a scale of one frequency, though a record adds to all of them."""
     domain = Dense.box(0, 1, dimension=4, size=100)
     rows, outlier = np.tile(ROWS, (1, 2)), np.tile(OUTLIER, (1, 2))
     pair = Neighbours(ArraySource(domain, rows), ArraySource(domain, np.concatenate([rows, outlier])))
     plan = registry.plan(domain, Request(2, Budget.of(2, "0.00001"), algorithm="summit"))
-    assert plan.step("waves").statistic == WaveSums.kind
+    assert plan.step("sketch").statistic == FourierSums.kind
     assert replay(plan, pair, larger=True, seed=5).differing > 0
-    monkeypatch.setattr(WaveSums, "length", AMPLITUDE)
+    monkeypatch.setattr(FourierSums, "length", AMPLITUDE)
     caught("beyond what it declares", plan, pair=pair)
 
 

@@ -3,7 +3,7 @@
 Two datasets have the same public facts; one has 1,000 rows and the other 200,000, or they are neighbours. A
 worker takes one job after the other, one of them the curator's, each for a time that follows its rows, on a
 clock that is moved by hand. Jobs on narrow rows read them in working bounds, and one finds clusters of few
-records in waves; jobs on wide rows are offered public ones.
+records in a Fourier sketch; jobs on wide rows are offered public ones.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.support.service import House
 REQUEST = {"k": 3, "epsilon": "0.1", "delta": "0", "algorithm": "sulq"}
 OPEN_K = {"k": {"from": 1, "to": 3}, "epsilon": "1", "delta": "0", "algorithm": "summit"}
 QUESTION = {"kind": "quantiles", "columns": ["x0"], "epsilon": "0.1"}
-#: At so small an epsilon the declared records are few, and clusters are found in waves.
-WAVES = {"k": 3, "epsilon": "0.02", "delta": "0.0000001", "algorithm": "summit"}
+#: At so small an epsilon the declared records are few, and clusters are found in a Fourier sketch.
+SKETCH = {"k": 3, "epsilon": "0.02", "delta": "0.0000001", "algorithm": "summit"}
 PUBLIC = {"k": 3, "epsilon": "0.2", "delta": "0.0000001"}
 NPY = "application/x-npy"
 #: Rows that a run gets through in a second; a run of twice the planned time would overrun.
@@ -51,8 +51,8 @@ class Scene:
 NARROW = Scene(
     columns=3,
     size=10_000,
-    asked=(OPEN_K, QUESTION, WAVES, REQUEST),
-    named="waves",
+    asked=(OPEN_K, QUESTION, SKETCH, REQUEST),
+    named="sketch",
     moments=(0.05, 0.6, 1.3, 1.8, 2.4, 3.1, 4.3, 5.0, 7.1),
 )
 WIDE = Scene(

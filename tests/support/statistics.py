@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from core.data import UNITS, Domain, read_sites
-from core.statistics import counts, histograms, scores, sums, waves
+from core.statistics import counts, fourier, histograms, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
 from core.statistics.counts import (
     ClusterCounts,
@@ -17,6 +17,7 @@ from core.statistics.counts import (
     PrefixCounts,
     SiteCounts,
 )
+from core.statistics.fourier import FourierSums
 from core.statistics.histograms import WHOLE, CellCounts, Departures, Histograms, PickedHistograms
 from core.statistics.scores import NetLosses, SetLosses, SwapLosses
 from core.statistics.sums import (
@@ -31,7 +32,6 @@ from core.statistics.sums import (
     SecondMoments,
     Sums,
 )
-from core.statistics.waves import WaveSums
 from core.views import (
     Assigned,
     Binning,
@@ -71,7 +71,7 @@ def statistics(domain: Domain) -> Iterator[Statistic]:
     for view in row_views(domain):
         width = view.width
         yield Sums(view)
-        yield WaveSums(view, DRAW.integers(-(2**24), 2**24, size=(width, 5)))
+        yield FourierSums(view, DRAW.integers(-(2**24), 2**24, size=(width, 5)))
         centres = DRAW.integers(-UNITS, UNITS, size=(4, width))
         centres[3] = centres[0]  # a tie
         assigned = Assigned(view, centres)
@@ -161,7 +161,9 @@ def inside_ball(points: np.ndarray, radius: int) -> np.ndarray:
 
 def known_kinds() -> set[str]:
     """The kinds of all statistics in arrays."""
-    found = (value for module in (counts, histograms, scores, sums, waves) for value in vars(module).values())
+    found = (
+        value for module in (counts, fourier, histograms, scores, sums) for value in vars(module).values()
+    )
     kinds = (s for s in found if isinstance(s, type) and issubclass(s, Statistic) and hasattr(s, "kind"))
     return {s.kind for s in kinds if not issubclass(s, FamilyCounts)}
 

@@ -13,14 +13,14 @@ from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts, PooledHistogram, PrefixCounts
+from core.statistics.fourier import FourierSums
 from core.statistics.sums import ResidualSums
-from core.statistics.waves import WaveSums
 from core.views import Encoded
 from tests.core.algorithms.test_summit import WatchedProbe, loss
 
 APPROXIMATE = Budget.of(1, "0.000001")
 BOX = Dense.box(0, 1, dimension=4, size=1000)
-#: Of too few columns for waves.
+#: Of too few columns for a sketch.
 NARROW = Dense.box(0, 1, dimension=2, size=1000)
 
 
@@ -107,23 +107,23 @@ def test_every_planned_round_is_measured_for_every_centre_whatever_the_rows(coun
             assert isinstance(measured[0], PooledHistogram)
 
 
-def test_two_columns_and_very_many_centres_are_looked_at_by_a_tree_and_others_by_waves() -> None:
+def test_two_columns_and_very_many_centres_are_looked_at_by_a_tree_and_others_in_a_sketch() -> None:
     wide = Dense.box(0, 1, dimension=32, size=1000)
     for plan in (plan_for(), plan_for(wide)):
-        assert plan.step("waves").statistic == WaveSums.kind
+        assert plan.step("sketch").statistic == FourierSums.kind
         assert "tree" not in {step.name for step in plan.steps}
     for plan in (plan_for(NARROW), plan_for(k=100)):
         assert plan.step("tree").statistic == PrefixCounts.kind
-        assert "waves" not in {step.name for step in plan.steps}
+        assert "sketch" not in {step.name for step in plan.steps}
 
 
-def test_the_more_centres_the_more_waves_tell_them_apart() -> None:
-    few, many = (plan_for(k=k).step("waves") for k in (10, 60))
+def test_the_more_centres_the_more_frequencies_tell_them_apart() -> None:
+    few, many = (plan_for(k=k).step("sketch") for k in (10, 60))
     assert few.statistic == many.statistic
-    assert plan_for(k=60).parameters["waves"] > plan_for(k=10).parameters["waves"]
+    assert plan_for(k=60).parameters["frequencies"] > plan_for(k=10).parameters["frequencies"]
 
 
-def test_waves_run_along_the_axes_in_which_records_differ() -> None:
+def test_frequencies_lie_in_the_axes_in_which_records_differ() -> None:
     """Groups in a plane of eight columns; other axes would only add noise."""
     wide, draw = Dense.box(0, 1, dimension=8, size=1000), np.random.default_rng(6)
     plane = np.linalg.qr(draw.normal(size=(8, 2)))[0]
@@ -132,23 +132,23 @@ def test_waves_run_along_the_axes_in_which_records_differ() -> None:
     plan = plan_for(wide)
     probe = WatchedProbe(plan, ArraySource(wide, rows))
     Summit().run(plan, probe)
-    waves = next(statistic for name, statistic in probe.seen if name == "waves")
-    assert isinstance(waves, WaveSums)
-    assert waves.view.width == 2
-    assert waves.shape == (1, 2 * plan.parameters["waves"])
+    sketch = next(statistic for name, statistic in probe.seen if name == "sketch")
+    assert isinstance(sketch, FourierSums)
+    assert sketch.view.width == 2
+    assert sketch.shape == (1, 2 * plan.parameters["frequencies"])
 
 
-def test_waves_do_not_follow_the_rows_but_released_values_and_recorded_draws() -> None:
+def test_frequencies_do_not_follow_the_rows_but_released_values_and_recorded_draws() -> None:
     """The matrix is a function of the transcript and the draws: the same for rows that released the same."""
     plan = plan_for()
     probe = WatchedProbe(plan, ArraySource(BOX, groups(1)[0]))
     Summit().run(plan, probe)
-    waves = next(statistic for name, statistic in probe.seen if name == "waves")
-    assert isinstance(waves, WaveSums)
-    seed = int(probe.draws["waves"], 16)
-    drawn = np.random.default_rng(seed).normal(size=waves.matrix.T.shape)
-    scale = np.median(waves.matrix.T / drawn)
-    assert np.abs(waves.matrix.T - scale * drawn).max() < 2
+    sketch = next(statistic for name, statistic in probe.seen if name == "sketch")
+    assert isinstance(sketch, FourierSums)
+    seed = int(probe.draws["frequencies"], 16)
+    drawn = np.random.default_rng(seed).normal(size=sketch.matrix.T.shape)
+    scale = np.median(sketch.matrix.T / drawn)
+    assert np.abs(sketch.matrix.T - scale * drawn).max() < 2
 
 
 def test_the_first_round_is_about_more_centres_than_asked_for_where_records_suffice() -> None:

@@ -1,4 +1,4 @@
-"""Clusters that are read off sums of waves."""
+"""Mixtures that are fitted to a Fourier sketch."""
 
 import math
 import warnings
@@ -7,23 +7,23 @@ import numpy as np
 from scipy.optimize import check_grad
 
 from core.arrays import Floats
-from core.postprocessing.waves import Clumps, WaveFit
+from core.postprocessing.mixture import Mixture, MixtureFit
 
 CENTRES = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.2], [0.0, 0.1]])
 SIZES = np.array([300.0, 100.0, 200.0, 100.0, 300.0])
 
 
-def fit_of(noise: float, waves: int = 200, seed: int = 3) -> WaveFit:
+def fit_of(noise: float, count: int = 200, seed: int = 3) -> MixtureFit:
     """Sums over five clusters of spread 0.15, with this noise."""
     draw = np.random.default_rng(seed)
-    frequencies = draw.normal(size=(waves, 2)) / 0.4
-    fading = np.exp(-0.5 * 0.15**2 * (frequencies**2).sum(axis=1)) / math.sqrt(waves)
+    frequencies = draw.normal(size=(count, 2)) / 0.4
+    fading = np.exp(-0.5 * 0.15**2 * (frequencies**2).sum(axis=1)) / math.sqrt(count)
     phases = CENTRES @ frequencies.T
     sums = [
-        SIZES @ (fading * wave) + noise * draw.normal(size=waves) for wave in (np.cos(phases), np.sin(phases))
+        SIZES @ (fading * each) + noise * draw.normal(size=count) for each in (np.cos(phases), np.sin(phases))
     ]
     frequencies, cosines, sines = (values.astype(np.float32) for values in (frequencies, *sums))
-    return WaveFit(frequencies, cosines, sines, noise, 1000.0, np.array([0.9, 0.95]), 0.4)
+    return MixtureFit(frequencies, cosines, sines, noise, 1000.0, np.array([0.9, 0.95]), 0.4)
 
 
 def nearest(found: Floats) -> Floats:
@@ -33,7 +33,7 @@ def nearest(found: Floats) -> Floats:
 
 
 def test_clusters_are_found_where_they_are_and_as_large_as_they_are() -> None:
-    found = fit_of(noise=5.0).clumps(5, np.random.default_rng(1))
+    found = fit_of(noise=5.0).mixture(5, np.random.default_rng(1))
     assert nearest(found.centres).max() < 0.1
     order = np.linalg.norm(CENTRES[:, None] - found.centres[None], axis=2).argmin(axis=1)
     assert np.abs(found.sizes[order] - SIZES).max() < 40
@@ -41,37 +41,37 @@ def test_clusters_are_found_where_they_are_and_as_large_as_they_are() -> None:
 
 
 def test_the_same_draws_find_the_same_clusters() -> None:
-    found = [fit_of(noise=20.0).clumps(5, np.random.default_rng(1)) for _ in range(2)]
+    found = [fit_of(noise=20.0).mixture(5, np.random.default_rng(1)) for _ in range(2)]
     assert np.array_equal(found[0].centres, found[1].centres)
 
 
 def test_one_cluster_and_clusters_of_nothing_but_noise_are_clusters_all_the_same() -> None:
-    assert np.isfinite(fit_of(noise=5.0).clumps(1, np.random.default_rng(1)).centres).all()
-    drowned = fit_of(noise=1e6).clumps(5, np.random.default_rng(1))
+    assert np.isfinite(fit_of(noise=5.0).mixture(1, np.random.default_rng(1)).centres).all()
+    drowned = fit_of(noise=1e6).mixture(5, np.random.default_rng(1))
     assert drowned.centres.shape == (5, 2)
     assert np.isfinite(drowned.centres).all()
     assert (drowned.sizes > 0).all()
 
 
-def test_clusters_so_wide_that_their_waves_fade_to_nothing_are_ranked_without_a_warning() -> None:
-    wide = Clumps(CENTRES, SIZES, np.full(5, 1e3), 1e3)
+def test_clusters_so_wide_that_their_features_fade_to_nothing_are_ranked_without_a_warning() -> None:
+    wide = Mixture(CENTRES, SIZES, np.full(5, 1e3), 1e3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isfinite(fit_of(noise=5.0)._worth(wide)).all()
+        assert np.isfinite(fit_of(noise=5.0)._contributions(wide)).all()
 
 
 def test_clusters_that_are_placed_together_are_different_ones() -> None:
-    """The best places alone would all be those of the largest cluster, or on its shoulders."""
+    """The best candidates alone would all be those of the largest cluster, or on its shoulders."""
     fit = fit_of(noise=1.0)
-    none = Clumps(np.zeros((0, 2)), np.zeros(0), np.zeros(0), 0.15)
-    three = fit._grown(none, 3, 5, fit._places(np.random.default_rng(2))).centres
+    none = Mixture(np.zeros((0, 2)), np.zeros(0), np.zeros(0), 0.15)
+    three = fit._grown(none, 3, 5, fit._candidates(np.random.default_rng(2))).centres
     distances = np.linalg.norm(three[:, None] - CENTRES[None], axis=2)
     assert distances.min(axis=1).max() < 0.3
     assert len(set(distances.argmin(axis=1))) == 3
 
 
 def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
-    fit = fit_of(noise=20.0, waves=40)
+    fit = fit_of(noise=20.0, count=40)
     units = np.concatenate([np.full(10, fit.length), np.ones(11)])
     logs = np.log([*SIZES, 0.1, 0.15, 0.2, 0.25, 0.3, 0.2])
     start = np.concatenate([CENTRES.reshape(-1) + 0.05, logs]) / units
@@ -87,7 +87,7 @@ def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
 
 
 def test_a_picture_has_as_many_points_as_asked_for_and_stands_for_all_records() -> None:
-    clumps = Clumps(CENTRES, SIZES, np.full(5, 0.01), 0.01)
+    clumps = Mixture(CENTRES, SIZES, np.full(5, 0.01), 0.01)
     seen = clumps.painted(1000.0, 200, np.random.default_rng(2))
     assert abs(len(seen.points) - 200) <= 1
     assert math.isclose(seen.weights.sum(), 1000.0)

@@ -1,7 +1,7 @@
-"""Clusters read off noisy sums of waves: round ones of about equal spread, fitted by their likelihood.
+"""A mixture of round clusters of about equal spread, fitted by likelihood to a noisy Fourier sketch.
 
-No row is read, so fitting is free. A cluster adds to each sum its size times the wave at its centre, which
-fades with its spread; noise is the same in all sums. So the fit is one of least squares, with a prior that
+No row is read, so fitting is free. A cluster adds to each sum its size times the cosine or sine at its
+centre, damped by its spread; all sums have the same noise. So this is a least-squares fit, with a prior that
 matters where noise hides clusters: about equal sizes and spreads, and centres where the normal law of all
 records would put them.
 """
@@ -21,10 +21,10 @@ from core.postprocessing.picture import Picture
 
 Singles = npt.NDArray[np.float32]
 
-#: Places tried for new clusters. So many of the best, or more for each new cluster, are
-#: followed uphill for so many steps.
-_PLACES, _FOLLOWED, _FOLLOWED_EACH, _STEPS = 4000, 8, 3, 15
-#: Waves at places are computed for so many at a time, which stay in the processor's cache.
+#: Candidates for new clusters. So many of the best, or more for each new cluster, are followed uphill for so
+#: many steps.
+_CANDIDATES, _FOLLOWED, _FOLLOWED_EACH, _STEPS = 4000, 8, 3, 15
+#: Features of candidates are computed for so many at a time, which stay in the processor's cache.
 _BLOCK = 100
 #: Clusters are placed so many at a time between short fits of all of them.
 _AT_ONCE, _SHORT, _LONG = 3, 8, 40
@@ -36,12 +36,12 @@ _SWAPS, _SWAPPED, _GAIN = 8, 4, 0.3
 #: Standard deviations of the prior: of centres, in those of all records; of logarithms of sizes, of the
 #: common spread, and of each cluster's spread beside it.
 _REACH, _SIZES, _SPREAD, _OWN_SPREAD = 1.3, 0.5, 1.0, 0.4
-#: The spread of a cluster to expect, in wave lengths; nothing lies beyond so many deviations of all records.
+#: The expected spread of a cluster, in units of `length`; no candidate lies beyond so many deviations.
 _EXPECTED_SPREAD, _FARTHEST = 0.4, 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Clumps:
+class Mixture:
     """Round clusters: their centres, how many records each has, and their standard deviations."""
 
     centres: Floats
@@ -53,14 +53,14 @@ class Clumps:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def without(self, gone: Integers) -> "Clumps":
+    def without(self, gone: Integers) -> "Mixture":
         keep = ~np.isin(np.arange(len(self)), gone)
-        return Clumps(self.centres[keep], self.sizes[keep], self.spreads[keep], self.spread)
+        return Mixture(self.centres[keep], self.sizes[keep], self.spreads[keep], self.spread)
 
-    def joined(self, centres: Floats, size: float) -> "Clumps":
+    def joined(self, centres: Floats, size: float) -> "Mixture":
         """These and more clusters, each of this size and of the common spread."""
         more = np.ones(len(centres))
-        return Clumps(
+        return Mixture(
             np.concatenate([self.centres, centres]),
             np.concatenate([self.sizes, size * more]),
             np.concatenate([self.spreads, self.spread * more]),
@@ -76,22 +76,22 @@ class Clumps:
 
 
 @dataclass(frozen=True, eq=False)
-class _Places:
+class _Candidates:
     """Where new clusters are tried, and what a record's worth of one adds to the cosines and sines there."""
 
     points: Floats
-    waves: Singles
+    features: Singles
     #: Minus the logarithm of the chance of a cluster there.
     prior: Singles
 
 
 @dataclass(frozen=True, eq=False)
-class WaveFit:
+class MixtureFit:
     """Noisy sums of cosines and sines over about `total` records, and what is known about their clusters."""
 
-    #: A row for each wave.
+    #: A row for each frequency.
     frequencies: Singles
-    #: Divided by the square root of the number of waves, as a record's vector of length one is.
+    #: Divided by the square root of the number of frequencies, as a record's vector of length one is.
     cosines: Singles
     sines: Singles
     #: Standard deviation of the noise in each of these sums.
@@ -102,45 +102,45 @@ class WaveFit:
     #: The distance at which records hardly add to each other's density.
     length: float
 
-    def clumps(self, k: int, draw: np.random.Generator) -> Clumps:
+    def mixture(self, k: int, draw: np.random.Generator) -> Mixture:
         """The likeliest k clusters that were found."""
         with single_threaded():
-            return self._clumps(k, draw)
+            return self._mixture(k, draw)
 
-    def _clumps(self, k: int, draw: np.random.Generator) -> Clumps:
-        places = self._places(draw)
-        found = Clumps(np.zeros((0, len(self.deviations))), np.zeros(0), np.zeros(0), self._expected_spread)
+    def _mixture(self, k: int, draw: np.random.Generator) -> Mixture:
+        candidates = self._candidates(draw)
+        found = Mixture(np.zeros((0, len(self.deviations))), np.zeros(0), np.zeros(0), self._expected_spread)
         while len(found) < k:
-            found = self._grown(found, min(_AT_ONCE, k - len(found)), k, places)
+            found = self._grown(found, min(_AT_ONCE, k - len(found)), k, candidates)
             found, _ = self._fitted(found, k, _SHORT)
         found, loss = self._fitted(found, k, _LONG)
-        found = self._swapped(found, loss, k, places)
+        found = self._swapped(found, loss, k, candidates)
         return self._fitted(found, k, _LONG)[0]
 
-    def _places(self, draw: np.random.Generator) -> _Places:
+    def _candidates(self, draw: np.random.Generator) -> _Candidates:
         width = len(self.deviations)
-        drawn = _REACH * draw.normal(size=(_PLACES, width))
+        drawn = _REACH * draw.normal(size=(_CANDIDATES, width))
         points = np.clip(drawn, -_FARTHEST, _FARTHEST) * self.deviations
-        waves = np.empty((_PLACES, 2 * len(self.frequencies)), dtype=np.float32)
-        for first in range(0, _PLACES, _BLOCK):
+        features = np.empty((_CANDIDATES, 2 * len(self.frequencies)), dtype=np.float32)
+        for first in range(0, _CANDIDATES, _BLOCK):
             part = slice(first, first + _BLOCK)
-            self._waves(points[part], self._expected_spread, waves[part])
-        return _Places(points, waves, self._prior(points))
+            self._features(points[part], self._expected_spread, features[part])
+        return _Candidates(points, features, self._prior(points))
 
     def _prior(self, points: Floats) -> Singles:
         """Minus the logarithm of the chance of a cluster at these points."""
         prior: Singles = 0.5 * ((points / (_REACH * self.deviations)) ** 2).sum(axis=1, dtype=np.float32)
         return prior
 
-    def _swapped(self, found: Clumps, loss: float, k: int, places: _Places) -> Clumps:
+    def _swapped(self, found: Mixture, loss: float, k: int, candidates: _Candidates) -> Mixture:
         """The clusters after those that matter least were tried elsewhere."""
         count, kept = min(_SWAPPED, (k + 2) // 3), 0
         for _ in range(_SWAPS):
-            gone = np.argsort(self._worth(found))[kept * count : (kept + 1) * count]
+            gone = np.argsort(self._contributions(found))[kept * count : (kept + 1) * count]
             if len(gone) in (0, k):
                 break
             other, _ = self._fitted(found.without(gone), k, _SHORT)
-            other, other_loss = self._fitted(self._grown(other, len(gone), k, places), k, 2 * _SHORT)
+            other, other_loss = self._fitted(self._grown(other, len(gone), k, candidates), k, 2 * _SHORT)
             if other_loss < loss - _GAIN:
                 found, loss, kept = other, other_loss, 0
             else:
@@ -158,68 +158,68 @@ class WaveFit:
         return squares
 
     @cached_property
-    def _turned(self) -> Singles:
-        """A column for each wave."""
+    def _columns(self) -> Singles:
+        """A column for each frequency."""
         return np.ascontiguousarray(self.frequencies.T)
 
     @property
     def _expected_spread(self) -> float:
         return _EXPECTED_SPREAD * self.length
 
-    def _waves(self, points: Floats, spreads: float | Floats, out: Singles | None = None) -> Singles:
+    def _features(self, points: Floats, spreads: float | Floats, out: Singles | None = None) -> Singles:
         """What one record's worth of a cluster adds to the sums, in a row for each of these points."""
         count = len(self.frequencies)
         fading = np.multiply.outer(np.float32(-0.5) * np.square(spreads, dtype=np.float32), self._squares)
         np.exp(fading, out=fading)
         fading *= np.float32(1 / math.sqrt(count))
-        phases = points.astype(np.float32) @ self._turned
-        waves = np.empty((len(points), 2 * count), dtype=np.float32) if out is None else out
-        for part, wave in ((slice(count), np.cos), (slice(count, None), np.sin)):
-            wave(phases, out=waves[:, part])
-            waves[:, part] *= fading
-        return waves
+        phases = points.astype(np.float32) @ self._columns
+        features = np.empty((len(points), 2 * count), dtype=np.float32) if out is None else out
+        for part, function in ((slice(count), np.cos), (slice(count, None), np.sin)):
+            function(phases, out=features[:, part])
+            features[:, part] *= fading
+        return features
 
-    def _aside(self, left: Singles, more: int = 0) -> Singles:
-        """Rows whose products with waves are the slopes, along each axis, of the product of waves with this.
+    def _gradient_rows(self, residual: Singles, more: int = 0) -> Singles:
+        """Rows whose products with features are the gradient of `features @ residual`, one for each axis.
 
-        So many more rows are left to fill in.
+        `more` further rows are left for the caller to fill in.
         """
         count, width = self.frequencies.shape
         rows = np.empty((width + more, 2 * count), dtype=np.float32)
-        np.multiply(self._turned, left[count:], out=rows[:width, :count])
-        np.multiply(self._turned, -left[:count], out=rows[:width, count:])
+        np.multiply(self._columns, residual[count:], out=rows[:width, :count])
+        np.multiply(self._columns, -residual[:count], out=rows[:width, count:])
         return rows
 
-    def _left(self, found: Clumps) -> Singles:
+    def _residual(self, found: Mixture) -> Singles:
         """What the clusters leave of the sums."""
-        waves = self._waves(found.centres, found.spreads)
-        left: Singles = self._sums - found.sizes.astype(np.float32) @ waves
-        return left
+        features = self._features(found.centres, found.spreads)
+        residual: Singles = self._sums - found.sizes.astype(np.float32) @ features
+        return residual
 
-    def _worth(self, found: Clumps) -> Floats:
+    def _contributions(self, found: Mixture) -> Floats:
         """About how much likelihood each cluster brings, given that its nearest neighbour could stand in."""
-        waves = self._waves(found.centres, found.spreads)
-        left = self._sums - found.sizes.astype(np.float32) @ waves
-        alike = (waves @ waves.T).astype(np.float64)
+        features = self._features(found.centres, found.spreads)
+        residual = self._sums - found.sizes.astype(np.float32) @ features
+        alike = (features @ features.T).astype(np.float64)
         energy = np.maximum(np.diag(alike), 1e-30)  # clusters as wide as all records fade to nothing
-        worth = found.sizes * (waves @ left) + 0.5 * found.sizes**2 * energy
+        worth = found.sizes * (features @ residual) + 0.5 * found.sizes**2 * energy
         np.fill_diagonal(alike, 0.0)
         stand_in = np.clip((alike / np.sqrt(np.outer(energy, energy))).max(axis=1), 0.0, 0.99)
         likely: Floats = worth * (1 - stand_in**2)
         return likely
 
-    def _grown(self, found: Clumps, count: int, k: int, places: _Places) -> Clumps:
+    def _grown(self, found: Mixture, count: int, k: int, candidates: _Candidates) -> Mixture:
         """The clusters and `count` more where they explain most of what is left."""
-        left = self._left(found)
-        energy = 2 * self.noise**2 * float(places.waves[0] @ places.waves[0])
+        residual = self._residual(found)
+        energy = 2 * self.noise**2 * float(candidates.features[0] @ candidates.features[0])
 
-        fits, followed = places.waves @ left, max(_FOLLOWED, _FOLLOWED_EACH * count)
-        starts = self._best_beside_each_other(fits, places.points, places.prior, energy, followed)
-        tops, reached = self._uphill(places.points[starts], found.spread, left)
-        new = self._best_beside_each_other(reached, tops, self._prior(tops), energy, count)
+        fits, followed = candidates.features @ residual, max(_FOLLOWED, _FOLLOWED_EACH * count)
+        starts = self._best_apart(fits, candidates.points, candidates.prior, energy, followed)
+        tops, reached = self._uphill(candidates.points[starts], found.spread, residual)
+        new = self._best_apart(reached, tops, self._prior(tops), energy, count)
         return found.joined(tops[new], self.total / k)
 
-    def _best_beside_each_other(
+    def _best_apart(
         self, fits: Singles, points: Floats, prior: Singles, energy: float, count: int
     ) -> list[int]:
         """Those of the points that gain most likelihood, each beside those before it."""
@@ -232,32 +232,32 @@ class WaveFit:
             gains -= prior
             top = int(gains.argmax())
             best.append(top)
-            # How alike waves are at these points and at that one, on average over waves.
+            # How alike features are at these points and at that one, on average over frequencies.
             near = np.exp(np.minimum(scaled @ scaled[top] - halves - halves[top], 0.0))
             fits = fits - fits[top] * near
         return best
 
-    def _uphill(self, points: Floats, spread: float, left: Singles) -> tuple[Floats, Singles]:
+    def _uphill(self, points: Floats, spread: float, residual: Singles) -> tuple[Floats, Singles]:
         """Points moved to where a cluster would explain more of what is left, and how well it fits there."""
         tops, steps = points, np.full(len(points), 0.5 * self.length)
         values, slopes = np.full(len(points), -np.inf, dtype=np.float32), np.zeros_like(points)
-        aside = self._aside(left).T
+        gradient = self._gradient_rows(residual).T
         for _ in range(_STEPS):
-            waves = self._waves(points, spread)
-            reached = waves @ left
+            features = self._features(points, spread)
+            reached = features @ residual
             better = reached >= values
             steps *= np.where(better, 1.1, 0.5)
-            slope = waves @ aside
+            slope = features @ gradient
             tops, slopes = np.where(better[:, None], points, tops), np.where(better[:, None], slope, slopes)
             values = np.where(better, reached, values)
             steepness = np.maximum(np.sqrt((slopes**2).sum(axis=1)), 1e-12)
             points = tops + (steps / steepness)[:, None] * slopes
         return tops, values
 
-    def _fitted(self, found: Clumps, k: int, rounds: int) -> tuple[Clumps, float]:
+    def _fitted(self, found: Mixture, k: int, rounds: int) -> tuple[Mixture, float]:
         """The clusters after so many rounds of fitting all at once, and minus their log-likelihood."""
         count, width = found.centres.shape
-        # Logarithms of sizes and spreads, and centres in wave lengths: about equally long steps for all.
+        # Logarithms of sizes and spreads, and centres in units of `length`: about equally long steps for all.
         units = np.concatenate([np.full(count * width, self.length), np.ones(2 * count + 1)])
         sizes = np.maximum(found.sizes, 1e-3 * self.total / k)
         logs = np.log([*sizes, *found.spreads, found.spread])
@@ -272,12 +272,12 @@ class WaveFit:
         values = scaled * units
         found, precision = _unpacked(values, width), self.noise**-2
         count = len(found)
-        waves = self._waves(found.centres, found.spreads)
-        over = found.sizes.astype(np.float32) @ waves - self._sums
-        aside = self._aside(over, more=2)
-        aside[width] = over
-        np.multiply(over.reshape(2, -1), self._squares, out=aside[width + 1].reshape(2, -1))
-        slopes = waves @ aside.T
+        features = self._features(found.centres, found.spreads)
+        over = found.sizes.astype(np.float32) @ features - self._sums
+        gradient = self._gradient_rows(over, more=2)
+        gradient[width] = over
+        np.multiply(over.reshape(2, -1), self._squares, out=gradient[width + 1].reshape(2, -1))
+        slopes = features @ gradient.T
         by_centre = precision * slopes[:, :width] * found.sizes[:, None]
         by_size = precision * slopes[:, width] * found.sizes
         by_spread = -precision * found.spreads**2 * found.sizes * slopes[:, width + 1]
@@ -301,9 +301,9 @@ class WaveFit:
         return loss, np.concatenate(slope) * units
 
 
-def _unpacked(values: Floats, width: int) -> Clumps:
+def _unpacked(values: Floats, width: int) -> Mixture:
     """Clusters from their centres and the logarithms of their sizes, spreads and common spread."""
     count = (len(values) - 1) // (width + 2)
     logs = np.exp(np.clip(values[count * width :], -30.0, 30.0))
     centres = values[: count * width].reshape(count, width)
-    return Clumps(centres, logs[:count], logs[count : 2 * count], float(logs[-1]))
+    return Mixture(centres, logs[:count], logs[count : 2 * count], float(logs[-1]))

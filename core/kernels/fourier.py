@@ -20,7 +20,7 @@ _HALF = 32
 
 
 @lru_cache(maxsize=1)
-def wave_table() -> npt.NDArray[np.int16]:
+def trigonometric_table() -> npt.NDArray[np.int16]:
     """For each phase of a turn its cosine and its sine, times `AMPLITUDE`, truncated towards zero.
 
     Their squares add up to at most the square of `AMPLITUDE`: truncation shortens, and rounding of doubles
@@ -35,13 +35,13 @@ def wave_table() -> npt.NDArray[np.int16]:
 
 @lru_cache(maxsize=1)
 def _packed_table() -> npt.NDArray[np.int64]:
-    """Both numbers of each phase in one, so that a row looks up a single number for each wave."""
-    cosines, sines = wave_table().astype(np.int64)
+    """Both numbers of each phase in one, so that a row looks up a single number for each frequency."""
+    cosines, sines = trigonometric_table().astype(np.int64)
     packed: npt.NDArray[np.int64] = (cosines << _HALF) + sines
     return packed
 
 
-def wave_sums(rows: Rows, matrix: Integers) -> Integers:
+def fourier_sums(rows: Rows, matrix: Integers) -> Integers:
     """Sums over rows of the cosines (first row) and sines (second) at their phases, one for each column.
 
     The phase of a row is floor(row @ column / WEIGHT_ONE), in steps of a turn. |row . column| < 2^17 * 2^33
