@@ -52,7 +52,7 @@ NARROW = Scene(
     columns=3,
     size=10_000,
     asked=(OPEN_K, QUESTION, SKETCH, REQUEST),
-    named="sketch",
+    named="frequencies",
     moments=(0.05, 0.6, 1.3, 1.8, 2.4, 3.1, 4.3, 5.0, 7.1),
 )
 WIDE = Scene(
