@@ -6,6 +6,9 @@ POOLED_BINS, POOLED_FACTOR = 60, 1.1
 #: Fine clusters hold at least `FINE_RECORDS / mu` records on average: the noise in smaller ones makes the
 #: answer for every k worse. There are at least `LEAST_FINE`, to merge from.
 FINE_RECORDS, LEAST_FINE = 40.0, 16
+#: Fine clusters for each one of the largest k: a few more than asked for, so that merging can drop those that
+#: noise has misplaced.
+FINE_PER_CLUSTER = 9 / 8
 #: Made-up rows have all columns, and so many values must fit in memory.
 MOST_OPEN_COLUMNS = 4096
 #: Values in the centres for all k of a range together; each is kept with an interval.

@@ -331,7 +331,7 @@ def clusters_for(domain: Domain, request: Request) -> int:
     if not isinstance(request.k, KRange):
         return request.k
     strength = _strength(Shares(request.budget, domain.rows_per_person))
-    most = max(request.k.last, open_k.LEAST_FINE)
+    most = max(round(open_k.FINE_PER_CLUSTER * request.k.last), open_k.LEAST_FINE)
     return min(most, max(round(domain.size * strength / open_k.FINE_RECORDS), open_k.LEAST_FINE))
 
 
