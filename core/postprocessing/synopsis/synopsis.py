@@ -137,9 +137,10 @@ def _level(cloud: Cloud, partition: Partition, loss: Estimate, whole: float, fin
     domain, centres = cloud.model.cells.domain, partition.centres
     decode_end = domain.decode_alone if isinstance(domain, Geometry) else domain.decode
     unit, found = unit_length(domain), bars(cloud, partition, fine)
-    squared = ((cloud.rows - centres[partition.labels]) ** 2).sum(axis=1)
     counts = np.bincount(partition.labels, minlength=len(centres))
-    spreads = np.sqrt(np.bincount(partition.labels, squared, minlength=len(centres)) / np.maximum(counts, 1))
+    spreads = np.sqrt(
+        np.bincount(partition.labels, partition.squared, minlength=len(centres)) / np.maximum(counts, 1)
+    )
     apart = (
         np.linalg.norm(centres[:, None, :] - centres[None, :, :], axis=2)
         if len(centres) > 1
