@@ -360,8 +360,11 @@ class _Left:
         return cost
 
 
-def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:
+def nearest_points(
+    points: npt.NDArray[np.floating], centres: npt.NDArray[np.floating]
+) -> npt.NDArray[np.int64]:
     """For each released point the index of its nearest centre."""
-    scores = (centres * centres).sum(axis=1) - 2.0 * points @ centres.T
+    scores = points @ (-2.0 * centres).T
+    scores += (centres * centres).sum(axis=1)
     nearest: npt.NDArray[np.int64] = scores.argmin(axis=1)
     return nearest

@@ -34,11 +34,11 @@ class ManyRows:
                 break
         return centres
 
-    def nearest(self, centres: Floats) -> npt.NDArray[np.int64]:
-        """For each row the number of its nearest centre."""
-        scores = self._rows @ self._weights(centres).T
-        numbers: npt.NDArray[np.int64] = scores.argmin(axis=1)
-        return numbers
+    def nearest(self, centres: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+        """For each row the number of its nearest centre, and the squared distance to it."""
+        numbers = (self._rows @ self._weights(centres).T).argmin(axis=1)
+        away = self._rows[:, :-1] - centres.astype(np.float32)[numbers]
+        return numbers, np.einsum("ij,ij->i", away, away).astype(np.float64)
 
     def loss(self, centres: Floats) -> float:
         """Mean squared distance of the rows to their nearest centre."""

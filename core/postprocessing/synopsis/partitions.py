@@ -101,16 +101,13 @@ class Partition:
 
     @classmethod
     def of(cls, cloud: Cloud, centres: Floats) -> Self:
-        along = (centres - cloud.middle) @ cloud.basis
-        labels = cloud.many.nearest(along)
-        away = cloud.flat - along[labels]
-        squared = np.einsum("ij,ij->i", away, away) + cloud.beside
+        labels, squared = cloud.many.nearest((centres - cloud.middle) @ cloud.basis)
         shape = len(centres), len(cloud.model.sizes)
         parts = np.bincount(labels * shape[1] + cloud.owners, minlength=shape[0] * shape[1]).reshape(shape)
         drawn = parts.sum(axis=0)
         whole = nearest_points(cloud.model.cells.centres, centres)
         parts[:, drawn == 0] = np.equal.outer(np.arange(len(centres)), whole[drawn == 0])
-        return cls(centres, labels, squared, parts / np.maximum(drawn, 1.0))
+        return cls(centres, labels, squared + cloud.beside, parts / np.maximum(drawn, 1.0))
 
 
 def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> dict[int, Partition]:

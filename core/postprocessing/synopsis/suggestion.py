@@ -12,7 +12,7 @@ from core.postprocessing.many_rows import ManyRows
 from core.postprocessing.synopsis.partitions import Cloud
 
 #: Rows of the blob, and rounds of Lloyd's algorithm on them for each number of clusters that is tried.
-_BLOB_ROWS, _BLOB_ROUNDS = 3000, 30
+_BLOB_ROWS, _BLOB_ROUNDS = 3000, 20
 #: The first k whose gap is this close to the largest is suggested.
 _TOLERANCE = 0.03
 #: Where no gap exceeds that of one cluster by this, there is nothing to split.

@@ -28,7 +28,9 @@ def test_centres_settle_where_those_of_scikit_learn_do() -> None:
 
 def test_rows_are_told_their_nearest_centre() -> None:
     rows = rows_of(1)
-    assert np.mean(ManyRows(rows).nearest(rows[:9]) == nearest_points(rows, rows[:9])) > 0.999
+    labels, squared = ManyRows(rows).nearest(rows[:9])
+    assert np.mean(labels == nearest_points(rows, rows[:9])) > 0.999
+    assert np.allclose(squared, ((rows - rows[labels]) ** 2).sum(axis=1), rtol=1e-4)
 
 
 def test_a_centre_without_rows_stays_where_it_is() -> None:
