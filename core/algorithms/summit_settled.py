@@ -36,7 +36,7 @@ def settled_seeds(
 def settling_operations(axes: float, k: int) -> float:
     """Operations of `settled_seeds`, for plans: fitting and drawing rows, then Lloyd's algorithm on them."""
     rows = float(open_k.SETTLE_ROWS)
-    return 2.2e8 + 270.0 * rows * axes + rows * k * (108.0 + 4.5 * axes)
+    return 6e7 + rows * axes * (400.0 + 5.0 * k)
 
 
 def _explored_cells(scene: Scene, last: Round, centres: Floats) -> Cells:

@@ -17,11 +17,12 @@ from core.postprocessing.synopsis.corrections import corrected
 from core.postprocessing.synopsis.made_up import CellModel
 
 #: More columns than this are rotated to the few directions in which fine clusters differ.
-_MANY_COLUMNS = 64
+MANY_COLUMNS = 64
 LLOYD_ROUNDS = 20
 #: Rounds where more than half as many clusters are asked for as were measured: most of them are fine clusters
-#: as they were released, and further rounds would follow the model rather than the records.
-_FEW_ROUNDS = 3
+#: as they were released, and further rounds would follow the model rather than the records. The second is for
+#: more clusters than were measured, of which only the model knows.
+_FEW_ROUNDS, _MODEL_ROUNDS = 3, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +53,10 @@ class Cloud:
             encoded = np.rint(rows[order]).astype(np.int16)
         middle = np.average(centres, axis=0, weights=model.sizes + 1e-9)
         basis = np.eye(width)
-        if width > _MANY_COLUMNS:
+        if width > MANY_COLUMNS:
             weighted = (centres - middle) * np.sqrt(model.sizes + 1e-9)[:, None]
             _, lengths, directions = np.linalg.svd(weighted, full_matrices=False)
-            basis = directions[lengths > 1e-9 * lengths[0]][:_MANY_COLUMNS].T
+            basis = directions[lengths > 1e-9 * lengths[0]][:MANY_COLUMNS].T
         return cls(model, rows[order], encoded, owners[order], middle, basis)
 
     @cached_property
@@ -110,6 +111,15 @@ class Partition:
         return cls(centres, labels, squared + cloud.beside, parts / np.maximum(drawn, 1.0))
 
 
+def rounds_for(k: int, fine: int) -> int:
+    """Rounds of Lloyd's algorithm at most, for k clusters of so many fine ones."""
+    if k == fine:
+        return 0
+    if k > fine:
+        return _MODEL_ROUNDS
+    return _FEW_ROUNDS if 2 * k > fine else LLOYD_ROUNDS
+
+
 def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> dict[int, Partition]:
     """For each k the best partition found; as many as there are fine clusters are those themselves."""
     ks, fine = list(ks), len(cloud.points)
@@ -126,8 +136,7 @@ def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> di
         # Fine clusters without records, which only noise has made, are left out first. If there are more than
         # were measured, only the shape of the cells tells them apart.
         start = merged.get(k, more[:k])
-        rounds = _FEW_ROUNDS if fine < 2 * k < 2 * fine else LLOYD_ROUNDS
-        found[k] = Partition.of(cloud, cloud.lifted(cloud.many.settled(start, rounds)))
+        found[k] = Partition.of(cloud, cloud.lifted(cloud.many.settled(start, rounds_for(k, fine))))
     return found
 
 

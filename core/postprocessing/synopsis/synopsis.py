@@ -14,7 +14,14 @@ from core.postprocessing.bounds import unit_length
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.losses import Estimate, Losses, estimate_losses
 from core.postprocessing.synopsis.made_up import CellModel
-from core.postprocessing.synopsis.partitions import Cloud, Partition, Tree, partitions
+from core.postprocessing.synopsis.partitions import (
+    MANY_COLUMNS,
+    Cloud,
+    Partition,
+    Tree,
+    partitions,
+    rounds_for,
+)
 from core.postprocessing.synopsis.suggestion import suggest
 from core.postprocessing.synopsis.uncertainty import bars
 
@@ -107,6 +114,15 @@ def decoded_rows(domain: Domain, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def made_up_rows(width: int) -> int:
     """Number of made-up rows of this many columns."""
     return min(_MOST_ROWS, _MOST_VALUES // width)
+
+
+def synopsis_operations(domain: Domain, fine: int, ks: Sequence[int]) -> float:
+    """Operations of `summarise`, for plans: rows are drawn and told their cells, then settle for each k."""
+    width, rows = float(domain.dimension), float(made_up_rows(domain.dimension))
+    drawn = width * ((2200.0 if isinstance(domain, Geometry) else 700.0) + 0.9 * width)
+    visits = float(sum(k * rounds_for(k, fine) for k in ks))
+    settled = 700.0 * len(ks) + visits * (2.8 + 0.15 * min(width, MANY_COLUMNS))
+    return 6e7 + rows * (drawn + settled)
 
 
 def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Synopsis:
