@@ -33,7 +33,7 @@ from core.postprocessing.kmeans import best_kmeans_operations, merge_operations,
 from core.postprocessing.seeds import Coreset, exactly, handed_over, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
-from core.postprocessing.synopsis import Cells, made_up_rows
+from core.postprocessing.synopsis import Cells, made_up_rows, synopsis_operations
 from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import ClusterCounts
@@ -315,11 +315,8 @@ class Summit(Algorithm):
             operations += frequencies * (_FIT_OPERATIONS + _COMPONENT_OPERATIONS * k)
             memory += 1e5 * frequencies
         if plan.k_range is not None:
-            made_up = float(made_up_rows(domain.dimension))
-            # Drawing rows and telling their cells; then Lloyd's algorithm for each k, in at most 64 columns.
-            operations += 4.0e8 + 1500.0 * made_up * width
-            operations += made_up * sum(plan.k_range) * (560.0 + 20.0 * min(width, 64.0))
-            memory += 60.0 * made_up * width
+            operations += synopsis_operations(domain, k, tuple(plan.k_range))
+            memory += 60.0 * made_up_rows(domain.dimension) * width
         if schedule.long_moves:
             operations += settling_operations(axes, k)
         return Work(operations, memory)

@@ -7,7 +7,7 @@ from core.algorithms.summit_scene import Scene
 from core.arrays import Floats
 from core.blocks.rounds import Round
 from core.data import Dense
-from core.postprocessing.kmeans import lloyd
+from core.postprocessing.many_rows import ManyRows
 from core.postprocessing.seeds import merged
 from core.postprocessing.synopsis import CellModel, Cells, Cloud
 
@@ -25,7 +25,8 @@ def settled_seeds(
         return start
     model = CellModel.fit(_explored_cells(scene, last, centres), draw, open_k.SETTLE_FITS)
     cloud = Cloud.of(model, open_k.SETTLE_ROWS, draw)
-    settled = cloud.lifted(lloyd(cloud.flat, (start - cloud.middle) @ cloud.basis, open_k.SETTLE_ROUNDS)[0])
+    rows, along = ManyRows(cloud.flat), (start - cloud.middle) @ cloud.basis
+    settled = cloud.lifted(rows.settled(along, open_k.SETTLE_ROUNDS))
     apart = np.linalg.norm(start[:, None, :] - start[None, :, :], axis=2)
     np.fill_diagonal(apart, np.inf)
     stays = np.linalg.norm(settled - start, axis=1) > open_k.SETTLE_REACH * apart.min(axis=1)
@@ -35,7 +36,7 @@ def settled_seeds(
 def settling_operations(axes: float, k: int) -> float:
     """Operations of `settled_seeds`, for plans: fitting and drawing rows, then Lloyd's algorithm on them."""
     rows = float(open_k.SETTLE_ROWS)
-    return 2.2e8 + 270.0 * rows * axes + rows * k * (108.0 + 4.5 * axes)
+    return 6e7 + rows * axes * (400.0 + 5.0 * k)
 
 
 def _explored_cells(scene: Scene, last: Round, centres: Floats) -> Cells:

@@ -6,7 +6,7 @@ time without it.
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
@@ -57,6 +57,27 @@ def weighted_kmeans(
     if merged is not None:
         solvers.append(KMeans(k, init=merged, n_init=1))
     return _best(solvers, distinct, mass)
+
+
+def kmeans_for_each(
+    points: Floats, weights: Floats, ks: Iterable[int], draw: np.random.Generator, restarts: int = 10
+) -> dict[int, Floats]:
+    """k centres of few weighted points for each k, all smaller than their number.
+
+    Points are merged pair by pair once for all k. Random starts are drawn once, too: the first k points of
+    one for more centres are a start for k.
+    """
+    ks = list(ks)
+    if not ks:
+        return {}
+    mass = np.maximum(weights, _LEAST_WEIGHT)
+    merged = merges(points, mass)
+    with single_threaded():
+        spread, found = points[_spread(points, mass, max(ks), restarts, draw)], {}
+        for k in ks:
+            by_merging = _after_merges(points, mass, merged, k)
+            found[k] = _best_of(points, mass, np.concatenate([spread[:, :k], by_merging[None]]))
+    return found
 
 
 def best_kmeans(
@@ -225,17 +246,15 @@ def single_threaded() -> AbstractContextManager[object]:
     return limited
 
 
-def lloyd(points: Floats, start: Floats, rounds: int) -> tuple[Floats, float]:
-    """Centres after Lloyd's algorithm from these, and their loss."""
-    with _quiet():
-        fitted = KMeans(len(start), init=start, n_init=1, max_iter=rounds).fit(points)
-    return fitted.cluster_centers_, float(fitted.inertia_)
-
-
 def agglomerated(points: Floats, weights: Floats, k: int) -> Floats:
     """k means of weighted points, merged pair by pair, always where that adds least to the loss (Ward)."""
+    return _after_merges(points, weights, merges(points, weights), k)
+
+
+def _after_merges(points: Floats, weights: Floats, merged: list[tuple[int, int, float]], k: int) -> Floats:
+    """The means of weighted points after the first merges, which leave k of them."""
     owner = list(range(len(points)))
-    for one, other, _ in reversed(merges(points, weights)[: len(points) - k]):
+    for one, other, _ in reversed(merged[: len(points) - k]):
         owner[other] = owner[one]
     members = np.equal.outer(np.unique(owner), owner) * weights
     means: Floats = members @ points / members.sum(axis=1, keepdims=True)
@@ -341,8 +360,11 @@ class _Left:
         return cost
 
 
-def nearest_points(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:
+def nearest_points(
+    points: npt.NDArray[np.floating], centres: npt.NDArray[np.floating]
+) -> npt.NDArray[np.int64]:
     """For each released point the index of its nearest centre."""
-    scores = (centres * centres).sum(axis=1) - 2.0 * points @ centres.T
+    scores = points @ (-2.0 * centres).T
+    scores += (centres * centres).sum(axis=1)
     nearest: npt.NDArray[np.int64] = scores.argmin(axis=1)
     return nearest

@@ -6,6 +6,23 @@ cells -> CellModel -> Cloud of made-up rows -> a Partition for each k -> Level w
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.made_up import CellModel
 from core.postprocessing.synopsis.partitions import Cloud
-from core.postprocessing.synopsis.synopsis import Level, Synopsis, decoded_rows, made_up_rows, summarise
+from core.postprocessing.synopsis.synopsis import (
+    Level,
+    Synopsis,
+    decoded_rows,
+    made_up_rows,
+    summarise,
+    synopsis_operations,
+)
 
-__all__ = ["CellModel", "Cells", "Cloud", "Level", "Synopsis", "decoded_rows", "made_up_rows", "summarise"]
+__all__ = [
+    "CellModel",
+    "Cells",
+    "Cloud",
+    "Level",
+    "Synopsis",
+    "decoded_rows",
+    "made_up_rows",
+    "summarise",
+    "synopsis_operations",
+]

@@ -94,7 +94,23 @@ class Cells:
         return shares
 
     def _possible_bins(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
-        """True for bins at whose distance rows were found inside both the cell and the bounds."""
+        """True for bins at whose distance rows were found inside both the cell and the bounds.
+
+        Cells and bounds are convex: what has room at some distance has room at all shorter ones. So the last
+        bin of each cell is found by halving.
+        """
+        edges, ways = self.distances.edges, self._ways(draw)
+        low = np.concatenate([[edges[0] / 2], edges[:-1]]).astype(np.float64)
+        last, beyond = np.zeros(len(self.anchors), dtype=np.int64), np.full(len(self.anchors), len(low))
+        while (beyond - last > 1).any():
+            middle = (last + beyond) // 2
+            fits = self._have_room(low[middle], ways)
+            last, beyond = np.where(fits, middle, last), np.where(fits, beyond, middle)
+        possible: npt.NDArray[np.bool_] = np.arange(len(low)) <= last[:, None]
+        return possible
+
+    def _ways(self, draw: np.random.Generator) -> Floats:
+        """Directions in which a cell may reach far: random ones, those of the axes and of the columns."""
         width = self.anchors.shape[1]
         tries = _DIRECTIONS if width <= _MANY_COLUMNS else _FEW_DIRECTIONS
         spread = np.maximum(self.variances, 0.0)
@@ -105,17 +121,19 @@ class Cells:
         ways = np.concatenate([ways, some, -some])
         if width <= _MANY_COLUMNS:
             ways = np.concatenate([ways, np.eye(width), -np.eye(width)])
-        ways /= np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-12)
-        edges = self.distances.edges
-        low = np.concatenate([[edges[0] / 2], edges[:-1]]).astype(np.float64)
-        possible = np.zeros(self.distances.counts.shape, dtype=bool)
-        for number, anchor in enumerate(self.anchors):
-            rows = clip_into(self.domain, (anchor + low[:, None, None] * ways).reshape(-1, width))
-            reached = np.linalg.norm(rows - anchor, axis=1) >= _PULLED_IN * np.repeat(low, len(ways))
-            fits = reached & (nearest_points(rows, self.anchors) == number)
-            possible[number] = fits.reshape(len(low), -1).any(axis=1)
-        possible[:, 0] = True
-        return possible
+        directions: Floats = ways / np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-12)
+        return directions
+
+    def _have_room(self, distances: Floats, ways: Floats) -> npt.NDArray[np.bool_]:
+        """For each cell whether some row at about its distance lies inside both the cell and the bounds."""
+        owners = np.repeat(np.arange(len(self.anchors)), len(ways))
+        away = (distances[:, None, None] * ways).reshape(len(owners), -1)
+        rows = clip_into(self.domain, self.anchors[owners] + away)
+        reached = np.linalg.norm(rows - self.anchors[owners], axis=1) >= _PULLED_IN * distances[owners]
+        nearest = nearest_points(rows.astype(np.float32), self.anchors.astype(np.float32))
+        inside = reached & (nearest == owners)
+        fits: npt.NDArray[np.bool_] = inside.reshape(-1, len(ways)).any(axis=1)
+        return fits
 
 
 def rebinned(shares: Floats, old: DistanceHistogram, new: DistanceHistogram) -> Floats:

@@ -10,7 +10,7 @@ from core.data.tables.axes import Levels
 from core.data.tables.columns import Boolean
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.synopsis.cells import Cells
-from core.postprocessing.synopsis.made_up import CellModel
+from core.postprocessing.synopsis.made_up import CellModel, means_by_cell
 
 #: Rounds in which rows are moved towards the mean of their cell: bounds stop some of them each time.
 _SHIFTS = 6
@@ -29,12 +29,9 @@ def corrected(model: CellModel, rows: Floats, owners: npt.NDArray[np.int64]) -> 
     counts = np.bincount(owners, minlength=len(cells.centres))
     if isinstance(cells.domain, Geometry):
         rows = numbers_beside_levels(cells.domain, rows, counts)
-    alive = np.flatnonzero(counts)
-    firsts = counts[alive].cumsum() - counts[alive]
     squared = model.shares @ cells.distances.lengths**2
     for _ in range(_SHIFTS):
-        means = np.zeros_like(cells.centres)
-        means[alive] = np.add.reduceat(rows, firsts, axis=0) / counts[alive][:, None]
+        means = means_by_cell(rows, counts, cells.centres)
         stretch = 1.0
         if rows.shape[1] >= _MANY_COLUMNS and isinstance(cells.domain, Dense):
             apart = max(float(((rows - cells.anchors[owners]) ** 2).sum()), 1e-9)

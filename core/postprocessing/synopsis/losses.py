@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.postprocessing.kmeans import lloyd
+from core.postprocessing.kmeans import nearest_points
+from core.postprocessing.many_rows import ManyRows
 from core.postprocessing.spread import DistanceHistogram, trimmed_shares
 from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partition
 
@@ -98,7 +99,7 @@ def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
     fewest = np.partition(away, len(cloud.points) - 1)[len(cloud.points) - 1]
     seen = away <= max(fine.reach, fewest)  # at least as many as there are fine centres
     overshoot = overshoots(cloud)
-    cuts = {k: _cutting_gain(cloud, seen, each.centres) for k, each in found.items()}
+    cuts = {k: _cutting_gain(cloud, seen, each) for k, each in found.items()}
     spurious = _SPURIOUS * _spurious_gain(cloud, seen) / max(max(cuts.values()), 1e-9)
     believed = 1 - min(spurious, 1.0)
     plain = {k: _estimate(cloud, fine, overshoot, believed * cuts[k], each) for k, each in found.items()}
@@ -128,17 +129,17 @@ def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.bool_]) -> float:
 
     Made-up rows lie closer together within a cell than records do; so this gain is one of the model only.
     """
-    rows = cloud.flat[seen]
-    before = float(_squared(rows, cloud.points).min(axis=1).mean())
-    after = lloyd(rows, cloud.points, LLOYD_ROUNDS)[1] / len(rows)
-    return max(before - after, 0.0)
+    rows = ManyRows(cloud.flat[seen])
+    return max(rows.loss(cloud.points) - rows.loss(rows.settled(cloud.points, LLOYD_ROUNDS)), 0.0)
 
 
-def _cutting_gain(cloud: Cloud, seen: npt.NDArray[np.bool_], centres: Floats) -> float:
+def _cutting_gain(cloud: Cloud, seen: npt.NDArray[np.bool_], found: Partition) -> float:
     """What made-up rows gain if each goes to its nearest centre, and not with its whole fine cluster."""
-    own = _squared(cloud.model.cells.anchors, centres).argmin(axis=1)
-    far = _squared(cloud.rows[seen], centres)
-    return float((far[np.arange(len(far)), own[cloud.owners[seen]]] - far.min(axis=1)).mean())
+    whole = nearest_points(cloud.model.cells.anchors, found.centres)[cloud.owners]
+    cut = np.flatnonzero(seen & (whole != found.labels))
+    away = cloud.rows[cut] - found.centres[whole[cut]]
+    gain = np.einsum("ij,ij->i", away, away) - found.squared[cut]
+    return float(gain.sum()) / np.count_nonzero(seen)
 
 
 def _estimate(

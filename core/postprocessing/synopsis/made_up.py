@@ -73,9 +73,7 @@ class CellModel:
         variances = np.concatenate([self.along, self.across]) * np.where(wanted > 0, factor, 1 / _STEP)
         variances /= variances.sum()
         counts = np.bincount(owners, minlength=len(cells.anchors))
-        means = np.zeros_like(cells.anchors)
-        np.add.at(means, owners, rows - cells.anchors[owners])
-        means /= np.maximum(counts, 1)[:, None]
+        means = means_by_cell(rows, counts, cells.anchors) - cells.anchors
         lengths = np.sqrt(np.maximum(self.shares @ cells.distances.lengths**2, 1.0))
         gap = (cells.centres - cells.anchors - means) / lengths[:, None]
         lean = self.lean + _LEAN_STEP * (counts / (counts + _FEW_ROWS))[:, None] * gap
@@ -91,17 +89,22 @@ class CellModel:
         distances = self._distances(owners, draw)
         rows = self._placed(owners, distances, draw)
         anchors = self.cells.anchors
-        astray = np.flatnonzero(nearest_points(rows, anchors) != owners)
+        astray = self._astray(rows, owners)
         for _ in range(tries):
             if len(astray) == 0:
                 break
             rows[astray] = self._placed(owners[astray], distances[astray], draw)
-            astray = astray[nearest_points(rows[astray], anchors) != owners[astray]]
+            astray = astray[self._astray(rows[astray], owners[astray])]
         for _ in range(_PULLS):
             home = anchors[owners[astray]]
             rows[astray] = home + _PULL * (rows[astray] - home)
-            astray = astray[nearest_points(rows[astray], anchors) != owners[astray]]
+            astray = astray[self._astray(rows[astray], owners[astray])]
         return rows, owners
+
+    def _astray(self, rows: Floats, owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of the rows that are nearer to another anchor than to their own."""
+        nearest = nearest_points(rows.astype(np.float32), self.cells.anchors.astype(np.float32))
+        return np.flatnonzero(nearest != owners)
 
     def _owners(self, count: int, draw: np.random.Generator) -> npt.NDArray[np.int64]:
         """A cell for each row: every cell gets its share, rounded at random."""
@@ -142,18 +145,28 @@ class CellModel:
     def _placed(self, owners: npt.NDArray[np.int64], distances: Floats, draw: np.random.Generator) -> Floats:
         """Rows at these distances; what the bounds cut off is made up for in other columns."""
         anchors = self.cells.anchors[owners]
-        ways = draw.normal(size=(len(owners), len(self.along))) * np.sqrt(self.along) @ self.cells.axes.T
-        ways += draw.normal(size=ways.shape) * np.sqrt(self.across)
-        ways /= np.sqrt(self.along.sum() + self.across.sum())
-        ways += self.lean[owners]
-        ways /= np.maximum(np.linalg.norm(ways, axis=1, keepdims=True), 1e-12)
-        rows = clip_into(self.cells.domain, anchors + distances[:, None] * ways)
+        whole = self.along.sum() + self.across.sum()
+        axes = (self.cells.axes * np.sqrt(self.along / whole)).astype(np.float32)
+        across = np.sqrt(self.across / whole).astype(np.float32)
+        ways = draw.standard_normal(size=(len(owners), len(self.along)), dtype=np.float32) @ axes.T
+        ways += draw.standard_normal(size=ways.shape, dtype=np.float32) * across
+        ways += self.lean.astype(np.float32)[owners]
+        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", ways, ways)), 1e-12)
+        rows = clip_into(self.cells.domain, anchors + (distances / lengths)[:, None] * ways)
         for _ in range(2):
             away = rows - anchors
-            lengths = np.linalg.norm(away, axis=1)
+            lengths = np.sqrt(np.einsum("ij,ij->i", away, away))
             short = np.flatnonzero(lengths < 0.98 * distances)
             if len(short) == 0:
                 break
             factor = np.minimum(distances[short] / np.maximum(lengths[short], 1e-9), 3.0)
             rows[short] = clip_into(self.cells.domain, anchors[short] + away[short] * factor[:, None])
         return rows
+
+
+def means_by_cell(rows: Floats, counts: npt.NDArray[np.int64], otherwise: Floats) -> Floats:
+    """Means of rows that are sorted by cell, so many of each; other means for cells without rows."""
+    means, alive = otherwise.copy(), np.flatnonzero(counts)
+    firsts = counts.cumsum() - counts
+    means[alive] = np.add.reduceat(rows, firsts[alive], axis=0) / counts[alive][:, None]
+    return means

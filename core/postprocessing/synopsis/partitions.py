@@ -11,16 +11,18 @@ import numpy.typing as npt
 from core.arrays import Floats
 from core.data import Geometry
 from core.postprocessing.bounds import clip_into
-from core.postprocessing.kmeans import agglomerated, lloyd, merges, nearest_points, weighted_kmeans
+from core.postprocessing.kmeans import kmeans_for_each, merges, nearest_points
+from core.postprocessing.many_rows import ManyRows
 from core.postprocessing.synopsis.corrections import corrected
 from core.postprocessing.synopsis.made_up import CellModel
 
 #: More columns than this are rotated to the few directions in which fine clusters differ.
-_MANY_COLUMNS = 64
+MANY_COLUMNS = 64
 LLOYD_ROUNDS = 20
 #: Rounds where more than half as many clusters are asked for as were measured: most of them are fine clusters
-#: as they were released, and further rounds would follow the model rather than the records.
-_FEW_ROUNDS = 3
+#: as they were released, and further rounds would follow the model rather than the records. The second is for
+#: more clusters than were measured, of which only the model knows.
+_FEW_ROUNDS, _MODEL_ROUNDS = 3, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +53,10 @@ class Cloud:
             encoded = np.rint(rows[order]).astype(np.int16)
         middle = np.average(centres, axis=0, weights=model.sizes + 1e-9)
         basis = np.eye(width)
-        if width > _MANY_COLUMNS:
+        if width > MANY_COLUMNS:
             weighted = (centres - middle) * np.sqrt(model.sizes + 1e-9)[:, None]
             _, lengths, directions = np.linalg.svd(weighted, full_matrices=False)
-            basis = directions[lengths > 1e-9 * lengths[0]][:_MANY_COLUMNS].T
+            basis = directions[lengths > 1e-9 * lengths[0]][:MANY_COLUMNS].T
         return cls(model, rows[order], encoded, owners[order], middle, basis)
 
     @cached_property
@@ -64,10 +66,17 @@ class Cloud:
         return along
 
     @cached_property
-    def beside(self) -> float:
-        """Mean squared distance of rows to the space of the basis: the same for all centres in it."""
-        whole = ((self.rows - self.middle) ** 2).sum(axis=1) - (self.flat**2).sum(axis=1)
-        return max(float(whole.mean()), 0.0)
+    def beside(self) -> Floats:
+        """Squared distance of each row to the space of the basis: the same for all centres in it."""
+        about = self.rows - self.middle
+        whole = np.einsum("ij,ij->i", about, about) - np.einsum("ij,ij->i", self.flat, self.flat)
+        beside: Floats = np.maximum(whole, 0.0)
+        return beside
+
+    @cached_property
+    def many(self) -> ManyRows:
+        """The rows along the basis, for Lloyd's algorithm."""
+        return ManyRows(self.flat)
 
     @cached_property
     def points(self) -> Floats:
@@ -85,48 +94,50 @@ class Partition:
     """One number of clusters: centres, and how made-up rows and fine clusters divide between them."""
 
     centres: Floats
-    #: For each made-up row its nearest centre.
+    #: For each made-up row its nearest centre, and the squared distance to it.
     labels: npt.NDArray[np.int64]
+    squared: Floats
     #: [i, j] is the share of fine cluster j that goes to cluster i.
     parts: Floats
 
     @classmethod
     def of(cls, cloud: Cloud, centres: Floats) -> Self:
-        labels = nearest_points(cloud.rows, centres)
-        parts = np.zeros((len(centres), len(cloud.model.sizes)))
-        np.add.at(parts, (labels, cloud.owners), 1.0)
+        labels, squared = cloud.many.nearest((centres - cloud.middle) @ cloud.basis)
+        shape = len(centres), len(cloud.model.sizes)
+        parts = np.bincount(labels * shape[1] + cloud.owners, minlength=shape[0] * shape[1]).reshape(shape)
         drawn = parts.sum(axis=0)
         whole = nearest_points(cloud.model.cells.centres, centres)
         parts[:, drawn == 0] = np.equal.outer(np.arange(len(centres)), whole[drawn == 0])
-        return cls(centres, labels, parts / np.maximum(drawn, 1.0))
+        return cls(centres, labels, squared + cloud.beside, parts / np.maximum(drawn, 1.0))
+
+
+def rounds_for(k: int, fine: int) -> int:
+    """Rounds of Lloyd's algorithm at most, for k clusters of so many fine ones."""
+    if k == fine:
+        return 0
+    if k > fine:
+        return _MODEL_ROUNDS
+    return _FEW_ROUNDS if 2 * k > fine else LLOYD_ROUNDS
 
 
 def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> dict[int, Partition]:
     """For each k the best partition found; as many as there are fine clusters are those themselves."""
-    found = {}
-    fine = len(cloud.points)
+    ks, fine = list(ks), len(cloud.points)
     alive = cloud.model.sizes > 0
     points, weights = cloud.points[alive], cloud.model.sizes[alive]
+    merged = kmeans_for_each(points, weights, (k for k in ks if k < len(points)), draw)
+    by_size = cloud.points[np.argsort(-cloud.model.sizes, kind="stable")]
+    more = cloud.many.spread(by_size, max(ks), draw)
+    found = {}
     for k in ks:
         if k == fine:
             found[k] = Partition.of(cloud, cloud.model.cells.centres)
             continue
-        if k < len(points):
-            starts = [agglomerated(points, weights, k), weighted_kmeans(points, weights, k, draw)]
-        elif k < fine:  # those without records, which only noise has made, are left out first
-            starts = [cloud.points[np.argsort(-cloud.model.sizes, kind="stable")[:k]]]
-        else:  # more than were measured: only the shape of the cells tells them apart
-            starts = [weighted_kmeans(cloud.flat, np.ones(len(cloud.flat)), k, draw, restarts=1)]
-        rounds = _FEW_ROUNDS if fine < 2 * k < 2 * fine else LLOYD_ROUNDS
-        fits = [lloyd(cloud.flat, start, rounds) for start in starts if len(start) == k]
-        best = min(fits, key=lambda fit: fit[1])[0] if fits else _padded(starts[0], k)
-        found[k] = Partition.of(cloud, cloud.lifted(best))
+        # Fine clusters without records, which only noise has made, are left out first. If there are more than
+        # were measured, only the shape of the cells tells them apart.
+        start = merged.get(k, more[:k])
+        found[k] = Partition.of(cloud, cloud.lifted(cloud.many.settled(start, rounds_for(k, fine))))
     return found
-
-
-def _padded(centres: Floats, k: int) -> Floats:
-    """k centres, of rows that have fewer distinct values: the first ones again."""
-    return centres[np.arange(k) % len(centres)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ import numpy as np
 
 from core.arrays import Floats
 from core.data import Geometry
-from core.postprocessing.kmeans import weighted_kmeans
+from core.postprocessing.many_rows import ManyRows
 from core.postprocessing.synopsis.partitions import Cloud
 
-#: Blobs that are drawn, and made-up rows in each.
-_BLOBS, _BLOB_ROWS = 2, 3000
+#: Rows of the blob, and rounds of Lloyd's algorithm on them for each number of clusters that is tried.
+_BLOB_ROWS, _BLOB_ROUNDS = 3000, 20
 #: The first k whose gap is this close to the largest is suggested.
 _TOLERANCE = 0.03
 #: Where no gap exceeds that of one cluster by this, there is nothing to split.
@@ -21,8 +21,8 @@ _LEAST_GAIN = 0.05
 #: their own within a cluster: more than so many times the lower quartile of all gains, within limits.
 _STEADY, _QUARTER = 2.0, 0.25
 _LEAST_STEADY, _MOST_STEADY = 0.03, 0.08
-#: Up to here every number is tried on a blob, then every second one; losses between them are interpolated.
-_EVERY = 12
+#: Numbers of clusters that are tried on the blob grow by this factor; losses between them are interpolated.
+_GROWTH = 1.4
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Suggestion:
 def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator) -> Suggestion:
     """The gap statistic of the released picture against one Gaussian blob of the same covariance."""
     ks = sorted(losses)
-    tried = [k for k in ks if k <= _EVERY or k % 2 == 0 or k in (ks[0], ks[-1])]
-    blob = np.interp(ks, tried, _blob_losses(cloud, tried, draw))
+    tried = _tried(ks[0], ks[-1])
+    blob = np.interp(np.log(ks), np.log(tried), _blob_losses(cloud, tried, draw))
     gaps = {k: float(level) - math.log(max(losses[k], 1e-9)) for k, level in zip(ks, blob, strict=True)}
     top = max(gaps.values())
     if top - gaps[ks[0]] < _LEAST_GAIN:
@@ -69,18 +69,22 @@ def steady_gain(gaps: Mapping[int, float]) -> float:
     return float(np.clip(_STEADY * np.quantile(gains, _QUARTER), _LEAST_STEADY, _MOST_STEADY))
 
 
+def _tried(first: int, last: int) -> list[int]:
+    """Numbers from the first to the last, ever farther apart."""
+    found = [first]
+    while found[-1] < last:
+        found.append(min(max(found[-1] + 1, round(_GROWTH * found[-1])), last))
+    return found
+
+
 def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floats:
-    """Logarithms of the loss of k clusters in rows without clusters, averaged over blobs."""
-    rows = cloud.flat[:_BLOB_ROWS]
-    covariance = np.atleast_2d(np.cov(rows.T))
-    variances, axes = np.linalg.eigh(covariance)
-    deviations = np.sqrt(np.maximum(variances, 0.0))
-    logs = np.zeros(len(ks))
-    for _ in range(_BLOBS):
-        blob = rows.mean(axis=0) + (draw.normal(size=rows.shape) * deviations) @ axes.T
-        for place, k in enumerate(ks):
-            centres = weighted_kmeans(blob, np.ones(len(blob)), k, draw, restarts=1)
-            squared = (centres**2).sum(axis=1) - 2 * blob @ centres.T
-            loss = float((squared.min(axis=1) + (blob**2).sum(axis=1)).mean())
-            logs[place] += math.log(max(loss + cloud.beside, 1e-9)) / _BLOBS
+    """Logarithms of the loss of k clusters in one blob, with the covariance of the cloud."""
+    sample = cloud.flat[:_BLOB_ROWS]
+    variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(sample.T)))
+    normal = draw.normal(size=sample.shape)
+    alike, _ = np.linalg.qr(normal - normal.mean(axis=0))  # uncorrelated columns of length one
+    blob = ManyRows(alike * np.sqrt(len(sample) * np.maximum(variances, 0.0)))
+    starts = blob.spread(np.zeros((1, sample.shape[1])), ks[-1], draw)
+    losses = [blob.loss(blob.settled(starts[:k], _BLOB_ROUNDS)) for k in ks]
+    logs: Floats = np.log(np.maximum(np.array(losses) + cloud.beside.mean(), 1e-9))
     return logs

@@ -1,6 +1,6 @@
 """The synopsis of a run that left k open: centres, sizes, losses and intervals for every k in its range."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,16 @@ from core.data import Domain, Geometry
 from core.data.tables.profiles import records
 from core.postprocessing.bounds import unit_length
 from core.postprocessing.synopsis.cells import Cells
-from core.postprocessing.synopsis.losses import Estimate, MeanSquare, estimate_losses
+from core.postprocessing.synopsis.losses import Estimate, Losses, estimate_losses
 from core.postprocessing.synopsis.made_up import CellModel
-from core.postprocessing.synopsis.partitions import Cloud, Partition, Tree, partitions
+from core.postprocessing.synopsis.partitions import (
+    MANY_COLUMNS,
+    Cloud,
+    Partition,
+    Tree,
+    partitions,
+    rounds_for,
+)
 from core.postprocessing.synopsis.suggestion import suggest
 from core.postprocessing.synopsis.uncertainty import bars
 
@@ -109,6 +116,15 @@ def made_up_rows(width: int) -> int:
     return min(_MOST_ROWS, _MOST_VALUES // width)
 
 
+def synopsis_operations(domain: Domain, fine: int, ks: Sequence[int]) -> float:
+    """Operations of `summarise`, for plans: rows are drawn and told their cells, then settle for each k."""
+    width, rows = float(domain.dimension), float(made_up_rows(domain.dimension))
+    drawn = width * ((2200.0 if isinstance(domain, Geometry) else 700.0) + 0.9 * width)
+    visits = float(sum(k * rounds_for(k, fine) for k in ks))
+    settled = 700.0 * len(ks) + visits * (2.8 + 0.15 * min(width, MANY_COLUMNS))
+    return 6e7 + rows * (drawn + settled)
+
+
 def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Synopsis:
     """Derive everything from released values and from `draw`, whose seed is recorded with the release."""
     ks = list(ks)
@@ -120,7 +136,7 @@ def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Syn
     unit = unit_length(cells.domain)
     tree = Tree.of(cloud)
     return Synopsis(
-        tuple(_level(cloud, found[k], losses.of[k], losses.of[1].value, losses.fine) for k in ks),
+        tuple(_levels(cloud, [found[k] for k in ks], losses)),
         suggestion.k,
         suggestion.reason,
         Tree(tree.joined, tree.added * unit**2),
@@ -133,29 +149,44 @@ def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Syn
     )
 
 
-def _level(cloud: Cloud, partition: Partition, loss: Estimate, whole: float, fine: MeanSquare) -> Level:
-    domain, centres = cloud.model.cells.domain, partition.centres
+def _levels(cloud: Cloud, found: Sequence[Partition], losses: Losses) -> Iterator[Level]:
+    """A level for each partition; centres of all of them are decoded at once."""
+    domain, every = cloud.model.cells.domain, [bars(cloud, each, losses.fine) for each in found]
     decode_end = domain.decode_alone if isinstance(domain, Geometry) else domain.decode
-    unit, found = unit_length(domain), bars(cloud, partition, fine)
-    squared = ((cloud.rows - centres[partition.labels]) ** 2).sum(axis=1)
-    counts = np.bincount(partition.labels, minlength=len(centres))
-    spreads = np.sqrt(np.bincount(partition.labels, squared, minlength=len(centres)) / np.maximum(counts, 1))
-    apart = (
-        np.linalg.norm(centres[:, None, :] - centres[None, :, :], axis=2)
-        if len(centres) > 1
-        else np.zeros((1, 1))
-    )
+    unit, ends = unit_length(domain), np.cumsum([len(each.centres) for each in found])[:-1]
+    centres = np.split(domain.decode(np.concatenate([each.centres for each in found])), ends)
+    low = np.split(decode_end(np.concatenate([each.centre_low for each in every])), ends)
+    high = np.split(decode_end(np.concatenate([each.centre_high for each in every])), ends)
+    whole = max(losses.of[1].value, 1e-9)
+    for place, (partition, bar) in enumerate(zip(found, every, strict=True)):
+        loss = losses.of[len(partition.centres)]
+        yield Level(
+            centres[place],
+            low[place],
+            high[place],
+            bar.sizes,
+            bar.size_low,
+            bar.size_high,
+            _spreads(partition) * unit,
+            _apart(partition.centres) * unit,
+            bar.real,
+            Estimate(loss.value * unit**2, loss.low * unit**2, loss.high * unit**2),
+            1 - loss.value / whole,
+        )
+
+
+def _spreads(partition: Partition) -> Floats:
+    """Root mean squared distance of the made-up rows of each cluster to its centre."""
+    k = len(partition.centres)
+    squared = np.bincount(partition.labels, partition.squared, minlength=k)
+    return np.sqrt(squared / np.maximum(np.bincount(partition.labels, minlength=k), 1))
+
+
+def _apart(centres: Floats) -> Floats:
+    """Distance of each centre to the next one; zero where it is the only one."""
+    if len(centres) == 1:
+        return np.zeros(1)
+    apart = np.linalg.norm(centres[:, None, :] - centres[None, :, :], axis=2)
     np.fill_diagonal(apart, np.inf)
-    return Level(
-        domain.decode(centres),
-        decode_end(found.centre_low),
-        decode_end(found.centre_high),
-        found.sizes,
-        found.size_low,
-        found.size_high,
-        spreads * unit,
-        np.where(np.isfinite(apart.min(axis=1)), apart.min(axis=1), 0.0) * unit,
-        found.real,
-        Estimate(loss.value * unit**2, loss.low * unit**2, loss.high * unit**2),
-        1 - loss.value / max(whole, 1e-9),
-    )
+    nearest: Floats = apart.min(axis=1)
+    return nearest

@@ -111,13 +111,9 @@ def _room(cloud: Cloud, centres: Floats) -> tuple[Floats, Floats]:
     domain = cloud.model.cells.domain
     bounds = domain.bounds_units if isinstance(domain, Dense | Geometry) else None
     low, high = (-UNITS, UNITS) if bounds is None else bounds
-    down, up = np.maximum(centres - low, 0.0), np.maximum(high - centres, 0.0)
-    for number, centre in enumerate(centres):
-        gap = np.delete(centres, number, axis=0) - centre
-        half = (gap**2).sum(axis=1)[:, None] / 2
-        border = np.divide(half, gap, out=np.full(gap.shape, np.inf), where=gap != 0)
-        up[number] = np.minimum(up[number], np.where(gap > 0, border, np.inf).min(axis=0, initial=np.inf))
-        down[number] = np.minimum(
-            down[number], np.where(gap < 0, -border, np.inf).min(axis=0, initial=np.inf)
-        )
-    return down, up
+    gaps = centres[None, :, :] - centres[:, None, :]
+    halves = (gaps**2).sum(axis=2, keepdims=True) / 2
+    borders = np.divide(halves, gaps, out=np.full(gaps.shape, np.inf), where=gaps != 0)
+    up = np.where(gaps > 0, borders, np.inf).min(axis=1)
+    down = np.where(gaps < 0, -borders, np.inf).min(axis=1)
+    return np.minimum(down, np.maximum(centres - low, 0.0)), np.minimum(up, np.maximum(high - centres, 0.0))

@@ -11,6 +11,7 @@ from core.postprocessing import kmeans
 from core.postprocessing.kmeans import (
     agglomerated,
     best_kmeans,
+    kmeans_for_each,
     kmeans_of_cells,
     merges,
     operations_of_cells,
@@ -49,6 +50,18 @@ def test_restarts_at_once_lose_no_more_than_those_of_scikit_learn() -> None:
         fitted = KMeans(k, n_init=10, random_state=0).fit(points, sample_weight=weights)
         assert found.shape == (k, 4)
         assert loss_of(points, weights, found) <= 1.03 * float(fitted.inertia_)
+
+
+def test_centres_for_each_of_several_k_are_as_good_as_those_for_one() -> None:
+    draw = np.random.default_rng(9)
+    points, weights = draw.normal(size=(30, 4)), draw.uniform(0.5, 5.0, size=30)
+    found = kmeans_for_each(points, weights, range(1, 30), draw)
+    alone = {k: weighted_kmeans(points, weights, k, draw) for k in found}
+    over = [loss_of(points, weights, found[k]) / loss_of(points, weights, alone[k]) for k in found]
+    assert [len(found[k]) for k in found] == list(range(1, 30))
+    assert max(over) < 1.1
+    assert np.mean(over) < 1.01
+    assert kmeans_for_each(points, weights, [], draw) == {}
 
 
 def cells_of_groups(groups: int) -> tuple[Floats, Floats]:

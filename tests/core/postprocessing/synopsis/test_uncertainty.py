@@ -54,7 +54,7 @@ def two_clusters(share: float) -> tuple[Bars, Partition]:
     parts = np.where(right, share, 1.0)
     parts = np.stack([parts, 1 - parts])
     centres: npt.NDArray[np.float64] = parts @ made.model.cells.centres / parts.sum(axis=1, keepdims=True)
-    partition = Partition(centres, np.where(right, 1, 0), parts)
+    partition = Partition(centres, np.where(right, 1, 0), np.zeros(FINE), parts)
     cells = made.model.cells
     return bars(made, partition, MeanSquare.of(cells.pooled, cells.total)), partition
 
