@@ -7,7 +7,7 @@ from core.algorithms.summit_scene import Scene
 from core.arrays import Floats
 from core.blocks.rounds import Round
 from core.data import Dense
-from core.postprocessing.many_rows import ManyRows
+from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.seeds import merged
 from core.postprocessing.synopsis import CellModel, Cells, Cloud
 
@@ -25,7 +25,7 @@ def settled_seeds(
         return start
     model = CellModel.fit(_explored_cells(scene, last, centres), draw, open_k.SETTLE_FITS)
     cloud = Cloud.of(model, open_k.SETTLE_ROWS, draw)
-    rows, along = ManyRows(cloud.flat), (start - cloud.middle) @ cloud.basis
+    rows, along = LloydRows(cloud.flat), (start - cloud.middle) @ cloud.basis
     settled = cloud.lifted(rows.settled(along, open_k.SETTLE_ROUNDS))
     apart = np.linalg.norm(start[:, None, :] - start[None, :, :], axis=2)
     np.fill_diagonal(apart, np.inf)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from core.arrays import Floats
 from core.postprocessing.kmeans import nearest_points
-from core.postprocessing.many_rows import ManyRows
+from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.spread import DistanceHistogram, trimmed_shares
 from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partition
 
@@ -129,7 +129,7 @@ def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.bool_]) -> float:
 
     Made-up rows lie closer together within a cell than records do; so this gain is one of the model only.
     """
-    rows = ManyRows(cloud.flat[seen])
+    rows = LloydRows(cloud.flat[seen])
     return max(rows.loss(cloud.points) - rows.loss(rows.settled(cloud.points, LLOYD_ROUNDS)), 0.0)
 
 

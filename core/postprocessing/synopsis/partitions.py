@@ -12,7 +12,7 @@ from core.arrays import Floats
 from core.data import Geometry
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import kmeans_for_each, merges, nearest_points
-from core.postprocessing.many_rows import ManyRows
+from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.corrections import corrected
 from core.postprocessing.synopsis.made_up import CellModel
 
@@ -74,9 +74,9 @@ class Cloud:
         return beside
 
     @cached_property
-    def many(self) -> ManyRows:
+    def lloyd(self) -> LloydRows:
         """The rows along the basis, for Lloyd's algorithm."""
-        return ManyRows(self.flat)
+        return LloydRows(self.flat)
 
     @cached_property
     def points(self) -> Floats:
@@ -102,7 +102,7 @@ class Partition:
 
     @classmethod
     def of(cls, cloud: Cloud, centres: Floats) -> Self:
-        labels, squared = cloud.many.nearest((centres - cloud.middle) @ cloud.basis)
+        labels, squared = cloud.lloyd.nearest((centres - cloud.middle) @ cloud.basis)
         shape = len(centres), len(cloud.model.sizes)
         parts = np.bincount(labels * shape[1] + cloud.owners, minlength=shape[0] * shape[1]).reshape(shape)
         drawn = parts.sum(axis=0)
@@ -127,7 +127,7 @@ def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> di
     points, weights = cloud.points[alive], cloud.model.sizes[alive]
     merged = kmeans_for_each(points, weights, (k for k in ks if k < len(points)), draw)
     by_size = cloud.points[np.argsort(-cloud.model.sizes, kind="stable")]
-    more = cloud.many.spread(by_size, max(ks), draw)
+    more = cloud.lloyd.spread(by_size, max(ks), draw)
     found = {}
     for k in ks:
         if k == fine:
@@ -136,7 +136,7 @@ def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> di
         # Fine clusters without records, which only noise has made, are left out first. If there are more than
         # were measured, only the shape of the cells tells them apart.
         start = merged.get(k, more[:k])
-        found[k] = Partition.of(cloud, cloud.lifted(cloud.many.settled(start, rounds_for(k, fine))))
+        found[k] = Partition.of(cloud, cloud.lifted(cloud.lloyd.settled(start, rounds_for(k, fine))))
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.arrays import Floats
 from core.data import Geometry
-from core.postprocessing.many_rows import ManyRows
+from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.partitions import Cloud
 
 #: Rows of the blob, and rounds of Lloyd's algorithm on them for each number of clusters that is tried.
@@ -83,7 +83,7 @@ def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floa
     variances = np.linalg.eigvalsh(np.atleast_2d(np.cov(sample.T)))
     normal = draw.normal(size=sample.shape)
     alike, _ = np.linalg.qr(normal - normal.mean(axis=0))  # uncorrelated columns of length one
-    blob = ManyRows(alike * np.sqrt(len(sample) * np.maximum(variances, 0.0)))
+    blob = LloydRows(alike * np.sqrt(len(sample) * np.maximum(variances, 0.0)))
     starts = blob.spread(np.zeros((1, sample.shape[1])), ks[-1], draw)
     losses = [blob.loss(blob.settled(starts[:k], _BLOB_ROUNDS)) for k in ks]
     logs: Floats = np.log(np.maximum(np.array(losses) + cloud.beside.mean(), 1e-9))

@@ -13,7 +13,7 @@ _TOLERANCE = 1e-4
 _TRIALS = 4
 
 
-class ManyRows:
+class LloydRows:
     """Rows about some middle, prepared for one run of Lloyd's algorithm after another."""
 
     def __init__(self, rows: Floats) -> None:
