@@ -7,9 +7,9 @@ from core.algorithms.summit_scene import Scene
 from core.arrays import Floats
 from core.blocks.rounds import Round
 from core.data import Dense
-from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.seeds import merged
 from core.postprocessing.synopsis import CellModel, Cells, Cloud
+from core.postprocessing.synopsis.lloyd import LloydRows
 
 
 def settled_seeds(

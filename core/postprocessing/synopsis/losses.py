@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from core.arrays import Floats
 from core.postprocessing.kmeans import nearest_points
-from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.spread import DistanceHistogram, trimmed_shares
+from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partition
 
 #: Bins are added up as measured, noise included, as long as the noise stays below this share of the loss;

@@ -12,8 +12,8 @@ from core.arrays import Floats
 from core.data import Geometry
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import kmeans_for_each, merges, nearest_points
-from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.corrections import corrected
+from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.made_up import CellModel
 
 #: More columns than this are rotated to the few directions in which fine clusters differ.
