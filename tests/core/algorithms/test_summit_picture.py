@@ -17,6 +17,7 @@ from core.statistics.fourier import FourierSums
 from core.statistics.sums import ResidualSums
 from core.views import Encoded
 from tests.core.algorithms.test_summit import WatchedProbe, loss
+from tests.support.bits import inject_bytes
 
 APPROXIMATE = Budget.of(1, "0.000001")
 BOX = Dense.box(0, 1, dimension=4, size=1000)
@@ -123,8 +124,12 @@ def test_the_more_centres_the_more_frequencies_tell_them_apart() -> None:
     assert plan_for(k=60).parameters["frequencies"] > plan_for(k=10).parameters["frequencies"]
 
 
-def test_frequencies_lie_in_the_axes_in_which_records_differ() -> None:
-    """Groups in a plane of eight columns; other axes would only add noise."""
+def test_frequencies_lie_in_the_axes_in_which_records_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups in a plane of eight columns; other axes would only add noise.
+
+    The noise is the same in every run of the test: in one of about thirteen it makes a third axis stand out.
+    """
+    inject_bytes(monkeypatch, 6)
     wide, draw = Dense.box(0, 1, dimension=8, size=1000), np.random.default_rng(6)
     plane = np.linalg.qr(draw.normal(size=(8, 2)))[0]
     middles = draw.uniform(-0.4, 0.4, size=(10, 2))
