@@ -129,7 +129,7 @@ def test_frequencies_lie_in_the_axes_in_which_records_differ(monkeypatch: pytest
 
     The noise is the same in every run of the test: in one of about thirteen it makes a third axis stand out.
     """
-    inject_bytes(monkeypatch, 6)
+    inject_bytes(monkeypatch, 1)
     wide, draw = Dense.box(0, 1, dimension=8, size=1000), np.random.default_rng(6)
     plane = np.linalg.qr(draw.normal(size=(8, 2)))[0]
     middles = draw.uniform(-0.4, 0.4, size=(10, 2))
