@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import patch
@@ -177,6 +178,7 @@ def main(
     runs: Annotated[int, typer.Option(help="Datasets of each shape.")] = 8,
     first: Annotated[int, typer.Option(help="Seed of the first dataset.")] = 0,
     columns: Annotated[list[int] | None, typer.Option(help="Only settings of so many columns.")] = None,
+    only: Annotated[str, typer.Option(help="Only cells such as `levels-*-k30-*`.")] = "*",
     results: Annotated[Path, typer.Option(help="Folder of the CSV file.")] = RESULTS,
     append: Annotated[bool, typer.Option(help="Keep the runs that the CSV file holds already.")] = False,
 ) -> None:
@@ -189,6 +191,8 @@ def main(
                 if width > MOST_COLUMNS.get(name, width):
                     continue
                 cell = Cell(name, size, width, k, epsilon, make)
+                if not fnmatch(cell.label, only):
+                    continue
                 for seed in range(first, first + runs):
                     rows += measured(cell, seed)
                 write_csv(path, rows)
