@@ -182,25 +182,29 @@ CELLS: tuple[Cell, ...] = (
     Cell("mnist", 60_000, 784, 10, "1", stored, 1.25, "0"),
 )
 
-#: Records * epsilon / k at which both plans are compared, by k: up to where they are the same.
+#: Records * epsilon / k at which both plans are compared, by k; from beyond the last on they are the same.
 SWEEP_AT = {
-    3: (6, 12, 30, 60, 98, 115),
-    10: (3, 10, 30, 60, 98, 120),
-    30: (3, 10, 30, 60, 80, 98),
+    3: (10, 30, 60, 98, 115),
+    10: (3, 10, 22, 30, 60, 98, 115, 128),
+    30: (3, 10, 22, 30, 60, 98, 115, 128),
+    100: (10, 30, 60, 80),
 }
 
 SWEEP: tuple[Cell, ...] = tuple(
     Cell(make.__name__, size, columns, k, f"{wanted * k / size:.3g}", make)
     for make, size, columns, k in (
-        *((groups, 1_000, columns, 3) for columns in (4, 8, 32)),
-        *((groups, 1_000, columns, 10) for columns in (4, 8, 16, 32)),
-        *((groups, 3_000, columns, 30) for columns in (4, 8, 32)),
+        *((groups, 1_000, columns, 3) for columns in (4, 32)),
+        *((groups, 1_000, columns, 10) for columns in (2, 4, 8, 32)),
+        *((groups, 3_000, columns, 30) for columns in (2, 4, 32)),
         (groups, 10_000, 4, 30),
+        (groups, 5_000, 4, 100),
         (groups, 2_000, 64, 10),
+        (overlap, 1_000, 8, 10),
         (overlap, 3_000, 8, 30),
         (overlap, 3_000, 32, 30),
         (shares, 2_000, 4, 10),
         (lognormal, 1_000, 8, 10),
+        (lognormal, 3_000, 8, 30),
     )
     for wanted in SWEEP_AT[k]
 )
