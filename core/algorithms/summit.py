@@ -315,7 +315,8 @@ class Summit(Algorithm):
             operations += frequencies * (_FIT_OPERATIONS + _COMPONENT_OPERATIONS * k)
             memory += 1e5 * frequencies
         if plan.k_range is not None:
-            operations += synopsis_operations(domain, k, tuple(plan.k_range))
+            noise = Blocks.of(plan).explore.deviation(plan, "sizes")
+            operations += synopsis_operations(domain, k, tuple(plan.k_range), noise * k / size)
             memory += 60.0 * made_up_rows(domain.dimension) * width
         if schedule.long_moves:
             operations += settling_operations(axes, k)

@@ -116,10 +116,15 @@ def made_up_rows(width: int) -> int:
     return min(_MOST_ROWS, _MOST_VALUES // width)
 
 
-def synopsis_operations(domain: Domain, fine: int, ks: Sequence[int]) -> float:
-    """Operations of `summarise`, for plans: rows are drawn and told their cells, then settle for each k."""
+def synopsis_operations(domain: Domain, fine: int, ks: Sequence[int], noise: float) -> float:
+    """Operations of `summarise`, for plans: rows are drawn and told their cells, then settle for each k.
+
+    `noise` is that in the size of a fine cluster, over its mean size. The more of it, the more rows lie
+    outside the cell that they were drawn for, and are drawn again.
+    """
     width, rows = float(domain.dimension), float(made_up_rows(domain.dimension))
     drawn = width * ((2200.0 if isinstance(domain, Geometry) else 700.0) + 0.9 * width)
+    drawn *= 1 + min(1.0, 1.5 * noise)
     visits = float(sum(k * rounds_for(k, fine) for k in ks))
     settled = 700.0 * len(ks) + visits * (2.8 + 0.15 * min(width, MANY_COLUMNS))
     return 6e7 + rows * (drawn + settled)
