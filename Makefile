@@ -2,9 +2,9 @@
 # A fresh machine needs Python 3.11 or newer and nothing else: targets make `.venv` and install into it.
 
 PYTHON ?= python3
-# Test processes (they wait for browsers and services, so four keep two cores busy), extra options for pytest, and the
+# Test processes (they wait for browsers and services, so three keep two cores busy), extra options for pytest, and the
 # benchmark to run: `make test WORKERS=1`.
-WORKERS ?= 4
+WORKERS ?= 3
 PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
