@@ -1,4 +1,4 @@
-"""Few records of many shapes: `python -m benchmarks modest_shapes`, for docs/accuracy.md.
+"""Few records of many shapes: `python -m benchmarks modest_shapes`, for docs/accuracy-log.md.
 
 Groups that lie apart are not what most tables look like. Here are tails, planes, whole numbers, categories of
 sizes, rows without groups, and tables that scikit-learn bundles, all with few records for each centre. Three
