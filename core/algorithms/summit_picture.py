@@ -29,8 +29,9 @@ from core.postprocessing.shrinkage import shorten
 from core.probe import Probe
 from core.views import Encoded
 
-#: Relative errors of the sizes in a picture, at first and after a round. None is below `_LEAST_SIZE * N / k`.
-_DOUBT, _LATER_DOUBT, _LEAST_SIZE = 0.5, 0.4, 0.1
+#: Relative errors of the sizes in a picture, at first and after a round. None is expected below
+#: `_LEAST_SIZE * N / k`; clusters that noise made up keep `_LEAST_WEIGHT * N / k` of the picture at least.
+_DOUBT, _LATER_DOUBT, _LEAST_SIZE, _LEAST_WEIGHT = 0.5, 0.4, 0.1, 0.01
 #: As `FOUND` of an exploring plan: weak counts are weighed, but so are those of empty cells.
 _FOUND = 3.0
 #: The resolution of a sketch, in standard deviations of all records: this many divided by the side of a cube
@@ -159,11 +160,11 @@ class PictureRefinement(Block):
         for each, bias in zip(self.rounds, tuning.PICTURE_BIAS, strict=True):
             found = each.run(probe, rows, centres, scene.edges, free, known, bias)
             moves = shorten(shrinkage.of(found.moves, found.errors), found.radii)
-            sizes = np.maximum(found.sizes, _LEAST_SIZE * scene.size / len(centres))
-            picture = picture.corrected(found.centres, moves, sizes)
+            weights = np.maximum(found.expected, _LEAST_WEIGHT * scene.size / len(centres))
+            picture = picture.corrected(found.centres, moves, weights)
             start = found.centres + moves
             if len(start) > k:
-                start = agglomerated(start, sizes, k)
+                start = agglomerated(start, weights, k)
             # New starts may find what was missed; after the last round nothing would measure them.
             anew = each is not self.rounds[-1]
             centres = clip_into(self.domain, picture.means(k, draw, start, anew))

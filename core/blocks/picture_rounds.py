@@ -33,7 +33,16 @@ class WeighedRound:
     #: Standard deviation of the noise in each coordinate of a move.
     errors: Floats
     sizes: Floats
+    #: The chance that the cluster has records at all.
+    chances: Floats
     radii: Integers
+
+    @property
+    def expected(self) -> Floats:
+        """Sizes with the chance that there are none weighed in; they add up to as many records."""
+        likely = self.chances * self.sizes
+        expected: Floats = likely * (self.sizes.sum() / max(float(likely.sum()), 1e-9))
+        return expected
 
 
 @dataclass(frozen=True)
@@ -80,20 +89,22 @@ class PictureRound(RoundSteps):
         radii = edges[shape.best_clip(free_coordinates * per_coordinate**2, bias)]
         radii = np.clip(radii, 1, 2 * UNITS)
         lifted = self.measure(probe, "sums", LiftedSums(assigned, radii)) / WEIGHT_ONE
-        sizes, error = weighed(sizes, error, *self._seen_from_heights(plan, lifted[:, -1], radii, shape))
+        seen, noise = self._seen_from_heights(plan, lifted[:, -1], radii, shape)
+        measured, noises = weighed(counted, np.full(len(counted), self.deviation(plan, "sizes")), seen, noise)
+        sizes, error = weighed(sizes, error, seen, np.hypot(noise, _HEIGHT_DOUBT * shape.sizes))
         divisor = np.maximum(sizes, np.maximum(error, 1.0))
         return WeighedRound(
             centres=assigned.centres.astype(np.float64),
             moves=lifted[:, :-1] / divisor[:, None],
             errors=radii * per_coordinate / divisor,
             sizes=sizes,
+            chances=known.chances(measured, noises),
             radii=radii,
         )
 
     def _seen_from_heights(
         self, plan: Plan, heights: Floats, radii: Integers, shape: DistanceShape
     ) -> tuple[Floats, Floats]:
-        """Sizes of the clusters from the sums of their records' heights, and the errors of these sizes."""
+        """Sizes of the clusters from the sums of their records' heights, and the noise in these sizes."""
         mean = np.maximum(shape.mean_heights(radii), _LEAST_HEIGHT)
-        noise = self.deviation(plan, "sums") / mean
-        return heights / (radii * mean), np.hypot(noise, _HEIGHT_DOUBT * shape.sizes)
+        return heights / (radii * mean), self.deviation(plan, "sums") / mean

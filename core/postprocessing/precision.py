@@ -1,10 +1,15 @@
 """Estimates of the same numbers, weighed by their precision."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from core.arrays import Floats
+
+#: The more clusters there are, the more of them are made up by noise: every other one of so many.
+_MADE_UP = 45
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +22,18 @@ class Known:
     def updated(self, measured: Floats, error: float) -> tuple[Floats, Floats]:
         """The numbers weighed against noisy counts by precision, and the standard deviations that remain."""
         return weighed(self.sizes, self.doubt * self.sizes, measured, error)
+
+    def chances(self, measured: Floats, errors: Floats) -> Floats:
+        """The chance that each cluster has records at all, given noisy counts: noise may have made it up.
+
+        A cluster is either real, with about the size that is known, or has no records.
+        """
+        noise = errors**2
+        variances = noise + (self.doubt * self.sizes) ** 2
+        if_real = (measured - self.sizes) ** 2 / variances + np.log(variances)
+        if_made_up = np.maximum(measured, 0.0) ** 2 / noise + np.log(noise)
+        chances: Floats = expit((if_made_up - if_real) / 2 + 2 * math.log(_MADE_UP / len(self.sizes)))
+        return chances
 
 
 def weighed(
