@@ -8,7 +8,7 @@ from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.recovery import GroupMeans, NetMedians
 from core.blocks.rounds import ClippedRounds, LloydRounds, Refinement, sum_share
-from core.blocks.search.selection import BestTrial, Selection, Settings, settings_for
+from core.blocks.search.selection import BestTrial, Selection, settings_for
 from core.blocks.work import lloyd_rounds
 from core.data import Domain
 from core.options import Option
@@ -83,7 +83,7 @@ class Balcan(Algorithm):
         return Refinement(domain, (clipped,))
 
     def work(self, plan: Plan) -> Work:
-        return selection_work(plan, plan.parameters["rounds"])
+        return selection_work(self.blocks(plan)[0].selection, plan.parameters["rounds"])
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
         trial, *stages = self.blocks(plan)
@@ -94,9 +94,8 @@ class Balcan(Algorithm):
         return found
 
 
-def selection_work(plan: Plan, rounds: int) -> Work:
+def selection_work(selection: Selection, rounds: int) -> Work:
     """The work of selection, recovery and so many rounds of refinement together."""
-    settings, domain, k = Settings.from_json(plan.parameters), plan.domain, plan.k
-    select = settings.work(domain, k, plan.objective)
-    lloyd = lloyd_rounds(domain, k, rounds + settings.trials)
-    return Work(select.operations + lloyd, select.memory_bytes + 32.0 * k * domain.dimension)
+    domain, k, found = selection.domain, selection.k, selection.work
+    lloyd = lloyd_rounds(domain, k, rounds + selection.settings.trials)
+    return Work(found.operations + lloyd, found.memory_bytes + 32.0 * k * domain.dimension)

@@ -81,7 +81,7 @@ class BalcanSparse(Algorithm):
         return Selection.of(plan, shares, TREES, SWAPS), means
 
     def work(self, plan: Plan) -> Work:
-        found = selection_work(plan, 0)
+        found = selection_work(self.blocks(plan)[0], 0)
         # The largest entries of every row are kept, once to choose columns and once to average them.
         kept = plan.domain.size * (16_000.0 + 400.0 * plan.domain.dimension)
         return replace(found, operations=found.operations + kept)

@@ -1,5 +1,6 @@
 """Jones et al. (2021) in Euclidean space: released candidates, maximum coverage over them, noisy averages."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
 from core.blocks.search.candidates import HashedCandidates, TreeCandidates, candidate_points
 from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
-from core.blocks.work import PASS, coverage_picks, lloyd_rounds, partition_levels, projection
+from core.blocks.work import coverage_picks, lloyd_rounds, partition_levels, projection
 from core.coverage.families import Balls
 from core.data import UNITS
 from core.options import Option
@@ -63,6 +64,11 @@ class JonesEuclidean(ProjectedCoverage):
         means = GroupMeans(plan.domain, rest, RECOVERY)
         return candidates, coverage, means, refinement(plan, rest, 1 - CANDIDATES - RECOVERY, 1)
 
+    def _listed(self, plan: Plan) -> int:
+        """The most candidates of a run: no more than are likely to be found, whatever the records."""
+        expected = self.blocks(plan)[0].expected(plan.domain.size)
+        return max(plan.k, math.ceil(min(MOST_CANDIDATES, expected)))
+
     def work(self, plan: Plan) -> Work:
         size, width, dimension = float(plan.domain.size), plan.domain.dimension, plan.parameters["dimension"]
         coverage = self.coverage(plan.shares(), plan.parameters)
@@ -71,11 +77,11 @@ class JonesEuclidean(ProjectedCoverage):
             + lloyd_rounds(plan.domain, plan.k, 2)
             + partition_levels(plan.domain, dimension, TREES * DEPTH)
             + coverage_picks(coverage.picks)
-            # The records that take part: distances at each level to as many candidates as many groups have,
-            # and to each pick.
+            # The records that take part: distances to all candidates at each level and when they leave, and
+            # to each pick.
             + size
             * plan.parameters["kept"]
-            * (PASS / 2 * MOST_CANDIDATES * coverage.levels + (2 * PASS + 4.0 * dimension) * coverage.picks),
+            * (2.0 * self._listed(plan) * (coverage.levels + 1) + (30.0 + dimension) * coverage.picks),
             memory_bytes=size * (8.0 * dimension + 64.0) + 64.0 * plan.k * width + 1e8,
         )
 
@@ -83,7 +89,7 @@ class JonesEuclidean(ProjectedCoverage):
         source, coverage, means, last = self.blocks(plan)
         view, draw = in_few_dimensions(probe), probe.draw("candidates")
         found = source.run(probe, view, draw)
-        candidates = candidate_points(found, plan.k, max(plan.k, MOST_CANDIDATES), draw)
+        candidates = candidate_points(found, plan.k, self._listed(plan), draw)
         family = Balls(view, candidates, tuple(plan.parameters["radii"]))
         points = candidates[np.unique(np.concatenate(coverage.run(probe, family)))]
         weights = coverage.weights(probe, ClusterCounts(Assigned(view, points)))

@@ -1,5 +1,6 @@
 """Publicly indexed sets of records for maximum coverage: balls about listed points or public sites."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Integers
+from core.arrays import Floats, Integers
 from core.data import Chunk
 from core.kernels.sparse_counts import Total
+from core.kernels.threads import share_blocks, sum_blocks
 from core.views import DerivedView, RowView, SiteDistances, View
 from core.views.base import checked_points
+
+Mask = npt.NDArray[np.bool_]
 
 
 class SetCounts:
@@ -44,12 +48,15 @@ class Family(View):
         """Number of sets at this level, whatever the records."""
         raise NotImplementedError
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
         """Mask of the named records of a chunk that the set holds."""
         raise NotImplementedError
 
-    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
-        """The contribution of the named records of a chunk to the counts."""
+    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
+        """The contribution of the named records of a chunk to the counts; of those counted, if given.
+
+        Records that do not count take as long as those that do.
+        """
         raise NotImplementedError
 
     def set_counts(self, level: int) -> SetCounts:
@@ -78,27 +85,46 @@ class _Within(Family):
     def size(self, level: int) -> int:
         return len(self.points)
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
-        away = self.positions(chunk, among).astype(np.int64) - self.points[index]
-        inside: npt.NDArray[np.bool_] = np.einsum("ij,ij->i", away, away) <= self.limit(level)
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
+        inside = np.zeros(len(among), dtype=bool)
+
+        def work(parts: Iterator[slice]) -> None:
+            for part in parts:
+                block, limits = self._block(chunk, level, among[part])
+                inside[part] = block @ self._turned[:, index] <= limits
+
+        share_blocks(work, _pieces(len(among), self.points.shape[1]))
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
-        counts = np.zeros(len(self.points), dtype=np.int64)
-        turned, offsets = self._turned
-        for part in _pieces(len(among), len(self.points)):
-            block = self.positions(chunk, among[part]).astype(np.float64)
-            # |p|^2 - 2 x.p <= limit - |x|^2, all integers of at most 2^53.
-            limits = self.limit(level) - np.einsum("ij,ij->i", block, block)
-            scores = turned @ block.T
-            scores += offsets
-            counts += np.count_nonzero(scores <= limits, axis=1)
-        return counts
+    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
+        if counted is None:
+            counted = np.ones(len(among), dtype=bool)
+
+        def work(parts: Iterator[slice]) -> Integers:
+            counts = np.zeros(len(self.points), dtype=np.int64)
+            for part in parts:
+                block, limits = self._block(chunk, level, among[part])
+                within = block @ self._turned <= limits[:, None]
+                # Sums of zeros and ones, fewer than 2^24 of them: exact in singles.
+                counts += (counted[part].astype(np.float32) @ within.astype(np.float32)).astype(np.int64)
+            return counts
+
+        return sum_blocks(work, _pieces(len(among), len(self.points)))
+
+    def _block(self, chunk: Chunk, level: int, among: Integers) -> tuple[Floats, Floats]:
+        """Positions x of some records, each with a one, and the most that (x, 1).(-2 p, |p|^2) may be.
+
+        |p|^2 - 2 x.p <= limit - |x|^2: all of these are integers of at most 2^53.
+        """
+        block = np.ones((len(among), self.points.shape[1] + 1))
+        block[:, :-1] = self.positions(chunk, among)
+        return block, self.limit(level) + 1 - np.einsum("ij,ij->i", block, block)
 
     @cached_property
-    def _turned(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        squared = np.einsum("ij,ij->i", self.points, self.points).astype(np.float64)
-        return np.ascontiguousarray(self.points.astype(np.float64) * -2.0), squared[:, None]
+    def _turned(self) -> Floats:
+        """The columns (-2 p, |p|^2) of all points p."""
+        squared = np.einsum("ij,ij->i", self.points, self.points)
+        return np.vstack([-2 * self.points.T, squared]).astype(np.float64)
 
 
 def _pieces(count: int, width: int) -> list[slice]:
@@ -152,17 +178,18 @@ class SiteBalls(_Within):
     def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
         return self.sites.positions(np.asarray(chunk.rows)[among])
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
         if self.sites.metric != "matrix":
             return super().holds(chunk, level, index, among)
-        inside: npt.NDArray[np.bool_] = self.points[np.asarray(chunk.rows)[among], index] <= self.radii[level]
+        inside: Mask = self.points[np.asarray(chunk.rows)[among], index] <= self.radii[level]
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
+    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
         if self.sites.metric != "matrix":
-            return super().parts(chunk, level, among)
+            return super().parts(chunk, level, among, counted)
         # How many records are at each site, summed in doubles: integers below 2^53.
-        counts = np.bincount(np.asarray(chunk.rows)[among], minlength=len(self.points)).astype(np.float64)
+        at = np.asarray(chunk.rows)[among]
+        counts = np.bincount(at, counted, minlength=len(self.points)).astype(np.float64)
         total = np.zeros(self.size(level), dtype=np.int64)
         for part in _pieces(len(self.points), self.size(level)):
             near = (self.points[part] <= self.radii[level]).astype(np.float64)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from core.arrays import Integers
-from core.coverage.families import Family, SetCounts
+from core.coverage.families import Family, Mask, SetCounts
 from core.data import Chunk
 from core.kernels.geometry import cell_numbers, numbered_cells
 from core.kernels.sparse_counts import LARGEST_FAMILY, SparseCounts, Total
@@ -70,14 +69,15 @@ class GridBalls(DerivedView, Family):
         # |x| <= radius, hence |floor(x / spacing + 1/2)| <= M: no record is outside the grid.
         return (2 * rows + spacing) // (2 * spacing)
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> npt.NDArray[np.bool_]:
+    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
         away = self._cells(chunk, level, among) - self.coordinates(level, np.array(index))
-        inside: npt.NDArray[np.bool_] = np.einsum("ij,ij->i", away, away) <= self.reach
+        inside: Mask = np.einsum("ij,ij->i", away, away) <= self.reach
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: Integers) -> Total:
+    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
         """The cells that hold these records, with their counts."""
-        return SparseCounts.of(self.size(level), self.indices(level, self._cells(chunk, level, among)))
+        cells = self.indices(level, self._cells(chunk, level, among))
+        return SparseCounts.of(self.size(level), cells, counted)
 
     def set_counts(self, level: int) -> SetCounts:
         return _Implicit(self, level)

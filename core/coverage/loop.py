@@ -16,7 +16,7 @@ import numpy as np
 
 from core.arrays import Integers
 from core.coverage.coins import Coins
-from core.coverage.families import Family
+from core.coverage.families import Family, Mask
 from core.data import Chunk
 from core.kernels.sparse_counts import Total
 
@@ -52,11 +52,13 @@ class CoverageLoop:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """A chunk after some picks: the records still in play, and those the last pick took out."""
+    """A chunk after some picks: which records are still in play, and those the last pick took out."""
 
     picks: tuple[int, ...]
-    alive: Integers
-    leaving: Integers
+    #: The records whose coins let them take part, and which of them no pick has covered yet.
+    everyone: Integers
+    in_play: Mask
+    leaving: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ class LoopRound:
     """Changes of the counts before a round: at a new level all records in play, else those that just left.
 
     A pure function of the chunk, the picks and the coins; a cached state saves going through all picks again.
+    Levels and picks pass over all records that take part, in play or not: only the changes between two picks
+    of a level take time for the records that left, each of which leaves once.
     """
 
     cover: CoverageLoop
@@ -80,23 +84,29 @@ class LoopRound:
 
     def of(self, chunk: Chunk) -> Total:
         state = self._state(chunk)
-        records = state.alive if self.opens_level else state.leaving
-        return self.cover.family.parts(chunk, self.level, records)
+        if self.opens_level:
+            return self.cover.family.parts(chunk, self.level, state.everyone, state.in_play)
+        return self._left(chunk, state)
+
+    def _left(self, chunk: Chunk, state: _State) -> Total:
+        return self.cover.family.parts(chunk, self.level, state.everyone[state.leaving])
 
     def _state(self, chunk: Chunk) -> _State:
         name = (self.coins.name, self.cover.digest, chunk.key)
         state = _states.get(name)
         if state is None or state.picks != self.picks[: len(state.picks)]:
             everyone = np.flatnonzero(self.coins.kept(chunk.first, len(chunk)))
-            state = _State((), everyone, everyone[:0])
+            in_play = np.ones(len(everyone), dtype=bool)
+            state = _State((), everyone, in_play, ~in_play)
         for done in range(len(state.picks), len(self.picks)):
             state = self._after(state, chunk, self.cover.schedule[done], self.picks[done])
         _states.put(name, state)
         return state
 
     def _after(self, state: _State, chunk: Chunk, level: int, pick: int) -> _State:
-        covered = self.cover.family.holds(chunk, level, pick, state.alive)
-        return _State((*state.picks, pick), state.alive[~covered], state.alive[covered])
+        covered = self.cover.family.holds(chunk, level, pick, state.everyone)
+        in_play, leaving = state.in_play & ~covered, state.in_play & covered
+        return _State((*state.picks, pick), state.everyone, in_play, leaving)
 
 
 class _States:
@@ -129,7 +139,7 @@ class _States:
 
 
 def _size(state: _State) -> int:
-    return state.alive.nbytes + state.leaving.nbytes + 16 * len(state.picks)
+    return state.everyone.nbytes + state.in_play.nbytes + state.leaving.nbytes + 16 * len(state.picks)
 
 
 _states = _States()

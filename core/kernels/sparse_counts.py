@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from core.arrays import Integers
 
@@ -34,10 +35,15 @@ class SparseCounts:
         return cls(family, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, family: int, cells: Integers) -> SparseCounts:
-        """One record in each of these cells; cells may repeat and come in any order."""
-        found, counts = np.unique(cells, return_counts=True)
-        return cls(family, found.astype(np.int64), counts.astype(np.int64))
+    def of(cls, family: int, cells: Integers, counted: npt.NDArray[np.bool_] | None = None) -> SparseCounts:
+        """One record in each of these cells, or in those counted; cells may repeat and come in any order."""
+        if counted is None:
+            found, counts = np.unique(cells, return_counts=True)
+            return cls(family, found.astype(np.int64), counts.astype(np.int64))
+        # Cells are numbered below 2^62, which leaves a bit to tell those that count from the others.
+        found, numbers = np.unique(2 * cells + counted, return_counts=True)
+        odd = (found & 1).astype(bool)
+        return cls(family, (found[odd] >> 1).astype(np.int64), numbers[odd].astype(np.int64))
 
     def __add__(self, other: SparseCounts) -> SparseCounts:
         if self.family != other.family:

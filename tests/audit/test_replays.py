@@ -356,8 +356,7 @@ def test_covered_records_that_come_back_at_the_next_radius_are_noticed(
 
     def reset(self: LoopRound, chunk: Any) -> Any:
         state = honest(self, chunk)
-        everyone = np.flatnonzero(self.coins.kept(chunk.first, len(chunk)))
-        return replace(state, alive=everyone) if self.opens_level else state
+        return replace(state, in_play=np.ones_like(state.in_play)) if self.opens_level else state
 
     monkeypatch.setattr(LoopRound, "_state", reset)
     plan = plan_of("jones", "medians", rounds=1, sites=SITES, accounting="approximate")

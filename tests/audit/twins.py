@@ -121,7 +121,9 @@ def fresh_coins(probe: Any, step_name: str, mechanism: CoverageChoice, cover: Co
         counts_of_sets = cover.family.set_counts(level)
         for loader in probe._source.loaders():
             chunk = loader()
-            counts_of_sets.change(cover.family.parts(chunk, level, state._state(chunk).alive), 1)
+            before = state._state(chunk)
+            parts = cover.family.parts(chunk, level, before.everyone, before.in_play)
+            counts_of_sets.change(parts, 1)
         picks.append(mechanism.pick(*counts_of_sets.listed(), cover.family.size(level)))
         probe._publish(step_name, np.array(picks[-1:], dtype=np.int64))
     return np.array(picks, dtype=np.int64)

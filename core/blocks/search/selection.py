@@ -48,17 +48,15 @@ class Settings:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(**{name: data[name] for name in cls.__dataclass_fields__})
 
-    def work(self, domain: Domain, k: int, objective: str) -> Work:
-        """Operations and bytes, for `trials` runs of everything here.
-
-        How many candidates a run finds is released, not planned: this allows for as many as there may be.
-        """
+    def work(self, domain: Domain, k: int, objective: str, listed: int | None = None) -> Work:
+        """Operations and bytes, for `trials` runs of everything here, with so many candidates at most."""
+        listed = listed or self.candidates
         size = float(domain.size)
         project = projection(domain, self.dimension)
         trees = partition_levels(domain, self.dimension, self.trees * self.depth)
         paid = PASS if objective == "means" else 5 * PASS  # integer roots
-        swaps = size * self.candidates * (self.swaps * (paid + 2 * PASS) + paid)
-        memory = 16.0 * size * self.dimension + 16.0 * k * self.candidates + 1e8
+        swaps = size * listed * (self.swaps * (paid + 2 * PASS) + paid)
+        memory = 16.0 * size * self.dimension + 16.0 * k * listed + 1e8
         return Work(self.trials * (project + trees + swaps), memory)
 
 
@@ -124,6 +122,16 @@ class Selection(Block):
         )
 
     @property
+    def listed(self) -> int:
+        """The most candidates of a search: no more than are likely to be found, whatever the records."""
+        expected = self.candidates.expected(self.domain.size)
+        return max(self.k, math.ceil(min(self.settings.candidates, expected)))
+
+    @property
+    def work(self) -> Work:
+        return self.settings.work(self.domain, self.k, self.objective, self.listed)
+
+    @property
     def search(self) -> LocalSearch:
         return LocalSearch(self.shares, self.swap_fraction, self.settings.swaps, self.settings.trials)
 
@@ -135,7 +143,7 @@ class Selection(Block):
         draw = probe.draw(f"selection-{trial}")
         rows = random_projection(Encoded.of(self.domain), self.settings.dimension, draw)
         found = self.candidates.run(probe, rows, draw)
-        points = candidate_points(found, self.k, self.settings.candidates, draw)
+        points = candidate_points(found, self.k, self.listed, draw)
         source = CandidateDistances(rows, points, self.objective)
         start = crowded_choice(points.astype(np.float64), self.k, draw)
         return Assigned(rows, points[self.search.run(probe, source, start)])

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.coverage.families import Family
+from core.coverage.families import Family, Mask
 from core.coverage.loop import CoverageLoop, LoopRound
 from core.data import ArraySource, Chunk, Ids
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -93,8 +93,11 @@ class Table(Family):
         inside: npt.NDArray[np.bool_] = self.members[level][index][np.asarray(chunk.rows)[among]]
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        counts: npt.NDArray[np.int64] = self.members[level][:, np.asarray(chunk.rows)[among]].sum(axis=1)
+    def parts(
+        self, chunk: Chunk, level: int, among: npt.NDArray[np.int64], counted: Mask | None = None
+    ) -> npt.NDArray[np.int64]:
+        some = among if counted is None else among[counted]
+        counts: npt.NDArray[np.int64] = self.members[level][:, np.asarray(chunk.rows)[some]].sum(axis=1)
         return counts
 
 
