@@ -8,8 +8,10 @@ from scipy.special import expit
 
 from core.arrays import Floats
 
-#: The more clusters there are, the more of them are made up by noise: every other one of so many.
-_MADE_UP = 45
+#: The share of clusters that noise made up, before anything is counted; that counts like so many clusters.
+_MADE_UP, _COUNTS_LIKE = 0.1, 10
+#: Rounds in which that share is estimated from all clusters; it settles in fewer.
+_ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +28,18 @@ class Known:
     def chances(self, measured: Floats, errors: Floats) -> Floats:
         """The chance that each cluster has records at all, given noisy counts: noise may have made it up.
 
-        A cluster is either real, with about the size that is known, or has no records.
+        A cluster is either real, with about the size that is known, or has no records. How many are made up
+        is estimated from all of them.
         """
         noise = errors**2
         variances = noise + (self.doubt * self.sizes) ** 2
         if_real = (measured - self.sizes) ** 2 / variances + np.log(variances)
         if_made_up = np.maximum(measured, 0.0) ** 2 / noise + np.log(noise)
-        chances: Floats = expit((if_made_up - if_real) / 2 + 2 * math.log(_MADE_UP / len(self.sizes)))
+        likelier, share = (if_made_up - if_real) / 2, _MADE_UP
+        for _ in range(_ROUNDS):
+            chances: Floats = expit(likelier + math.log(1 / share - 1))
+            made_up = _COUNTS_LIKE * _MADE_UP + float((1 - chances).sum())
+            share = made_up / (_COUNTS_LIKE + len(chances))
         return chances
 
 
