@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "tests.support.browser",
     "tests.support.databases",
+    "tests.support.folders",
     "tests.support.live",
     "tests.support.scheduling",
     "tests.support.service",

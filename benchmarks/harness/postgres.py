@@ -21,10 +21,9 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from benchmarks.harness.scratch import scratch
+
 _START_SECONDS = 60
-#: Files in memory, on Linux: to make a database of them takes a sixth of the time that a disk takes.
-_MEMORY = Path("/dev/shm")
-_MEMORY_NEEDED = 4 << 30
 
 
 def binaries() -> Path:
@@ -54,14 +53,6 @@ def _reachable(directory: Path) -> bool:
     return probe.returncode == 0
 
 
-def _scratch() -> Path:
-    """Where files may lie that need not outlive a power cut; the path of a socket must be short."""
-    if not os.access(_MEMORY, os.W_OK | os.X_OK):
-        return Path("/tmp")
-    free = min(shutil.disk_usage(_MEMORY).free, psutil.virtual_memory().available)
-    return _MEMORY if free > _MEMORY_NEEDED else Path("/tmp")
-
-
 def unprivileged_user() -> int:
     """The user id that runs PostgreSQL when the tests run as root."""
     for name in ("postgres", "nobody"):
@@ -82,7 +73,7 @@ class Server:
         """
         self.durable = durable
         self.port = port
-        self.directory = Path(tempfile.mkdtemp(prefix="cairn-pg-", dir="/tmp" if durable else _scratch()))
+        self.directory = Path(tempfile.mkdtemp(prefix="cairn-pg-", dir="/tmp" if durable else scratch()))
         self.user: int | None = None
         if os.geteuid() == 0:
             self.user = unprivileged_user()

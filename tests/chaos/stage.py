@@ -18,6 +18,7 @@ from typing import Any
 
 import migrations
 from benchmarks.harness.postgres import Server
+from benchmarks.harness.scratch import scratch
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
@@ -73,7 +74,7 @@ class Stage:
 
     def __init__(self, kind: str):
         self.kind = kind
-        self.folder = Path(tempfile.mkdtemp(prefix="cairn-chaos-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="cairn-chaos-", dir=scratch()))
         self._number = 0
         self.server: Server | None = None
         if kind == "postgresql":

@@ -93,12 +93,6 @@ def phone(browser: Browser, service: Service) -> Iterator[Tab]:
 
 
 @pytest.fixture
-def dark_tab(browser: Browser, service: Service) -> Iterator[Tab]:
-    with closing(Tab(browser, service, color_scheme="dark")) as opened:
-        yield opened
-
-
-@pytest.fixture
 def fresh() -> str:
     """A name nobody has used in this service."""
     return f"n{next(_serial)}"

@@ -1,4 +1,4 @@
-"""Which tests share a test process under `pytest -n`: those that share a started service or a browser.
+"""Which tests share a test process under `pytest -n`: those that share a service, a browser or long work.
 
 xdist's own way to say so, the mark `xdist_group`, does nothing with this version of pytest: it appends the
 group to a test's private id, which pytest has since renamed. So the scheduler itself is told, by directory.
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-#: Everything in one of these directories or files runs in one process, where its service is started once.
+#: Everything in one of these directories or files runs in one process, where its service is started once, or
+#: what all its tests need is computed once.
 TOGETHER = (
     "tests/acceptance/test_demo.py",
     "tests/acceptance/test_image.py",
@@ -22,6 +23,8 @@ TOGETHER = (
     "tests/cluster/",
     "tests/console/",
     "tests/contracts/test_golden.py",
+    "tests/core/algorithms/test_summit_public.py",
+    "tests/core/statistics/test_base.py",
     "tests/fuzz/test_authorisation.py",
     "tests/fuzz/test_campaign.py",
     "tests/fuzz/test_hostile_files.py",
@@ -29,6 +32,8 @@ TOGETHER = (
     "tests/fuzz/test_side_channels.py",
     "tests/service/jobs/results/test_answers.py",
     "tests/service/jobs/results/test_transcripts.py",
+    "tests/service/jobs/test_quotes.py",
+    "tests/test_tidy.py",
 )
 
 

@@ -28,7 +28,8 @@ def run_without_a_browser(folder: Path, *options: str) -> subprocess.CompletedPr
     test.write_text(PAGE_TEST)
     nowhere = folder / "nowhere"
     environment = {**os.environ, "PATH": str(nowhere), "PLAYWRIGHT_BROWSERS_PATH": str(nowhere)}
-    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "-p", "tests.support.browser", "-ra"]
+    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--disable-plugin-autoload", "-ra"]
+    command += ["-p", "tests.support.browser"]
     return subprocess.run(
         [*command, str(test), *options], cwd=ROOT, env=environment, capture_output=True, text=True
     )

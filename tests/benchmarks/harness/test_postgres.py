@@ -12,7 +12,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from benchmarks.harness import postgres as postgres_harness
 from benchmarks.harness.postgres import Server, binaries
 
 ROOT = Path(__file__).parents[3]
@@ -36,11 +35,6 @@ def test_binaries_of_the_path_are_taken_where_the_package_is_missing(
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert binaries() == tmp_path
-
-
-def test_files_lie_on_a_disk_where_memory_is_scarce(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_harness, "_MEMORY_NEEDED", 1 << 60)
-    assert postgres_harness._scratch() == Path("/tmp")
 
 
 def test_ordinary_user_can_start_it() -> None:

@@ -23,6 +23,7 @@ from core.statistics.base import Statistic
 from core.statistics.counts import ClusterCounts, NormHistogram
 from core.statistics.sums import ResidualSums, SecondMoments
 from core.views import ChosenColumns, Encoded, Projected
+from tests.support.bits import inject_bytes
 
 APPROXIMATE = Budget.of(1, "0.000001")
 PURE = Budget.of(1)
@@ -368,6 +369,7 @@ def test_clusters_have_scales_of_their_own_only_where_records_lie_far_out(
         scales.append(parts[-1])
         return shape_of(*parts)
 
+    inject_bytes(monkeypatch, 1)
     monkeypatch.setattr(DistanceShape, "of", noted)
     registry.run(plan_for(domain, 4, Budget.of(20, "0.000001")), ArraySource(domain, rows))
     assert set(scales) == {far > 0}

@@ -170,7 +170,11 @@ def test_the_cells_of_the_tree_follow_the_records_and_the_budget_but_not_k() -> 
 def test_ten_groups_in_a_thousand_rows_are_found_better_than_by_exploring(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The median over 9 datasets; single runs lose 20% on average here, and 70% when they explore."""
+    """The median over 9 datasets; single runs lose 20% on average here, and 70% when they explore.
+
+    The noise is the same in every run of the test.
+    """
+    inject_bytes(monkeypatch, 1)
 
     def median_loss() -> float:
         found = []
@@ -215,7 +219,11 @@ def lone_group_hits(factor: float, runs: int) -> int:
     return hits
 
 
-def test_a_group_of_twice_the_forecast_size_is_found_and_one_of_a_tenth_is_not() -> None:
+def test_a_group_of_twice_the_forecast_size_is_found_and_one_of_a_tenth_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the same noise in every run of the test: the large group is missed in about one of thirty."""
+    inject_bytes(monkeypatch, 1)
     assert lone_group_hits(2.0, 8) >= 4
     assert lone_group_hits(0.1, 8) <= 4
 
