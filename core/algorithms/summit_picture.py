@@ -160,7 +160,10 @@ class PictureRefinement(Block):
         for each, bias in zip(self.rounds, tuning.PICTURE_BIAS, strict=True):
             found = each.run(probe, rows, centres, scene.edges, free, known, bias)
             moves = shorten(shrinkage.of(found.moves, found.errors), found.radii)
-            weights = np.maximum(found.expected, _LEAST_WEIGHT * scene.size / len(centres))
+            if followed > k:
+                weights = np.maximum(found.expected, _LEAST_WEIGHT * scene.size / len(centres))
+            else:  # so few records that counts hardly tell which clusters are made up
+                weights = np.maximum(found.sizes, _LEAST_SIZE * scene.size / len(centres))
             picture = picture.corrected(found.centres, moves, weights)
             start = found.centres + moves
             if len(start) > k:
