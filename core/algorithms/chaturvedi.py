@@ -66,7 +66,7 @@ class Chaturvedi(ProjectedCoverage):
             operations=projection(plan.domain, dimension)
             + lloyd_rounds(plan.domain, plan.k, plan.parameters["lloyd"] + 1)
             + 4 * coverage_picks(picks)  # occupied cells are listed anew for each pick
-            + size * plan.parameters["kept"] * (120.0 * around + 4.0 * picks * dimension),
+            + size * plan.parameters["kept"] * (120.0 * around + (20.0 + 16.0 * dimension) * picks),
             memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * plan.k * width,
         )
 

@@ -81,7 +81,7 @@ class JonesEuclidean(ProjectedCoverage):
             # to each pick.
             + size
             * plan.parameters["kept"]
-            * (2.0 * self._listed(plan) * (coverage.levels + 1) + (30.0 + dimension) * coverage.picks),
+            * (2.0 * self._listed(plan) * (coverage.levels + 1) + (30.0 + 3.0 * dimension) * coverage.picks),
             memory_bytes=size * (8.0 * dimension + 64.0) + 64.0 * plan.k * width + 1e8,
         )
 
