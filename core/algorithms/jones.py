@@ -66,8 +66,7 @@ class Jones(SiteAlgorithm):
         visits = coverage.levels + 1
         covered = visits * sites * (2.1 + 0.02 * width) + (visits + coverage.picks) * (46.0 + 2.0 * width)
         return Work(
-            operations=size * (plan.parameters["kept"] * covered + sites)
-            + coverage_picks(coverage.picks),
+            operations=size * (plan.parameters["kept"] * covered + sites) + coverage_picks(coverage.picks),
             memory_bytes=24.0 * size + 40.0 * coverage.picks * sites,
         )
 
