@@ -136,6 +136,9 @@ SETTINGS = (
     (1_000, 8, 10, "1.28"),
     (3_000, 4, 30, "1.28"),
     (3_000, 8, 30, "1.28"),
+    (3_000, 16, 30, "1.28"),
+    (2_000, 12, 20, "1.28"),
+    (6_400, 8, 64, "1.28"),
 )
 #: Other plans on the same rows.
 PLANS: dict[str, Callable[[], AbstractContextManager[object]]] = {
