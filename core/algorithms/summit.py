@@ -29,7 +29,12 @@ from core.kernels.clipping import WEIGHT_ONE, into_ball
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import KEPT_BYTES, KRange, Plan, Request, Step, Work
 from core.postprocessing.bounds import clip_into
-from core.postprocessing.kmeans import best_kmeans_operations, merge_operations, weighted_kmeans
+from core.postprocessing.kmeans import (
+    best_kmeans_operations,
+    many_points_operations,
+    merge_operations,
+    weighted_kmeans,
+)
 from core.postprocessing.seeds import Coreset, exactly, handed_over, merged, padded, reseeded
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.spread import geometric_edges
@@ -49,6 +54,8 @@ _PURPOSES = (
 #: Operations for each frequency of a sketch: to add a record; to fit a mixture, in any case and for each of
 #: its components.
 _FREQUENCY_OPERATIONS, _FIT_OPERATIONS, _COMPONENT_OPERATIONS = 12.0, 1.2e5, 1.9e4
+#: Starts of k-means on the coreset, of which the best gives the seeds.
+_SEED_STARTS = 5
 #: Operations beside those of a picture's rounds, in any case.
 _PICTURE_OPERATIONS = 1.2e8
 
@@ -148,7 +155,7 @@ class Blocks:
         noise = explore.deviation(probe.plan, "sizes")
         seeds = tuning.affordable_seeds(scene.size, noise, k, self.scene.schedule.explore_centres)
         coreset = padded(coreset, seeds + 2, scene.deviations, draw)
-        centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, restarts=5)
+        centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, _SEED_STARTS)
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         weights = np.ones(len(centres))
         for number in range(explore.rounds):
@@ -294,7 +301,9 @@ class Summit(Algorithm):
             seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
             operations += dense_rounds(size, axes, seeds, schedule.explore_rounds)
             operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
-            operations += merge_operations(size / (tuning.KEEP * cell))  # as many cells as may stay active
+            cells = size / (tuning.KEEP * cell)  # as many as may stay active; of many about half do
+            operations += merge_operations(cells)
+            operations += many_points_operations(cells / 2, axes, seeds, _SEED_STARTS)
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
         memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
         if schedule.moments:

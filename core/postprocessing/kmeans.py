@@ -26,6 +26,9 @@ _MOST_MERGED = 800
 #: Up to so many distances of points to centres, over all restarts, are computed at once.
 _MOST_AT_ONCE = 1 << 20
 _MOST_ROUNDS = 100
+#: On more points than this each start gets so many rounds and no more: until centres settle, one coreset of
+#: many cells takes several times as long as another, and rounds on the records follow anyhow.
+_MANY_POINTS, _ROUNDS_ON_MANY = 10_000, 20
 #: Random starts on many points, and the work (points times columns times centres) from which one must do.
 _STARTS, _MOST_WORK = 5, 2e7
 #: Of many points so many are merged pair by pair, for one more start.
@@ -53,10 +56,18 @@ def weighted_kmeans(
         with single_threaded():
             spread = distinct[_spread(distinct, mass, k, restarts, draw)]
             return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
-    solvers = [KMeans(k, n_init=restarts, random_state=seed)]
+    rounds = {"max_iter": _ROUNDS_ON_MANY} if len(distinct) > _MANY_POINTS else {}
+    solvers = [KMeans(k, n_init=restarts, random_state=seed, **rounds)]
     if merged is not None:
         solvers.append(KMeans(k, init=merged, n_init=1))
     return _best(solvers, distinct, mass)
+
+
+def many_points_operations(points: float, columns: float, k: float, restarts: int) -> float:
+    """Operations of `weighted_kmeans` on so many points, for plans; little, and not counted, on few."""
+    if points <= _MANY_POINTS:
+        return 0.0
+    return restarts * _ROUNDS_ON_MANY * points * k * (2.6 + 0.22 * columns)
 
 
 def kmeans_for_each(

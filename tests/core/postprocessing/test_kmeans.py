@@ -144,3 +144,22 @@ def test_many_points_get_starts_that_are_spread_over_them() -> None:
     found = [best_kmeans(points, np.ones(1200), 20, np.random.default_rng(6)) for _ in range(2)]
     assert np.array_equal(found[0], found[1])
     assert np.linalg.norm(middles[:, None] - found[0][None], axis=2).min(axis=1).max() < 5
+
+
+@pytest.mark.parametrize(("points", "bounded"), [(10_000, False), (10_001, True)])
+def test_starts_on_many_points_get_a_number_of_rounds_that_plans_know(
+    points: int, bounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, Any]] = []
+    solver = kmeans.KMeans
+
+    def watched(k: int, **options: Any) -> Any:
+        given.append(options)
+        return solver(k, **options)
+
+    monkeypatch.setattr(kmeans, "KMeans", watched)
+    draw = np.random.default_rng(1)
+    found = kmeans.weighted_kmeans(draw.normal(size=(points, 2)), np.ones(points), 3, draw, restarts=2)
+    assert found.shape == (3, 2)
+    assert [options.get("max_iter") for options in given] == [20 if bounded else None]
+    assert (kmeans.many_points_operations(points, 2, 3, 2) > 0) == bounded
