@@ -160,7 +160,7 @@ def summarise(runs: list[dict[str, str]]) -> list[dict[str, object]]:
 def _kind_of(plan: Plan) -> str:
     if "frequencies" in plan.parameters:
         return "sketch"
-    return "picture" if "picture" in plan.parameters else "exploring"
+    return "tree" if "few_records" in plan.parameters else "exploring"
 
 
 def main(

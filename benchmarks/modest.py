@@ -75,10 +75,10 @@ class Cell:
         return Request(self.k, Budget.at_most(self.epsilon, delta))
 
     @property
-    def draws_picture(self) -> bool:
+    def has_few_records(self) -> bool:
         """Whether rows in a box would be planned for as few records; otherwise both plans are the same."""
         domain = Dense.box(0.0, 1.0, dimension=self.columns, size=self.size)
-        return summit_tuning.schedule_for(domain, self.request).picture
+        return summit_tuning.schedule_for(domain, self.request).few_records
 
     def run(self, seed: int) -> tuple[float, float]:
         """The loss over that of the baseline, and seconds of a core; rows anew for every seed."""
@@ -213,7 +213,7 @@ SWEEP: tuple[Cell, ...] = tuple(
 @contextmanager
 def exploring() -> Iterator[None]:
     """Plans for plenty of records, whatever their number."""
-    with patch.object(summit_tuning, "PICTURE_BELOW", 0.0):
+    with patch.object(summit_tuning, "FEW_RECORDS_BELOW", 0.0):
         yield
 
 
@@ -293,7 +293,7 @@ def main(
     reprint: Annotated[bool, typer.Option(help="Only print what the CSV file holds.")] = False,
 ) -> None:
     """Print the loss over that of true or non-private centres beside what was aimed for."""
-    every = tuple(cell for cell in SWEEP if cell.draws_picture) if sweep else CELLS
+    every = tuple(cell for cell in SWEEP if cell.has_few_records) if sweep else CELLS
     path = results / ("modest-sweep.csv" if sweep else "modest.csv")
     if not reprint:
         rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []

@@ -58,7 +58,7 @@ def cells(path: Path, rows: Floats) -> Iterator[tuple[Cell, Made]]:
             return in_box(cell, rows, None)
 
         cell = Cell(path.stem, len(rows), rows.shape[1], k, f"{epsilon:.3g}", make)
-        if epsilon <= MOST_EPSILON and cell.draws_picture:
+        if epsilon <= MOST_EPSILON and cell.has_few_records:
             yield cell, cell.make(cell, np.random.default_rng(0))
 
 

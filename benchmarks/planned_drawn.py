@@ -116,7 +116,7 @@ def _clustering(
 
 
 def _named(plan: Plan, kind: str, wide: Dense | None = None) -> Job:
-    return Job(plan, f"{kind}, few records" if plan.parameters.get("picture") else kind, wide)
+    return Job(plan, f"{kind}, few records" if plan.parameters.get("few_records") else kind, wide)
 
 
 def _working_bounds(rows: int, columns: int) -> tuple[Dense, Dense]:

@@ -11,9 +11,9 @@ import numpy as np
 from core.algorithms import summit_open as open_k
 from core.algorithms import summit_tuning as tuning
 from core.algorithms.base import Algorithm
-from core.algorithms.summit_picture import PictureBlocks
+from core.algorithms.summit_few_records import FewRecordsBlocks
+from core.algorithms.summit_overview import Overview, OverviewSteps, overview_details
 from core.algorithms.summit_public import PublicCheck
-from core.algorithms.summit_scene import Scene, SceneSteps, scene_details
 from core.algorithms.summit_settled import settled_seeds, settling_operations
 from core.algorithms.summit_shrinkage import CombinedRounds, Shrinkage, axis_groups
 from core.algorithms.summit_tuning import Schedule, clusters_for, schedule_for
@@ -56,8 +56,8 @@ _PURPOSES = (
 _FREQUENCY_OPERATIONS, _FIT_OPERATIONS, _COMPONENT_OPERATIONS = 12.0, 1.2e5, 1.9e4
 #: Starts of k-means on the coreset, of which the best gives the seeds.
 _SEED_STARTS = 5
-#: Operations beside those of a picture's rounds, in any case.
-_PICTURE_OPERATIONS = 1.2e8
+#: Operations of a plan for few records beside its rounds, in any case.
+_FEW_RECORDS_OPERATIONS = 1.2e8
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Blocks:
     """The stages of the house algorithm, in order; a run holds released values only."""
 
     k: int
-    scene: SceneSteps
+    overview: OverviewSteps
     tree: AdaptiveTree
     explore: ClippedRounds
     #: Only where clusters are found in a sketch.
@@ -89,7 +89,7 @@ class Blocks:
             recover = None
         return cls(
             plan.k,
-            SceneSteps(plan.domain, shares, schedule, _check(plan, schedule)),
+            OverviewSteps(plan.domain, shares, schedule, _check(plan, schedule)),
             AdaptiveTree(shares, schedule.tree_share, schedule.tree_levels),
             explore,
             recover,
@@ -98,24 +98,24 @@ class Blocks:
         )
 
     def run(self, probe: Probe) -> Clusters:
-        scene = self.scene.run(probe)
-        coreset = self._coreset(probe, scene)
-        seeds = self._explored(probe, scene, coreset)
-        if self.scene.schedule.along_axes and scene.public is None:
-            found, cells = self._refined_along_axes(probe, scene, seeds), None
+        overview = self.overview.run(probe)
+        coreset = self._coreset(probe, overview)
+        seeds = self._explored(probe, overview, coreset)
+        if self.overview.schedule.along_axes and overview.public is None:
+            found, cells = self._refined_along_axes(probe, overview, seeds), None
         else:
-            found, last = self._refined(probe, scene, seeds)
-            cells = None if self.pooled is None else self._cells(probe, scene, found, last)
+            found, last = self._refined(probe, overview, seeds)
+            cells = None if self.pooled is None else self._cells(probe, overview, found, last)
         assert found.radii is not None
-        return replace(found, details=scene_details(probe.plan.domain, scene, found.radii), cells=cells)
+        return replace(found, details=overview_details(probe.plan.domain, overview, found.radii), cells=cells)
 
-    def _cells(self, probe: Probe, scene: Scene, found: Clusters, last: Round) -> Cells:
+    def _cells(self, probe: Probe, overview: Overview, found: Clusters, last: Round) -> Cells:
         """All that was released of the fine clusters, with one more histogram about their anchors."""
         assert self.pooled is not None
-        edges = geometric_edges(min(3 * scene.radius, 2 * UNITS), open_k.POOLED_FACTOR, open_k.POOLED_BINS)
+        edges = geometric_edges(min(3 * overview.radius, 2 * UNITS), open_k.POOLED_FACTOR, open_k.POOLED_BINS)
         # Axes through a sketch are not orthonormal: without them every direction counts alike.
-        sketched = bool(self.scene.schedule.sketch)
-        subspace, width = scene.subspace, len(scene.centre)
+        sketched = bool(self.overview.schedule.sketch)
+        subspace, width = overview.subspace, len(overview.centre)
         return Cells(
             domain=probe.plan.domain,
             anchors=last.centres.astype(np.float64),
@@ -127,86 +127,88 @@ class Blocks:
             radii=last.radii.astype(np.float64),
             distances=last.distances,
             pooled=self.pooled.run(probe, last.centres, edges),
-            middle=scene.centre.astype(np.float64),
-            around=scene.distances,
+            middle=overview.centre.astype(np.float64),
+            around=overview.distances,
             axes=np.zeros((width, 0)) if sketched else subspace.axes,
             variances=np.zeros(0) if sketched else subspace.variances,
             columns=np.ones(width) if sketched else subspace.columns,
-            tight=float(scene.tight),
+            tight=float(overview.tight),
         )
 
-    def _coreset(self, probe: Probe, scene: Scene) -> Coreset:
-        schedule = self.scene.schedule
-        axes = min(schedule.tree_axes, scene.view.width)
-        reach = tuning.BOX_DEVIATIONS * scene.deviations[:axes]
-        codes = halvings(scene.view, np.clip(reach, 1.0, UNITS), schedule.tree_depth, scene.outer)
+    def _coreset(self, probe: Probe, overview: Overview) -> Coreset:
+        schedule = self.overview.schedule
+        axes = min(schedule.tree_axes, overview.view.width)
+        reach = tuning.BOX_DEVIATIONS * overview.deviations[:axes]
+        codes = halvings(overview.view, np.clip(reach, 1.0, UNITS), schedule.tree_depth, overview.outer)
         noise = self.tree.deviation(probe.plan, "tree")
-        bits = tuning.tree_bits(scene.size, noise, schedule.tree_depth, schedule.tree_levels, False)
-        leaves = self.tree.run(probe, codes, bits, scene.size, tuning.KEEP)
-        points = np.zeros((len(leaves.points), scene.view.width))
+        bits = tuning.tree_bits(overview.size, noise, schedule.tree_depth, schedule.tree_levels, False)
+        leaves = self.tree.run(probe, codes, bits, overview.size, tuning.KEEP)
+        points = np.zeros((len(leaves.points), overview.view.width))
         points[:, :axes] = leaves.points
         coreset = Coreset(points, leaves.weights)
-        return coreset if scene.public is None else handed_over(coreset, scene.seen(scene.public), axes)
+        if overview.public is None:
+            return coreset
+        return handed_over(coreset, overview.projected(overview.public), axes)
 
-    def _explored(self, probe: Probe, scene: Scene, coreset: Coreset) -> Floats:
+    def _explored(self, probe: Probe, overview: Overview, coreset: Coreset) -> Floats:
         """k centres in the subspace: rounds on more seeds than asked for, then a merge."""
         k, draw = self.k, probe.draw("seeding")
-        explore = replace(self.explore, own_scales=scene.far_out)
+        explore = replace(self.explore, own_scales=overview.far_out)
         noise = explore.deviation(probe.plan, "sizes")
-        seeds = tuning.affordable_seeds(scene.size, noise, k, self.scene.schedule.explore_centres)
-        coreset = padded(coreset, seeds + 2, scene.deviations, draw)
+        seeds = tuning.affordable_seeds(overview.size, noise, k, self.overview.schedule.explore_centres)
+        coreset = padded(coreset, seeds + 2, overview.deviations, draw)
         centres = weighted_kmeans(coreset.points, coreset.weights, seeds, draw, _SEED_STARTS)
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         weights = np.ones(len(centres))
         for number in range(explore.rounds):
-            outcome = explore.run(probe, scene.view, centres, edges, scene.view.width)
+            outcome = explore.run(probe, overview.view, centres, edges, overview.view.width)
             more = number + 1 < explore.rounds
-            long = more and self.scene.schedule.long_moves
+            long = more and self.overview.schedule.long_moves
             centres = _moved_along_axes(outcome, open_k.LONG_EXPLORE if long else 1.0)
             weights = np.where(outcome.sizes > outcome.size_error, outcome.sizes, 0.0)
             if more:
-                centres = reseeded(centres, weights, outcome.spreads, coreset, scene.deviations, draw)
-        if self.scene.schedule.long_moves:
-            return settled_seeds(scene, outcome, centres, weights, k, draw)
+                centres = reseeded(centres, weights, outcome.spreads, coreset, overview.deviations, draw)
+        if self.overview.schedule.long_moves:
+            return settled_seeds(overview, outcome, centres, weights, k, draw)
         return merged(centres, weights, k, draw)
 
-    def _refined_along_axes(self, probe: Probe, scene: Scene, seeds: Floats) -> Clusters:
+    def _refined_along_axes(self, probe: Probe, overview: Overview, seeds: Floats) -> Clusters:
         """Centres that differ along the principal axes alone, where noise hides how they differ otherwise."""
         edges = geometric_edges(2 * UNITS, tuning.ROUND_FACTOR, tuning.ROUND_BINS)
         centres = exactly(seeds, self.k)
         for rounds in self.refine.rounds:
-            outcome = rounds.run(probe, scene.view, centres, edges, scene.view.width)
+            outcome = rounds.run(probe, overview.view, centres, edges, overview.view.width)
             centres = _moved_along_axes(outcome)
-        found = clip_into(probe.plan.domain, scene.in_all_columns(centres))
-        return Clusters(found, np.maximum(outcome.sizes, 0.0), outcome.reaches / scene.zoom)
+        found = clip_into(probe.plan.domain, overview.in_all_columns(centres))
+        return Clusters(found, np.maximum(outcome.sizes, 0.0), outcome.reaches / overview.zoom)
 
-    def _refined(self, probe: Probe, scene: Scene, seeds: Floats) -> tuple[Clusters, Round]:
+    def _refined(self, probe: Probe, overview: Overview, seeds: Floats) -> tuple[Clusters, Round]:
         """Centres in all columns, and the last round."""
         seeds, medians = exactly(seeds, self.k), self.refine.medians
         if self.recover is not None:
-            shrinkage = Shrinkage.by_columns(np.abs(scene.centre).astype(np.float64))
-            centres = self.recover.run(probe, scene, seeds, shrinkage)
+            shrinkage = Shrinkage.by_columns(np.abs(overview.centre).astype(np.float64))
+            centres = self.recover.run(probe, overview, seeds, shrinkage)
         else:
-            shrinkage = Shrinkage.by_axes(scene.subspace)
-            centres = scene.in_all_columns(seeds)
+            shrinkage = Shrinkage.by_axes(overview.subspace)
+            centres = overview.in_all_columns(seeds)
 
         combined = CombinedRounds(shrinkage)
-        longer = open_k.LONG_REFINE if self.scene.schedule.long_moves else 1.0
+        longer = open_k.LONG_REFINE if self.overview.schedule.long_moves else 1.0
         factors = iter([longer] * (len(self.refine.rounds) - 1) + [1.0])
 
         def rule(outcome: Round) -> Floats:
-            if self.scene.schedule.columns_share and not medians:
+            if self.overview.schedule.columns_share and not medians:
                 return shorten(combined(outcome), outcome.radii)
             longest = 4 * np.sqrt(outcome.spreads) if medians else outcome.radii
             return next(factors) * shorten(shrinkage.of(outcome.moves, outcome.errors), longest)
 
-        rounds = tuple(replace(each, own_scales=scene.far_out) for each in self.refine.rounds)
+        rounds = tuple(replace(each, own_scales=overview.far_out) for each in self.refine.rounds)
         domain, refine = probe.plan.domain, replace(self.refine, rounds=rounds, rule=rule)
-        if scene.public is not None:  # what second moments did not need
-            last = replace(refine.rounds[-1], spare=(self.scene, "moments"))
+        if overview.public is not None:  # what second moments did not need
+            last = replace(refine.rounds[-1], spare=(self.overview, "moments"))
             refine = replace(refine, rounds=(*refine.rounds[:-1], last))
-        free = min(domain.dimension, 2 * scene.view.width)
-        return refine.run_rounds(probe, clip_into(domain, centres), scene.edges, free)
+        free = min(domain.dimension, 2 * overview.view.width)
+        return refine.run_rounds(probe, clip_into(domain, centres), overview.edges, free)
 
 
 def _check(plan: Plan, schedule: Schedule) -> PublicCheck | None:
@@ -257,10 +259,10 @@ class Summit(Algorithm):
         return bool(schedule_for(domain, request).check_share)
 
     def blocks(self, plan: Plan) -> tuple[Block, ...]:
-        if Schedule.from_json(plan.parameters).picture:
-            return PictureBlocks.of(plan).stages
+        if Schedule.from_json(plan.parameters).few_records:
+            return FewRecordsBlocks.of(plan).stages
         made = Blocks.of(plan)
-        stages = (made.scene, made.tree, made.explore, made.recover, made.pooled, made.refine)
+        stages = (made.overview, made.tree, made.explore, made.recover, made.pooled, made.refine)
         return tuple(stage for stage in stages if stage is not None)
 
     def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
@@ -273,8 +275,8 @@ class Summit(Algorithm):
 
     @staticmethod
     def _smallest_cluster(plan: Plan) -> float:
-        if Schedule.from_json(plan.parameters).picture:
-            return PictureBlocks.of(plan).smallest_cluster(plan)
+        if Schedule.from_json(plan.parameters).few_records:
+            return FewRecordsBlocks.of(plan).smallest_cluster(plan)
         made = Blocks.of(plan)
         cell, seed = made.tree.deviation(plan, "tree"), made.explore.deviation(plan, "sizes")
         return tuning.FOUND * max(tuning.KEEP * cell, tuning.SEED_NOISES * seed)
@@ -293,9 +295,9 @@ class Summit(Algorithm):
             operations += dense_rounds(size, axes, k, len(schedule.refine_shares))
         else:
             operations += lloyd_rounds(domain, k, len(schedule.refine_shares))
-        if schedule.picture:  # the first round is about more centres
+        if schedule.few_records:  # the first round is about more centres
             operations += lloyd_rounds(domain, schedule.explore_centres - k, 1)
-        if not schedule.picture:
+        if not schedule.few_records:
             made = Blocks.of(plan)
             noise, cell = made.explore.deviation(plan, "sizes"), made.tree.deviation(plan, "tree")
             seeds = float(tuning.affordable_seeds(size, noise, k, schedule.explore_centres))
@@ -314,9 +316,9 @@ class Summit(Algorithm):
             operations += lloyd_rounds(domain, tuning.PUBLIC_GROUPS, 1) + PASS * size * numbers(domain)
             operations += PRODUCT * len(plan.public_rows) * width * width
             memory += 24.0 * len(plan.public_rows) * width
-        if schedule.picture:
-            points = float(tuning.picture_points(k))
-            operations += _PICTURE_OPERATIONS + best_kmeans_operations(points, width, k)
+        if schedule.few_records:
+            points = float(tuning.synthetic_point_count(k))
+            operations += _FEW_RECORDS_OPERATIONS + best_kmeans_operations(points, width, k)
             memory += 40.0 * points * width
         if schedule.frequencies:
             frequencies = float(schedule.frequencies)
@@ -332,8 +334,8 @@ class Summit(Algorithm):
         return Work(operations, memory)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
-        if Schedule.from_json(plan.parameters).picture:
-            return PictureBlocks.of(plan).run(probe)
+        if Schedule.from_json(plan.parameters).few_records:
+            return FewRecordsBlocks.of(plan).run(probe)
         return Blocks.of(plan).run(probe)
 
 
@@ -354,13 +356,13 @@ class SketchRecovery(Block):
             self.step("sums", sums, GroupResidualSums, 1, "where its middle lies in all columns"),
         )
 
-    def run(self, probe: Probe, scene: Scene, found: Floats, shrinkage: Shrinkage) -> Floats:
+    def run(self, probe: Probe, overview: Overview, found: Floats, shrinkage: Shrinkage) -> Floats:
         """Centres in all columns, given those that were found in the sketch."""
         plan, rows = probe.plan, Encoded.of(probe.plan.domain)
-        assigned = Assigned(scene.view, np.rint(found).astype(np.int64))
+        assigned = Assigned(overview.view, np.rint(found).astype(np.int64))
         counted = self.measure(probe, "sizes", ClusterCounts(assigned)).astype(np.float64)
         sizes = np.maximum(counted, max(2 * self.deviation(plan, "sizes"), 1.0))
-        residuals = GroupResidualSums(assigned, Assigned(rows, scene.centre[None, :]), scene.radius)
+        residuals = GroupResidualSums(assigned, Assigned(rows, overview.centre[None, :]), overview.radius)
         sums = self.measure(probe, "sums", residuals) / WEIGHT_ONE
-        errors = scene.radius * self.deviation(plan, "sums", rows.width) / sizes
-        return scene.centre + shrinkage.of(sums / sizes[:, None], errors)
+        errors = overview.radius * self.deviation(plan, "sums", rows.width) / sizes
+        return overview.centre + shrinkage.of(sums / sizes[:, None], errors)

@@ -1,4 +1,4 @@
-"""The house algorithm with public rows: their mean, axes and places are used, if a check agrees."""
+"""The house algorithm with public rows: mean, axes and seeds are taken from them if a check passes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from core.views import Assigned, Encoded
 
 
 @dataclass(frozen=True, eq=False)
-class PublicPicture:
-    """What public rows say of the records: their middle, where they vary, and where some of them lie."""
+class PublicOverview:
+    """What public rows tell about the records: mean and principal axes, and rows to find seeds among."""
 
     centre: Integers
     subspace: Subspace
@@ -34,7 +34,7 @@ class PublicPicture:
     rows: Floats
 
     @classmethod
-    def of(cls, rows: Floats, some: Floats) -> PublicPicture:
+    def of(cls, rows: Floats, some: Floats) -> PublicOverview:
         few = len(rows) // tuning.ROWS_PER_AXIS
         axes, candidates = min(few, tuning.PUBLIC_AXES), min(few, tuning.PUBLIC_CANDIDATES)
         centre = rows.mean(axis=0)
@@ -44,7 +44,7 @@ class PublicPicture:
 
 @dataclass(frozen=True)
 class PublicCheck(Block):
-    """Decides whether public rows tell about the records what they tell about each other.
+    """Decides whether the records resemble the public rows.
 
     Half of the public rows, or of enough of them, are grouped. If records are of the same kind, these groups
     explain about as much of the records' variance as of the other half's.
@@ -61,8 +61,10 @@ class PublicCheck(Block):
         purpose = "how far records lie from groups of public rows, to decide whether those are of use"
         return (self.step("distances", noise, PooledHistogram, 1, purpose),)
 
-    def run(self, probe: Probe, size: float, around: DistanceHistogram, error: float) -> PublicPicture | None:
-        """The picture that public rows draw; None where records are not of their kind.
+    def run(
+        self, probe: Probe, size: float, around: DistanceHistogram, error: float
+    ) -> PublicOverview | None:
+        """Mean, axes and seeds from public rows; None where records are not of their kind.
 
         `around` are distances to a centre, which is `error`, squared, off the records' mean.
         """
@@ -83,7 +85,7 @@ class PublicCheck(Block):
         surely = 1 - unexplained - tuning.CHECK_ERRORS * doubt
         if surely < tuning.PUBLIC_EXPLAINS * _explained(others, middles):
             return None
-        return PublicPicture.of(rows, some)
+        return PublicOverview.of(rows, some)
 
 
 def _explained(rows: Floats, middles: Floats) -> float:

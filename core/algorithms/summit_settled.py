@@ -3,7 +3,7 @@
 import numpy as np
 
 from core.algorithms import summit_open as open_k
-from core.algorithms.summit_scene import Scene
+from core.algorithms.summit_overview import Overview
 from core.arrays import Floats
 from core.blocks.rounds import Round
 from core.data import Dense
@@ -13,7 +13,7 @@ from core.postprocessing.synopsis.lloyd import LloydRows
 
 
 def settled_seeds(
-    scene: Scene, last: Round, centres: Floats, weights: Floats, k: int, draw: np.random.Generator
+    overview: Overview, last: Round, centres: Floats, weights: Floats, k: int, draw: np.random.Generator
 ) -> Floats:
     """At most k centres that stand for all explored ones with weight, in the projected view.
 
@@ -23,7 +23,7 @@ def settled_seeds(
     start = merged(centres, weights, k, draw)
     if len(centres) <= k:
         return start
-    model = CellModel.fit(_explored_cells(scene, last, centres), draw, open_k.SETTLE_FITS)
+    model = CellModel.fit(_explored_cells(overview, last, centres), draw, open_k.SETTLE_FITS)
     cloud = Cloud.of(model, open_k.SETTLE_ROWS, draw)
     rows, along = LloydRows(cloud.flat), (start - cloud.middle) @ cloud.basis
     settled = cloud.lifted(rows.settled(along, open_k.SETTLE_ROUNDS))
@@ -39,9 +39,9 @@ def settling_operations(axes: float, k: int) -> float:
     return 6e7 + rows * axes * (400.0 + 5.0 * k)
 
 
-def _explored_cells(scene: Scene, last: Round, centres: Floats) -> Cells:
+def _explored_cells(overview: Overview, last: Round, centres: Floats) -> Cells:
     """What the last exploring round has released of its clusters, in the projected view."""
-    width, variances = scene.view.width, scene.deviations**2
+    width, variances = overview.view.width, overview.deviations**2
     together = last.distances.together()
     return Cells(
         domain=Dense.ball(1.0, dimension=width, size=1),  # the view is a ball
@@ -59,5 +59,5 @@ def _explored_cells(scene: Scene, last: Round, centres: Floats) -> Cells:
         axes=np.eye(width),
         variances=variances,
         columns=variances,
-        tight=scene.tight * scene.zoom,
+        tight=overview.tight * overview.zoom,
     )

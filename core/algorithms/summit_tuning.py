@@ -14,7 +14,7 @@ from core.plan import KRange, Request
 from core.privacy.shares import Shares
 
 # --- shares of the budget (of mu squared; of epsilon under pure DP) -----------------------------------------
-#: Centre and radius only set the scene: their errors enter everything else in second order.
+#: Centre and radius only set origin and scale: their errors enter everything else in second order.
 CENTRE = 0.03
 #: The radius gets what brings the noise of a bin down to `RADIUS_SIGNAL * N`, within these limits.
 LEAST_RADIUS, MOST_RADIUS, RADIUS_SIGNAL = 0.02, 0.06, 0.01
@@ -114,39 +114,39 @@ LEVEL_OPERATIONS, MOMENT_OPERATIONS = 8.0, 250.0
 GROUP_AXES, GROUPS_OF_COLUMNS = 4, 8
 
 # --- few records --------------------------------------------------------------------------------------------
-#: With `N * mu / k` below this, and up to so many columns, nothing is explored: k-means on a picture of the
-#: records, drawn from the counts of the tree, does without. With more records exploring wins, the sooner the
-#: more centres there are to tell apart from cells: from `PICTURE_CENTRES / log2(k)` on. In more columns few
-#: axes tell more than rounds in all of them.
-PICTURE_BELOW, PICTURE_CENTRES, PICTURE_WIDTH = PLENTY, 125.0, 128
-#: Where nothing can be told a picture shows noise, and exploring stays nearer to the middle of all records.
-#: So nothing is drawn with `N * mu` below `PICTURE_LEAST` or, in more than `PICTURE_NARROW` columns, with
-#: `N * mu / k` below `(columns + PICTURE_NARROW) / PICTURE_STEP`.
-PICTURE_LEAST, PICTURE_NARROW, PICTURE_STEP = 8.0, 8, 7.0
+#: With `N * mu / k` below this, and up to so many columns, nothing is explored: k-means runs on synthetic
+#: points, which are drawn from a released density. With more records exploring loses less; where the density
+#: is a tree's, already from `FEW_RECORDS_CENTRES / log2(k)` on. In more columns rounds along few axes are
+#: better than rounds in all columns.
+FEW_RECORDS_BELOW, FEW_RECORDS_CENTRES, FEW_RECORDS_WIDTH = PLENTY, 125.0, 128
+#: With too little signal synthetic points follow noise; exploring then stays nearer to the mean of all
+#: records. So plans explore with `N * mu` below `FEW_RECORDS_LEAST` and, in more than `FEW_RECORDS_NARROW`
+#: columns, with `N * mu / k` below `(columns + FEW_RECORDS_NARROW) / FEW_RECORDS_STEP`.
+FEW_RECORDS_LEAST, FEW_RECORDS_NARROW, FEW_RECORDS_STEP = 8.0, 8, 7.0
 #: The tree and the rounds then divide what is left in these proportions; rounds get more, the more columns
-#: they measure: twice as much with `PICTURE_COLUMNS`.
-PICTURE_TREE, PICTURE_REFINE, PICTURE_COLUMNS = 0.4, 0.5, 32
+#: they measure: twice as much with `FEW_RECORDS_COLUMNS`.
+FEW_RECORDS_TREE, FEW_RECORDS_REFINE, FEW_RECORDS_COLUMNS = 0.4, 0.5, 32
 #: Second moments then get at least `LEAST_TURN`: in few columns what brings the edge of the noise's spectrum
-#: down to `PICTURE_SIGNAL` of the mean eigenvalue, enough to turn and to scale the tree. The upper limit is
-#: that for `PICTURE_COLUMNS` columns; with fewer it falls in proportion, since the tree cuts most of them.
-MOST_PICTURE_SUBSPACE, PICTURE_SIGNAL = 0.5, 0.2
+#: down to `FEW_RECORDS_SIGNAL` of the mean eigenvalue, enough to turn and to scale the tree. They get at most
+#: `FEW_RECORDS_SUBSPACE`, in proportion less in fewer than `FEW_RECORDS_COLUMNS` columns: a tree cuts most.
+FEW_RECORDS_SUBSPACE, FEW_RECORDS_SIGNAL = 0.5, 0.2
 #: Rounds, each with so many times the budget of the one before.
-PICTURE_ROUNDS, PICTURE_GROWTH = 3, 1.3
-#: The first round is about up to `PICTURE_OVERSEED` centres for each one asked for, since what the picture
-#: took for one cluster may be two; but only about as many as have `PICTURE_SEED / mu` records on average.
-PICTURE_OVERSEED, PICTURE_SEED = 1.5, 10.0
+FEW_RECORDS_ROUNDS, FEW_RECORDS_GROWTH = 3, 1.3
+#: The first round measures up to `FEW_RECORDS_OVERSEED` centres for each one asked for, since two clusters
+#: may look like one in the density; but only as many as have `FEW_RECORDS_SEED / mu` records on average.
+FEW_RECORDS_OVERSEED, FEW_RECORDS_SEED = 1.5, 10.0
 #: The tree has a large first level and few later ones: the more levels, the more noise in each. An average
-#: cell of the first level holds `PICTURE_HEAD` standard deviations. The last level has as many cells as noise
-#: leaves to tell apart, about `2^PICTURE_CELLS * N * mu`, but no axis has more than `PICTURE_HALVINGS`.
-PICTURE_HEAD, PICTURE_BITS, PICTURE_KEEP, PICTURE_CELLS = 0.5, (3,) * 9, 2.0, 2.1
-PICTURE_HALVINGS = 3.5
-#: Points of a picture for each centre, the least and the most of them. Along axes that the tree does not
-#: cut, a cell keeps `PICTURE_OUTSIDE` of the spread of all records.
-POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, PICTURE_OUTSIDE = 40, 1000, 6000, 0.5
-#: Move of a mean by clipping, as a share of the mean overshoot, by round: seeds of a picture are off.
-PICTURE_BIAS = (0.7, 0.5, 0.35)
-#: From so many columns on, up to so many centres and records, the picture is of clusters found in
-#: a Fourier sketch instead. In fewer columns cells of a tree are fine enough.
+#: cell of the first level holds `FEW_RECORDS_HEAD` standard deviations. The last level has as many cells as
+#: noise allows, about `2^FEW_RECORDS_CELLS * N * mu`, with at most `FEW_RECORDS_HALVINGS` for each axis.
+FEW_RECORDS_HEAD, FEW_RECORDS_BITS, FEW_RECORDS_KEEP, FEW_RECORDS_CELLS = 0.5, (3,) * 9, 2.0, 2.1
+FEW_RECORDS_HALVINGS = 3.5
+#: Synthetic points for each centre, the least and the most of them. Along axes that the tree does not cut,
+#: points of a cell have `OUTSIDE_SPREAD` of the standard deviation of all records.
+POINTS_PER_CENTRE, LEAST_POINTS, MOST_POINTS, OUTSIDE_SPREAD = 40, 1000, 6000, 0.5
+#: Move of a mean by clipping, as a share of the mean overshoot, by round: the first centres are far off.
+FEW_RECORDS_BIAS = (0.7, 0.5, 0.35)
+#: From so many columns on, up to so many centres and records, the density is a mixture fitted to a Fourier
+#: sketch instead. In fewer columns cells of a tree are fine enough.
 SKETCH_COLUMNS, SKETCH_CENTRES, SKETCH_RECORDS = 3, 64, 50_000
 #: The more clusters, the more frequencies it takes to tell them apart.
 FREQUENCIES_PER_CENTRE, LEAST_FREQUENCIES, MOST_FREQUENCIES = 32, 1000, 2048
@@ -193,8 +193,8 @@ class Schedule:
     long_moves: bool = False
     #: Whether the last rounds, too, are taken along principal axes alone.
     along_axes: bool = False
-    #: Whether rounds correct a picture of few records; nothing is explored then but by the first of them.
-    picture: bool = False
+    #: Whether the plan is for few records: no exploring rounds; refining rounds correct synthetic points.
+    few_records: bool = False
     #: Frequencies of the Fourier sketch that takes the tree's place and share; 0 where there is a tree.
     frequencies: int = 0
     #: Only where public rows may take the place of second moments.
@@ -202,7 +202,7 @@ class Schedule:
 
     def to_json(self) -> dict[str, Any]:
         numbers = {**asdict(self), "refine_shares": list(self.refine_shares)}
-        optional = ("columns_share", "pooled_share", "long_moves", "along_axes", "picture", "frequencies")
+        optional = ("columns_share", "pooled_share", "long_moves", "along_axes", "few_records", "frequencies")
         for name in (*optional, "check_share"):
             if not numbers[name]:
                 del numbers[name]
@@ -229,12 +229,12 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     per_centre = size * strength / k
     single_means = request.objective == "means" and not open_range
     offered = moments and not sketch and takes_public_rows(domain, request)
-    picture = single_means and not sketch and not offered and _draws_picture(domain, request, per_centre)
-    columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or picture) else 0.0
+    few_records = single_means and not (sketch or offered) and _has_few_records(domain, request, per_centre)
+    columns = COLUMNS if moments and width >= COLUMNS_FROM and not (pure or sketch or few_records) else 0.0
     along = columns > 0 and single_means and width > ALONG_AXES * per_centre**2
     # Pure moments get more noise than moments of few columns.
-    subspace = _subspace_weight(seen, size * strength, picture, along, frugal=not pure) if moments else 0.0
-    tree, explore, refine = _proportions(width, picture, wide=columns > 0)
+    subspace = _moments_weight(seen, size * strength, few_records, along, frugal=not pure) if moments else 0.0
+    tree, explore, refine = _proportions(width, few_records, wide=columns > 0)
     if pure and sketch and not moments and request.objective == "means" and domain.kind != "sparse":
         noise = width * k / (size * shares.total)
         refine *= min(max((noise / BLIND_NOISE) ** 2, 1.0), MOST_BLIND_REFINE)
@@ -249,12 +249,12 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
     axes = min(TREE_AXES, width)
     fine = first_bits(size, _count_deviation(shares, tree / whole), MOST_DEPTH)
     depth = max(4, round(HALVINGS_PER_AXIS * axes), fine)
-    if picture:
-        explore_rounds, weights = 0, [PICTURE_GROWTH**i for i in range(PICTURE_ROUNDS)]
-        finest = math.log2(size * strength) + PICTURE_CELLS
-        depth = max(4, min(round(PICTURE_HALVINGS * axes), round(finest)))
+    if few_records:
+        explore_rounds, weights = 0, [FEW_RECORDS_GROWTH**i for i in range(FEW_RECORDS_ROUNDS)]
+        finest = math.log2(size * strength) + FEW_RECORDS_CELLS
+        depth = max(4, min(round(FEW_RECORDS_HALVINGS * axes), round(finest)))
     frequencies = 0
-    if picture and _uses_sketch(domain, k):
+    if few_records and _uses_sketch(domain, k):
         frequencies = min(max(FREQUENCIES_PER_CENTRE * k, LEAST_FREQUENCIES), MOST_FREQUENCIES)
         depth = 0
     seed_width = SEED_COORDINATES if pure or open_range else width
@@ -268,14 +268,14 @@ def schedule_for(domain: Domain, request: Request) -> Schedule:
         refine_shares=tuple(refine / whole * w / sum(weights) for w in weights),
         tree_axes=axes,
         tree_depth=depth,
-        tree_levels=0 if frequencies else _tree_levels(size, depth, shares, tree / whole, picture),
+        tree_levels=0 if frequencies else _tree_levels(size, depth, shares, tree / whole, few_records),
         explore_rounds=explore_rounds,
-        explore_centres=_most_seeds(k, seed_width, per_centre, picture),
+        explore_centres=_most_seeds(k, seed_width, per_centre, few_records),
         columns_share=columns,
         pooled_share=pooled,
         long_moves=long_moves,
         along_axes=along,
-        picture=picture,
+        few_records=few_records,
         frequencies=frequencies,
         check_share=check,
     )
@@ -288,15 +288,15 @@ def takes_public_rows(domain: Domain, request: Request) -> bool:
     return request.public_rows is not None and wide and single_means
 
 
-def _draws_picture(domain: Domain, request: Request, per_centre: float) -> bool:
-    """Whether records are too few to explore with more seeds than asked for, and enough for a picture."""
-    fits = domain.dimension <= PICTURE_WIDTH and not request.budget.is_pure
-    below = PICTURE_BELOW
+def _has_few_records(domain: Domain, request: Request, per_centre: float) -> bool:
+    """Whether records are too few for exploring rounds, and enough for synthetic points."""
+    fits = domain.dimension <= FEW_RECORDS_WIDTH and not request.budget.is_pure
+    below = FEW_RECORDS_BELOW
     if not _uses_sketch(domain, request.clusters):
-        below = min(below, PICTURE_CENTRES / math.log2(max(request.clusters, 2)))
-    above = PICTURE_LEAST / request.clusters
-    if domain.dimension > PICTURE_NARROW:
-        above = max(above, (domain.dimension + PICTURE_NARROW) / PICTURE_STEP)
+        below = min(below, FEW_RECORDS_CENTRES / math.log2(max(request.clusters, 2)))
+    above = FEW_RECORDS_LEAST / request.clusters
+    if domain.dimension > FEW_RECORDS_NARROW:
+        above = max(above, (domain.dimension + FEW_RECORDS_NARROW) / FEW_RECORDS_STEP)
     return fits and above <= per_centre < below
 
 
@@ -305,19 +305,19 @@ def _uses_sketch(domain: Domain, k: int) -> bool:
     return domain.dimension >= SKETCH_COLUMNS and k <= SKETCH_CENTRES and domain.size <= SKETCH_RECORDS
 
 
-def _proportions(width: int, picture: bool, wide: bool) -> tuple[float, float, float]:
+def _proportions(width: int, few_records: bool, wide: bool) -> tuple[float, float, float]:
     """What the tree, exploring and refining get beside each other."""
-    if picture:
-        return PICTURE_TREE, 0.0, PICTURE_REFINE * (1 + width / PICTURE_COLUMNS)
+    if few_records:
+        return FEW_RECORDS_TREE, 0.0, FEW_RECORDS_REFINE * (1 + width / FEW_RECORDS_COLUMNS)
     return TREE, WIDE_EXPLORE if wide else EXPLORE, REFINE
 
 
-def _subspace_weight(width: int, power: float, picture: bool, along: bool, frugal: bool) -> float:
+def _moments_weight(width: int, power: float, few_records: bool, along: bool, frugal: bool) -> float:
     """What second moments get beside the other parts: less of few columns if `frugal`; `power` is N * mu."""
     wanted = 2 * width / (SUBSPACE_SIGNAL * power) ** 2
-    if picture:
-        wanted = min(wanted, 2 * width**3 / (PICTURE_SIGNAL * power) ** 2)
-        most = max(MOST_PICTURE_SUBSPACE * min(1.0, width / PICTURE_COLUMNS), LEAST_TURN)
+    if few_records:
+        wanted = min(wanted, 2 * width**3 / (FEW_RECORDS_SIGNAL * power) ** 2)
+        most = max(FEW_RECORDS_SUBSPACE * min(1.0, width / FEW_RECORDS_COLUMNS), LEAST_TURN)
         return min(max(wanted, LEAST_TURN), most)
     least = LEAST_SUBSPACE
     if frugal:
@@ -352,10 +352,10 @@ def _require_enough(size: int, shares: Shares) -> None:
         )
 
 
-def _most_seeds(k: int, width: int, per_centre: float, picture: bool) -> int:
-    """Seeds to follow at most; in a picture exactly so many, in its first round."""
-    if picture:
-        return round(k * min(max(per_centre / PICTURE_SEED, 1.0), PICTURE_OVERSEED))
+def _most_seeds(k: int, width: int, per_centre: float, few_records: bool) -> int:
+    """Seeds to follow at most; in a plan for few records, exactly the centres of its first round."""
+    if few_records:
+        return round(k * min(max(per_centre / FEW_RECORDS_SEED, 1.0), FEW_RECORDS_OVERSEED))
     spare = min(SEED_COORDINATES // width, SEEDS_PER_COLUMN * width, MOST_SEEDS)
     return max(round(OVERSEED * k), ENOUGH_SEEDS, spare)
 
@@ -378,21 +378,21 @@ def affordable_seeds(size: float, noise: float, k: int, most: int) -> int:
     return int(max(asked, spare, min(k, 8), 2))
 
 
-def tree_bits(size: float, noise: float, depth: int, levels: int, picture: bool) -> list[int]:
+def tree_bits(size: float, noise: float, depth: int, levels: int, few_records: bool) -> list[int]:
     """Halvings of each of at most `levels` levels of the tree."""
-    head, later = (PICTURE_HEAD, PICTURE_BITS) if picture else (HEAD, LATER_BITS)
+    head, later = (FEW_RECORDS_HEAD, FEW_RECORDS_BITS) if few_records else (HEAD, LATER_BITS)
     return level_bits(first_bits(size, noise, depth, head), later, depth, levels)
 
 
-def picture_points(k: int) -> int:
-    """The number of points in a picture of k clusters."""
+def synthetic_point_count(k: int) -> int:
+    """The number of synthetic points for k clusters."""
     return max(min(max(POINTS_PER_CENTRE * k, LEAST_POINTS), MOST_POINTS), 3 * k)
 
 
-def _tree_levels(size: int, depth: int, shares: Shares, share: float, picture: bool) -> int:
+def _tree_levels(size: int, depth: int, shares: Shares, share: float, few_records: bool) -> int:
     """Number of levels that reach the planned depth, given that each gets an equal share."""
     levels = 1
     for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
         noise = _count_deviation(shares, share / levels)
-        levels = len(tree_bits(size, noise, depth, depth, picture))
+        levels = len(tree_bits(size, noise, depth, depth, few_records))
     return levels

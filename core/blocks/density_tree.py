@@ -1,4 +1,4 @@
-"""A tree of noisy counts for few records: every cell is a leaf, and weak counts are weighed, not dropped."""
+"""A tree of noisy counts for few records: weak counts are weighed against a prior, not dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ import numpy as np
 
 from core.arrays import Floats
 from core.blocks.adaptive_tree import CountTree
-from core.postprocessing.picture import Leaves, cell_chances, expected_counts
+from core.postprocessing.synthetic_points import Leaves, cell_chances, expected_counts
 from core.probe import Probe
 from core.views import PathCodes
 
 
 @dataclass(frozen=True)
 class DensityTree(CountTree):
-    """The measurements of an adaptive tree, read as a density."""
+    """The counts of an adaptive tree as an estimate of the density."""
 
     def run(
         self,
@@ -26,10 +26,9 @@ class DensityTree(CountTree):
         deviations: Floats,
         clump: float,
     ) -> Leaves:
-        """Cells, and the number of records to expect in each.
+        """Cells, and the expected number of records in each.
 
-        A count is weighed against what a normal law of these `deviations` would put there, given that most
-        records lie in clumps of about `clump`.
+        The prior is a normal distribution of these `deviations`, with most records in clumps of `clump`.
         """
         leaves: list[Leaves] = []
         held = np.array([total])

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from core.arrays import Floats, Integers
 from core.postprocessing.kmeans import single_threaded
-from core.postprocessing.picture import Picture
+from core.postprocessing.synthetic_points import SyntheticPoints
 
 Singles = npt.NDArray[np.float32]
 
@@ -67,12 +67,13 @@ class Mixture:
             self.spread,
         )
 
-    def painted(self, total: float, count: int, draw: np.random.Generator) -> Picture:
-        """About `count` points that stand for `total` records."""
+    def sample(self, total: float, count: int, draw: np.random.Generator) -> SyntheticPoints:
+        """About `count` points drawn from the mixture, which stand for `total` records."""
         ends = np.cumsum(self.sizes) / self.sizes.sum() * count + draw.uniform()
         owner = np.repeat(np.arange(len(self)), np.diff(np.floor(ends).astype(np.int64), prepend=0))
         scattered = draw.normal(size=(len(owner), self.centres.shape[1])) * self.spreads[owner, None]
-        return Picture(self.centres[owner] + scattered, np.full(len(owner), total / max(len(owner), 1)))
+        weights = np.full(len(owner), total / max(len(owner), 1))
+        return SyntheticPoints(self.centres[owner] + scattered, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,8 +99,7 @@ class Variant:
     kind: str = "dense"
     #: Columns, weights and scaling of a request for a table.
     clustered: Mapping[str, Any] = field(default_factory=dict)
-    #: The declared number of records: with as many as there are, means are found in a picture of them, or in
-    #: a sketch.
+    #: The declared number of records: with as many as there are, the plan for means is one for few records.
     size: int = SIZE
 
     def request(self, domain: Stored) -> Request | Question:

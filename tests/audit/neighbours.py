@@ -83,7 +83,7 @@ _OPEN_K = ("dense, open k", "table, open k")
 _NARROWED = ("dense, working bounds", "table, working bounds")
 #: With public rows, which stand for axes of many columns.
 _PUBLIC = "dense, public rows"
-#: Declared to be so few that a plan draws a picture of them; in few columns, perhaps with a Fourier sketch.
+#: Declared to be so few that the plan is one for few records; from three columns on, with a Fourier sketch.
 _FEW, _FEW_WIDTHS = "dense, few records", (1, 2, 3, 4, 5, 12)
 
 

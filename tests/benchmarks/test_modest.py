@@ -21,7 +21,7 @@ def test_the_error_of_a_quotient_is_that_of_many_repetitions() -> None:
 
 
 def test_the_sweep_compares_plans_for_few_records_with_exploring_ones() -> None:
-    shapes = {(cell.name, cell.size, cell.columns, cell.k) for cell in SWEEP if cell.draws_picture}
+    shapes = {(cell.name, cell.size, cell.columns, cell.k) for cell in SWEEP if cell.has_few_records}
     assert shapes == {(cell.name, cell.size, cell.columns, cell.k) for cell in SWEEP}
     with exploring():
-        assert not any(cell.draws_picture for cell in SWEEP)
+        assert not any(cell.has_few_records for cell in SWEEP)

@@ -32,4 +32,4 @@ def test_only_what_is_planned_as_few_records_is_asked(tmp_path: Path) -> None:
     path = written(tmp_path, 1000)
     rows = numeric(path)
     assert rows is not None
-    assert all(cell.draws_picture for cell, _ in cells(path, rows))
+    assert all(cell.has_few_records for cell, _ in cells(path, rows))

@@ -209,10 +209,10 @@ def test_wide_rows_are_the_same_work_whatever_they_are(
     assert_same_work(*works_of(plan, monkeypatch))
 
 
-def test_a_picture_of_few_records_is_the_same_work_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_few_records_is_the_same_work_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = Dense.box(0, 1, dimension=4, size=1000)
     plan = registry.plan(domain, Request(10, Budget.of(1, "0.000001"), algorithm="summit"))
-    assert plan.parameters["picture"]
+    assert plan.parameters["few_records"]
     assert_same_work(*works_of(plan, monkeypatch))
 
 

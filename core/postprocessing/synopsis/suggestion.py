@@ -34,7 +34,7 @@ class Suggestion:
 
 
 def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator) -> Suggestion:
-    """The gap statistic of the released picture against one Gaussian blob of the same covariance."""
+    """The gap statistic of the made-up rows against one Gaussian blob of the same covariance."""
     ks = sorted(losses)
     tried = _tried(ks[0], ks[-1])
     blob = np.interp(np.log(ks), np.log(tried), _blob_losses(cloud, tried, draw))

@@ -187,12 +187,12 @@ def test_without_public_rows_no_plan_has_an_alternative() -> None:
     assert not any("alternative" in step for step in plan["steps"])
 
 
-def test_public_rows_are_checked_where_few_records_would_be_drawn_as_a_picture() -> None:
+def test_public_rows_are_checked_where_the_plan_would_be_for_few_records() -> None:
     few = Dense.box(-5, 5, dimension=WIDTH, size=2000, scaling="none")
     offered = read_public_rows(few, of_the_same_kind())
     without = registry.plan(few, Request(10, BUDGET, algorithm="summit"))
     plan = registry.plan(few, Request(10, BUDGET, algorithm="summit", public_rows=offered))
-    assert without.parameters["picture"]
-    assert "picture" not in plan.parameters
+    assert without.parameters["few_records"]
+    assert "few_records" not in plan.parameters
     assert "public-distances" in {step.name for step in plan.steps}
     assert plan.composition.within(BUDGET)

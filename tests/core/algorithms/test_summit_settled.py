@@ -23,7 +23,7 @@ def records() -> np.ndarray:
 
 
 def explored() -> tuple[Any, Round]:
-    """The scene, and an exploring round of these records with next to no noise."""
+    """The overview, and an exploring round of these records with next to no noise."""
     rows = records()
     ends = np.linspace(-LENGTH / 2, LENGTH / 2, EXPLORED + 1)
     centres = np.stack([(ends[1:] + ends[:-1]) / 2, np.zeros(EXPLORED)], axis=1).astype(np.int64)
@@ -39,10 +39,10 @@ def explored() -> tuple[Any, Round]:
     last = Round(
         centres, moves.astype(np.float64), 1.0 * ones, sizes, 1.0, radii, 4000 * ones, ones, histogram
     )
-    scene = SimpleNamespace(
+    overview = SimpleNamespace(
         view=SimpleNamespace(width=WIDTH), deviations=rows.std(axis=0), tight=9000, zoom=1.0
     )
-    return cast(Any, scene), last
+    return cast(Any, overview), last
 
 
 def loss(centres: np.ndarray) -> float:
@@ -51,9 +51,9 @@ def loss(centres: np.ndarray) -> float:
 
 
 def test_seeds_divide_explored_clusters_that_lie_between_them() -> None:
-    scene, last = explored()
+    overview, last = explored()
     centres = last.centres + last.moves
-    found = settled_seeds(scene, last, centres, last.sizes, 4, np.random.default_rng(1))
+    found = settled_seeds(overview, last, centres, last.sizes, 4, np.random.default_rng(1))
     whole = merged(centres, last.sizes, 4, np.random.default_rng(1))
     even = np.stack([LENGTH * (np.arange(4) / 4 - 3 / 8), np.zeros(4)], axis=1)
     assert loss(whole) > 1.1 * loss(even)  # two pairs beside two single ones
@@ -61,17 +61,17 @@ def test_seeds_divide_explored_clusters_that_lie_between_them() -> None:
 
 
 def test_seeds_that_would_move_far_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene, last = explored()
+    overview, last = explored()
     centres = last.centres + last.moves
     monkeypatch.setattr(open_k, "SETTLE_REACH", 0.0)
-    found = settled_seeds(scene, last, centres, last.sizes, 4, np.random.default_rng(1))
+    found = settled_seeds(overview, last, centres, last.sizes, 4, np.random.default_rng(1))
     assert np.array_equal(found, merged(centres, last.sizes, 4, np.random.default_rng(1)))
 
 
 def test_no_more_explored_clusters_than_asked_for_stay_as_they_are() -> None:
-    scene, last = explored()
+    overview, last = explored()
     centres = last.centres + last.moves
-    found = settled_seeds(scene, last, centres, last.sizes, EXPLORED, np.random.default_rng(1))
+    found = settled_seeds(overview, last, centres, last.sizes, EXPLORED, np.random.default_rng(1))
     assert np.array_equal(found, centres)
 
 

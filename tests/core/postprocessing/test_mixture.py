@@ -86,10 +86,10 @@ def test_the_slope_of_the_likelihood_is_the_one_that_is_computed() -> None:
     assert off < 0.02 * float(np.linalg.norm(slope(start)))
 
 
-def test_a_picture_has_as_many_points_as_asked_for_and_stands_for_all_records() -> None:
+def test_a_sample_has_as_many_points_as_asked_for_and_stands_for_all_records() -> None:
     clumps = Mixture(CENTRES, SIZES, np.full(5, 0.01), 0.01)
-    seen = clumps.painted(1000.0, 200, np.random.default_rng(2))
-    assert abs(len(seen.points) - 200) <= 1
-    assert math.isclose(seen.weights.sum(), 1000.0)
-    near = np.linalg.norm(seen.points[:, None] - CENTRES[None], axis=2).argmin(axis=1)
+    drawn = clumps.sample(1000.0, 200, np.random.default_rng(2))
+    assert abs(len(drawn.points) - 200) <= 1
+    assert math.isclose(drawn.weights.sum(), 1000.0)
+    near = np.linalg.norm(drawn.points[:, None] - CENTRES[None], axis=2).argmin(axis=1)
     assert np.abs(np.bincount(near) / len(near) - SIZES / 1000).max() < 0.02

@@ -1,4 +1,4 @@
-"""Rounds of Lloyd's algorithm for few records: what is known beforehand is weighed in."""
+"""Rounds of Lloyd's algorithm for few records: measured sizes are combined with what is known before."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,39 +18,39 @@ from core.statistics.counts import ClusterCounts, PooledHistogram
 from core.statistics.sums import LiftedSums
 from core.views import Assigned, RowView
 
-#: Relative error of sizes that heights tell: records of one cluster may lie farther out than those of others.
+#: Relative error of sizes estimated from heights: records of some clusters lie farther out than of others.
 _HEIGHT_DOUBT = 0.2
-#: Where records are lower than this on average, in radii, heights tell hardly anything.
+#: The least mean height, in radii, to divide by: below it, heights hold hardly any information.
 _LEAST_HEIGHT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class WeighedRound:
-    """For each cluster the move from its centre to its mean, the noise in it, and the likely size."""
+    """For each cluster the estimated move from its centre to its mean, the noise in it, and the size."""
 
     centres: Floats
     moves: Floats
     #: Standard deviation of the noise in each coordinate of a move.
     errors: Floats
     sizes: Floats
-    #: The chance that the cluster has records at all.
+    #: The probability that the cluster has any records.
     chances: Floats
     radii: Integers
 
     @property
     def expected(self) -> Floats:
-        """Sizes with the chance that there are none weighed in; they add up to as many records."""
+        """Sizes times the probability that there are records, scaled to the same total."""
         likely = self.chances * self.sizes
         expected: Floats = likely * (self.sizes.sum() / max(float(likely.sum()), 1e-9))
         return expected
 
 
 @dataclass(frozen=True)
-class PictureRound(RoundSteps):
-    """One histogram of all distances, clipping radii read off it, then sums and sizes of the clusters.
+class FewRecordsRound(RoundSteps):
+    """One histogram of all distances, which gives the clipping radii; sums and sizes of the clusters.
 
-    The histogram of a single cluster of few records would be noise; all clusters together have a shape. It
-    also tells how high a record lies on average, and with it the sums of heights tell sizes once more.
+    The histogram of a single cluster of few records would be mostly noise. The pooled one also gives the
+    mean height of a record (`LiftedSums`), by which sums of heights are a second estimate of sizes.
     """
 
     SPREAD: ClassVar[float] = 0.03
@@ -89,9 +89,10 @@ class PictureRound(RoundSteps):
         radii = edges[shape.best_clip(free_coordinates * per_coordinate**2, bias)]
         radii = np.clip(radii, 1, 2 * UNITS)
         lifted = self.measure(probe, "sums", LiftedSums(assigned, radii)) / WEIGHT_ONE
-        seen, noise = self._seen_from_heights(plan, lifted[:, -1], radii, shape)
-        measured, noises = weighed(counted, np.full(len(counted), self.deviation(plan, "sizes")), seen, noise)
-        sizes, error = weighed(sizes, error, seen, np.hypot(noise, _HEIGHT_DOUBT * shape.sizes))
+        by_height, noise = self._sizes_from_heights(plan, lifted[:, -1], radii, shape)
+        count_noise = np.full(len(counted), self.deviation(plan, "sizes"))
+        measured, noises = weighed(counted, count_noise, by_height, noise)
+        sizes, error = weighed(sizes, error, by_height, np.hypot(noise, _HEIGHT_DOUBT * shape.sizes))
         divisor = np.maximum(sizes, np.maximum(error, 1.0))
         return WeighedRound(
             centres=assigned.centres.astype(np.float64),
@@ -102,9 +103,9 @@ class PictureRound(RoundSteps):
             radii=radii,
         )
 
-    def _seen_from_heights(
+    def _sizes_from_heights(
         self, plan: Plan, heights: Floats, radii: Integers, shape: DistanceShape
     ) -> tuple[Floats, Floats]:
-        """Sizes of the clusters from the sums of their records' heights, and the noise in these sizes."""
+        """Sizes estimated from the sums of heights, and the standard deviation of their noise."""
         mean = np.maximum(shape.mean_heights(radii), _LEAST_HEIGHT)
         return heights / (radii * mean), self.deviation(plan, "sums") / mean

@@ -1,4 +1,4 @@
-"""The first measurements of the house algorithm: where, how far and in which directions records lie."""
+"""The first measurements of the house algorithm: number, mean, extent and principal axes of all records."""
 
 import math
 from dataclasses import dataclass, replace
@@ -28,15 +28,15 @@ from core.views import LONGEST_COLUMN, Assigned, ChosenColumns, Encoded, Project
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """Released facts about all records: their number, their middle, their extent and their principal axes."""
+class Overview:
+    """Released facts about all records: their number, mean, extent and principal axes."""
 
     centre: Integers
     size: float
     radius: int
     #: Most records lie within this distance of the centre: less than the radius where some lie far out.
     inner: int
-    #: Second moments are of records pulled in to within this distance of the centre.
+    #: Second moments are of records clipped to within this distance of the centre.
     tight: int
     #: Whether some records lie so far out that their clusters may be far wider than others.
     far_out: bool
@@ -53,7 +53,7 @@ class Scene:
         """Standard deviations along the axes of the projected view, in its units."""
         return np.sqrt(np.maximum(self.subspace.variances, 0.0)) * self.zoom
 
-    def seen(self, rows: Floats) -> Floats:
+    def projected(self, rows: Floats) -> Floats:
         """Public rows, in encoded units, as points of the projected view."""
         return into_ball((rows - self.centre) @ self.subspace.axes * self.zoom)
 
@@ -73,10 +73,10 @@ class Scene:
         return geometric_edges(min(2 * self.radius, 2 * UNITS), tuning.ROUND_FACTOR, tuning.ROUND_BINS)
 
 
-def scene_details(domain: Domain, scene: Scene, radii: Floats) -> dict[str, Any]:
+def overview_details(domain: Domain, overview: Overview, radii: Floats) -> dict[str, Any]:
     """Released numbers worth showing beside centres whose records were clipped to these radii."""
     return {
-        "axes": int(scene.subspace.axes.shape[1]),
+        "axes": int(overview.subspace.axes.shape[1]),
         # In units of the widest column: multiplied by the forecast, the noise in each centre.
         "clipping_radii": (radii * widest_unit(domain)).tolist(),
     }
@@ -119,7 +119,7 @@ def magnified(axes: Floats, zoom: float) -> tuple[Integers, float]:
 
 
 @dataclass(frozen=True)
-class SceneSteps(Block):
+class OverviewSteps(Block):
     """Number, sum and distances of all records, and their second moments where the schedule has them."""
 
     domain: Domain
@@ -150,7 +150,7 @@ class SceneSteps(Block):
         # Where public rows tell the directions, it is spent on the last sums instead.
         return (*steps, *self.check.steps(), replace(directions, alternative=ResidualSums.kind))
 
-    def run(self, probe: Probe) -> Scene:
+    def run(self, probe: Probe) -> Overview:
         rows = Encoded.of(self.domain)
         size = self._size(probe)
         centre, centre_error = self._centre(probe, rows, size)
@@ -164,22 +164,22 @@ class SceneSteps(Block):
         radius = spread.reach(tuning.DATA_LEVEL, tuning.SPARE_ENERGY if tells else 1.0)
         tight, inner = spread.quantile(tuning.SHAPE_LEVEL), spread.quantile(tuning.DATA_LEVEL)
         far_out = inner > tuning.FAR_OUT * spread.quantile(0.5)
-        picture = None
+        public = None
         if self.check is not None:
-            picture = self.check.run(probe, size, found, centre_error)
-        if picture is None:
+            public = self.check.run(probe, size, found, centre_error)
+        if public is None:
             subspace = self._subspace(probe, rows, centre, size, spread)
         else:
-            centre, subspace = picture.centre, picture.subspace
+            centre, subspace = public.centre, public.subspace
         matrix, zoom = magnified(subspace.axes, UNITS / radius)
         view = Projected(rows, matrix, UNITS, centre)
-        public = None if picture is None else picture.rows
-        return Scene(centre, size, radius, inner, tight, far_out, found, subspace, view, zoom, public)
+        public_rows = None if public is None else public.rows
+        return Overview(centre, size, radius, inner, tight, far_out, found, subspace, view, zoom, public_rows)
 
     def _size(self, probe: Probe) -> float:
         """The noisy number of records; where they are few, weighed against the declared one."""
         counted = self.measure(probe, "size", Count(self.domain.fingerprint)).astype(np.float64)
-        if self.schedule.picture:
+        if self.schedule.few_records:
             declared = Known(np.array([self.domain.size], dtype=np.float64), tuning.SIZE_DOUBT)
             counted, _ = declared.updated(counted, self.deviation(probe.plan, "size"))
         return max(float(counted[0]), 1.0)
@@ -236,7 +236,7 @@ class SceneSteps(Block):
         return varying_columns(deviations, noise, tuning.COLUMNS_LEVEL, tuning.MOST_AXES), deviations
 
     def _sketch(self, probe: Probe, width: int) -> Floats | None:
-        """A random projection that keeps lengths on average; None where all columns are looked at."""
+        """A random projection that keeps lengths on average; None where the schedule has none."""
         columns = self.schedule.sketch
         if columns == 0:
             return None

@@ -1,8 +1,8 @@
-"""Pictures of few records: what counts tell, points drawn from cells, and corrections by rounds."""
+"""Synthetic points: expected counts of cells, points drawn from cells, and corrections by rounds."""
 
 import numpy as np
 
-from core.postprocessing.picture import Leaves, Picture, expected_counts, painted
+from core.postprocessing.synthetic_points import Leaves, SyntheticPoints, expected_counts, sample_leaves
 
 
 def expected(measured: float, error: float = 10.0, prior: float = 1.0, clump: float = 50.0) -> float:
@@ -28,7 +28,7 @@ def test_points_lie_in_their_cells_and_are_as_many_as_the_weights_tell() -> None
     low = np.array([[-np.inf, -np.inf], [1.0, 8.0]])
     high = np.array([[0.0, 0.0], [2.0, np.inf]])
     leaves = Leaves(low, high, np.array([30.0, 10.0]))
-    found = painted(leaves, np.array([1.0, 1.0]), 0.5, 400, np.random.default_rng(1))
+    found = sample_leaves(leaves, np.array([1.0, 1.0]), 0.5, 400, np.random.default_rng(1))
     inside = ((found.points[:, None, :] >= low) & (found.points[:, None, :] <= high)).all(axis=2)
     assert np.isfinite(found.points).all()
     assert np.abs(inside.sum(axis=0) - [300, 100]).max() <= 1
@@ -37,22 +37,22 @@ def test_points_lie_in_their_cells_and_are_as_many_as_the_weights_tell() -> None
 
 def test_points_spread_along_axes_that_no_cell_is_cut_by() -> None:
     leaves = Leaves(np.array([[0.0]]), np.array([[1.0]]), np.array([1.0]))
-    found = painted(leaves, np.array([1.0, 8.0]), 0.5, 1000, np.random.default_rng(1))
+    found = sample_leaves(leaves, np.array([1.0, 8.0]), 0.5, 1000, np.random.default_rng(1))
     assert 3.5 < found.points[:, 1].std() < 4.5
 
 
 def test_a_correction_moves_a_cluster_as_a_whole_and_sets_its_size() -> None:
-    picture = Picture(np.array([[0.0], [1.0], [10.0], [12.0]]), np.ones(4))
-    found = picture.corrected(np.array([[0.0], [11.0]]), np.array([[0.5], [-2.0]]), np.array([6.0, 1.0]))
+    synthetic = SyntheticPoints(np.array([[0.0], [1.0], [10.0], [12.0]]), np.ones(4))
+    found = synthetic.corrected(np.array([[0.0], [11.0]]), np.array([[0.5], [-2.0]]), np.array([6.0, 1.0]))
     assert found.points.ravel().tolist() == [0.5, 1.5, 8.0, 10.0]
     assert found.weights.tolist() == [3.0, 3.0, 0.5, 0.5]
 
 
-def test_means_of_a_picture_are_no_worse_than_where_a_start_leads() -> None:
+def test_means_of_synthetic_points_are_no_worse_than_where_a_start_leads() -> None:
     """From a start that splits one group and joins two others, k-means alone would not recover."""
     draw = np.random.default_rng(2)
     points = np.repeat(np.array([0.0, 10.0, 20.0]), 100)[:, None] + draw.normal(size=(300, 1)) * 0.1
-    picture, start = Picture(points, np.ones(300)), np.array([[-0.1], [0.1], [15.0]])
-    anew = np.sort(picture.means(3, draw, start).ravel())
+    synthetic, start = SyntheticPoints(points, np.ones(300)), np.array([[-0.1], [0.1], [15.0]])
+    anew = np.sort(synthetic.means(3, draw, start).ravel())
     assert np.abs(anew - [0, 10, 20]).max() < 0.1
-    assert np.sort(picture.means(3, draw, start, anew=False).ravel())[2] < 16
+    assert np.sort(synthetic.means(3, draw, start, anew=False).ravel())[2] < 16

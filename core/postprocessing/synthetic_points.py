@@ -1,6 +1,7 @@
-"""A released picture of the records: made-up points that every later measurement corrects.
+"""Synthetic points: weighted points that stand for records, drawn from a released density estimate.
 
-k-means on the picture is free, so it takes the place of rounds that few records cannot pay for.
+Every later measurement corrects them. k-means on them reads no records and so costs no budget, unlike
+rounds of Lloyd's algorithm, for which few records leave too much noise.
 """
 
 import math
@@ -13,13 +14,13 @@ from scipy.special import expit, log_ndtr, ndtr, ndtri
 from core.arrays import Floats
 from core.postprocessing.kmeans import best_kmeans, nearest_points
 
-#: The share of the records that is taken to lie in clumps.
+#: The share of the records that is expected to lie in clumps.
 _CLUMPED = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Cells from their lower to their upper corners, and the number of records to expect in each."""
+    """Cells of a tree: their lower and upper corners, and the expected number of records in each."""
 
     low: Floats
     high: Floats
@@ -34,43 +35,43 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
-    """Points that stand for records, each for as many as it weighs."""
+class SyntheticPoints:
+    """Points that stand for records; a point's weight is the number of records that it stands for."""
 
     points: Floats
     weights: Floats
 
     def masses(self, centres: Floats) -> Floats:
-        """The weight nearest to each centre."""
+        """The total weight of the points nearest to each centre."""
         owner = nearest_points(self.points, centres)
         return np.bincount(owner, self.weights, minlength=len(centres)).astype(np.float64)
 
-    def corrected(self, centres: Floats, moves: Floats, sizes: Floats) -> "Picture":
-        """The picture in which the clusters of these centres have moved, and have these sizes."""
+    def corrected(self, centres: Floats, moves: Floats, sizes: Floats) -> "SyntheticPoints":
+        """The points after each cluster, those nearest to a centre, was moved and reweighted to its size."""
         owner = nearest_points(self.points, centres)
         mass = np.bincount(owner, self.weights, minlength=len(centres))
         scale = sizes / np.maximum(mass, 1e-9)
-        return Picture(self.points + moves[owner], self.weights * scale[owner])
+        return SyntheticPoints(self.points + moves[owner], self.weights * scale[owner])
 
     def means(
         self, k: int, draw: np.random.Generator, start: Floats | None = None, anew: bool = True
     ) -> Floats:
-        """k means of the picture: the best of those that this start and, if asked, new ones lead to."""
+        """k-means of the points: the best result from `start` and, if `anew`, from new starts."""
         return best_kmeans(self.points, self.weights, k, draw, start, anew)
 
 
 def cell_chances(low: Floats, high: Floats, deviations: Floats) -> Floats:
-    """The chance of each cell under a normal law of these deviations, never zero."""
+    """The probability of each cell under a normal distribution of these deviations, never zero."""
     sides = ndtr(high / deviations) - ndtr(low / deviations)
     chances: Floats = np.prod(np.maximum(sides, 1e-12), axis=-1)
     return chances
 
 
 def expected_counts(measured: Floats, errors: Floats, prior: Floats, clump: float) -> Floats:
-    """The number of records to expect in each cell, given its noisy count and what it would hold on average.
+    """The posterior mean of the number of records in each cell, given its noisy count and its prior mean.
 
-    The law of what a cell holds is a mixture of two exponential ones, of a small mean and of clumps of about
-    `clump`; given a count with Gaussian noise each becomes a normal law cut at zero.
+    The prior is a mixture of two exponential distributions, one of a small mean and one of clumps of about
+    `clump` records. Given a count with Gaussian noise, each becomes a normal distribution truncated at zero.
     """
     large = np.maximum(clump, prior)
     chance = np.minimum(_CLUMPED * prior / large, 0.5)
@@ -88,28 +89,28 @@ def expected_counts(measured: Floats, errors: Floats, prior: Floats, clump: floa
     return expected
 
 
-def painted(
+def sample_leaves(
     leaves: Leaves, deviations: Floats, outside: float, count: int, draw: np.random.Generator
-) -> Picture:
-    """About `count` points of the density that leaves tell: in each a normal law, cut at the leaf's sides.
+) -> SyntheticPoints:
+    """About `count` points: as many in each leaf as its weight says, normal and truncated at its sides.
 
-    `deviations` are those of all records along each axis; along axes that no leaf is cut by, points keep
-    the share `outside` of them.
+    `deviations` are those of all records along each axis; along axes that the tree does not cut, points
+    have the share `outside` of them.
     """
     axes = leaves.low.shape[1]
     ends = np.cumsum(leaves.weights) / leaves.weights.sum() * count + draw.uniform()
     owner = np.repeat(np.arange(len(ends)), np.diff(np.floor(ends).astype(np.int64), prepend=0))
     deviation = np.maximum(deviations[:axes], 1.0)
     low, high = leaves.low[owner] / deviation, leaves.high[owner] / deviation
-    inner = _cut_normal(low, high, draw) * deviation
+    inner = _truncated_normal(low, high, draw) * deviation
     outer = draw.normal(size=(len(owner), len(deviations) - axes)) * (outside * deviations[axes:])
     weights = np.full(len(owner), float(leaves.weights.sum()) / max(len(owner), 1))
-    return Picture(np.concatenate([inner, outer], axis=1), weights)
+    return SyntheticPoints(np.concatenate([inner, outer], axis=1), weights)
 
 
-def _cut_normal(low: Floats, high: Floats, draw: np.random.Generator) -> Floats:
-    """Draws of the standard normal law between these limits."""
-    # Intervals on the right are mirrored: the left tail of the normal law keeps its precision.
+def _truncated_normal(low: Floats, high: Floats, draw: np.random.Generator) -> Floats:
+    """Draws from the standard normal distribution, truncated to these intervals."""
+    # Positive intervals are mirrored: in floating point only the left tail is precise.
     mirrored = low > 0
     low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
     below, above = ndtr(low), ndtr(high)

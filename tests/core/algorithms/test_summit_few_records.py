@@ -62,7 +62,7 @@ def test_the_more_centres_the_sooner_records_are_explored() -> None:
     ],
     ids=["pure", "medians", "open k"],
 )
-def test_what_a_picture_is_not_for_is_explored(request_: Request) -> None:
+def test_pure_budgets_medians_and_open_k_are_explored(request_: Request) -> None:
     assert explores(registry.plan(BOX, request_))
 
 
@@ -70,7 +70,7 @@ def test_many_columns_are_explored() -> None:
     assert explores(plan_for(Dense.box(0, 1, dimension=129, size=1000)))
 
 
-def test_where_nothing_can_be_told_no_picture_is_drawn_of_noise() -> None:
+def test_where_noise_would_hide_everything_records_are_explored() -> None:
     """With little budget in all, or for each centre in many columns; 8 columns are few."""
     few, least = Budget.at_most("0.05", "0.000001"), Budget.at_most("0.018", "0.000001")
     assert explores(plan_for(k=3, budget=least))
@@ -185,7 +185,7 @@ def test_ten_groups_in_a_thousand_rows_are_found_better_than_by_exploring(
         return float(np.median(found))
 
     few = median_loss()
-    monkeypatch.setattr(summit_tuning, "PICTURE_BELOW", 0.0)
+    monkeypatch.setattr(summit_tuning, "FEW_RECORDS_BELOW", 0.0)
     assert few < median_loss()
 
 
