@@ -137,10 +137,17 @@ def nearest(rows: Rows, centres: Integers, reach: int) -> tuple[npt.NDArray[np.i
 
 def integer_sqrt(squared: Integers) -> Integers:
     """The largest integers whose squares do not exceed `squared` (below 2^52)."""
-    roots = np.sqrt(squared.astype(np.float64)).astype(np.int64)
-    roots -= roots * roots > squared
-    roots += (roots + 1) * (roots + 1) <= squared
-    return roots
+    return floor_sqrt(squared.astype(np.float64)).astype(np.int64)
+
+
+def floor_sqrt(squared: Floats) -> Floats:
+    """Replace whole numbers below 2^52 by their square roots, rounded down, in place.
+
+    Square roots are correctly rounded. That of m^2 - 1 is below m - 1/(2m), and for m up to 2^26 there is a
+    double between that and m: no root is rounded up to the next whole number.
+    """
+    np.sqrt(squared, out=squared)
+    return np.floor(squared, out=squared)
 
 
 def squared_distances(rows: Rows | Integers, points: Integers) -> Floats:

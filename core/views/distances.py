@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from core.arrays import Floats, Integers
 from core.data import UNITS, Chunk, Dense, Domain, Ids, Sites
-from core.kernels.geometry import integer_sqrt, squared_distances
+from core.kernels.geometry import floor_sqrt, integer_sqrt, squared_distances
 from core.kernels.rows import row_blocks
 from core.kernels.sphere import ARC_EDGES, angle_tables, arc_steps, unit_vectors
 from core.views.base import RowView, View, require_in_ball
@@ -48,7 +48,7 @@ class CandidateDistances:
         """The payments of a part, from 0 to `reach`, and how many records each row stands for."""
         squared = squared_distances(self.view.rows(chunk)[part], self.candidates)
         if self.objective == "medians":
-            squared = integer_sqrt(squared.astype(np.int64)).astype(np.float64)
+            squared = floor_sqrt(squared)
         return squared, np.ones(len(squared), dtype=np.int64)
 
 
