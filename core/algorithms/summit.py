@@ -305,7 +305,7 @@ class Summit(Algorithm):
             operations += tuning.SEED_OPERATIONS * seeds + tuning.CLUSTER_OPERATIONS * min(k, seeds)
             cells = size / (tuning.KEEP * cell)  # as many as may stay active; of many about half do
             operations += merge_operations(cells)
-            operations += many_points_operations(cells / 2, axes, seeds, _SEED_STARTS)
+            operations += many_points_operations(cells / 2, axes, seeds)
         kept = min(2.0 * size * axes + 16.0 * size, KEPT_BYTES)
         memory = kept + 32.0 * k * width + 24.0 * schedule.sketch * width + 6e7
         if schedule.moments:

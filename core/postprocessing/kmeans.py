@@ -26,17 +26,17 @@ _MOST_MERGED = 800
 #: Up to so many distances of points to centres, over all restarts, are computed at once.
 _MOST_AT_ONCE = 1 << 20
 _MOST_ROUNDS = 100
-#: On more points than this each start gets so many rounds and no more: until centres settle, one coreset of
-#: many cells takes several times as long as another, and rounds on the records follow anyhow.
-_MANY_POINTS, _ROUNDS_ON_MANY = 10_000, 20
+#: On more points than this there are at most so many starts of so many rounds each: until centres settle, one
+#: coreset of many cells takes several times as long as another, and rounds on the records follow anyhow.
+_MANY_POINTS, _STARTS_ON_MANY, _ROUNDS_ON_MANY = 10_000, 2, 10
 #: Random starts on many points, and the work (points times columns times centres) from which one must do.
 _STARTS, _MOST_WORK = 5, 2e7
 #: Of many points so many are merged pair by pair, for one more start.
 _SOME_MERGED = 400
 #: Starts on cells of a grid: at most and at least so many, and with many cells as many as give so many visits
 #: to cells. Each gets so many rounds; after that, the best one gets more.
-_CELL_STARTS, _LEAST_CELL_STARTS, _CELL_VISITS = 10, 3, 1.5e6
-_CELL_ROUNDS, _LAST_ROUNDS = 15, 30
+_CELL_STARTS, _LEAST_CELL_STARTS, _CELL_VISITS = 10, 3, 7e5
+_CELL_ROUNDS, _LAST_ROUNDS = 12, 30
 
 
 def weighted_kmeans(
@@ -56,18 +56,23 @@ def weighted_kmeans(
         with single_threaded():
             spread = distinct[_spread(distinct, mass, k, restarts, draw)]
             return _best_of(distinct, mass, np.concatenate([spread, merged[None]]))
-    rounds = {"max_iter": _ROUNDS_ON_MANY} if len(distinct) > _MANY_POINTS else {}
-    solvers = [KMeans(k, n_init=restarts, random_state=seed, **rounds)]
+    if len(distinct) > _MANY_POINTS:
+        starts = min(restarts, _STARTS_ON_MANY)
+        return _best([KMeans(k, n_init=starts, random_state=seed, max_iter=_ROUNDS_ON_MANY)], distinct, mass)
+    solvers = [KMeans(k, n_init=restarts, random_state=seed)]
     if merged is not None:
         solvers.append(KMeans(k, init=merged, n_init=1))
     return _best(solvers, distinct, mass)
 
 
-def many_points_operations(points: float, columns: float, k: float, restarts: int) -> float:
-    """Operations of `weighted_kmeans` on so many points, for plans; little, and not counted, on few."""
+def many_points_operations(points: float, columns: float, k: float) -> float:
+    """Operations of `weighted_kmeans` on so many points, for plans; little, and not counted, on few.
+
+    Seeding by k-means++ takes as long as some rounds.
+    """
     if points <= _MANY_POINTS:
         return 0.0
-    return restarts * _ROUNDS_ON_MANY * points * k * (2.6 + 0.22 * columns)
+    return _STARTS_ON_MANY * (_ROUNDS_ON_MANY + 4 + math.log(k)) * points * k * (2.6 + 0.22 * columns)
 
 
 def kmeans_for_each(

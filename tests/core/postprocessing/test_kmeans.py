@@ -159,7 +159,8 @@ def test_starts_on_many_points_get_a_number_of_rounds_that_plans_know(
 
     monkeypatch.setattr(kmeans, "KMeans", watched)
     draw = np.random.default_rng(1)
-    found = kmeans.weighted_kmeans(draw.normal(size=(points, 2)), np.ones(points), 3, draw, restarts=2)
+    found = kmeans.weighted_kmeans(draw.normal(size=(points, 2)), np.ones(points), 3, draw, restarts=4)
     assert found.shape == (3, 2)
-    assert [options.get("max_iter") for options in given] == [20 if bounded else None]
-    assert (kmeans.many_points_operations(points, 2, 3, 2) > 0) == bounded
+    (options,) = given
+    assert (options["n_init"], options.get("max_iter")) == ((2, 10) if bounded else (4, None))
+    assert (kmeans.many_points_operations(points, 2, 3) > 0) == bounded
