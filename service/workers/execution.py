@@ -32,13 +32,13 @@ Listener = Callable[[str, int, int], None]
 
 
 def can_run(stored: dict[str, Any], domain: dict[str, Any]) -> bool:
-    """Return True when this version of the software reads a stored plan back exactly."""
+    """Return True when this version of the software reads a stored plan back exactly, for the same work."""
     try:
         plan = Plan.from_json(stored, domain_from_json(domain))
-        kinds.get(plan)
+        # Needs every parameter of the plan: one that has another name or meaning now is found here.
+        return plan.to_json() == stored and kinds.get(plan).work(plan) == plan.work
     except Exception:  # any failure is found before the charge and before a row is read
         return False
-    return plan.to_json() == stored
 
 
 def execute(claim: Claim, database: Database, settings: Settings, listener: Listener) -> Outcome:

@@ -248,6 +248,7 @@ def _clusterings() -> Iterator[Case]:
             for options in OPTIONS[name]:
                 for budget in _budgets(algorithm, options):
                     yield Case(name, objective, domains[0], budget, options=options)
+    yield Case("summit", "means", "box", "approximate", 30)  # few records
     if Table is not None:
         yield from _table_cases()
     for objective in ("means", "medians"):

@@ -1,10 +1,13 @@
 """Plans change only on purpose: each is compared with the one that `golden/plans.jsonl` keeps."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
 
+from core.jobs import kinds
+from core.plan import Plan
 from tests.contracts.cases import ASKED, BUDGETS, OPTIONS, cases
 from tests.contracts.golden import (
     MOVED,
@@ -32,6 +35,14 @@ def test_every_case_has_a_golden_plan() -> None:
     names = [case.name for case in cases()]
     assert len(set(names)) == len(names)
     assert list(golden_plans()) == names, "run: python -m tests.contracts.golden --write"
+
+
+def test_a_plan_that_is_read_back_states_the_same_work() -> None:
+    """As workers read it, without its sites; they void jobs whose plans do not."""
+    for case in cases():
+        plan = case.plan()
+        again = Plan.from_json(json.loads(json.dumps(plan.to_json())), plan.stored)
+        assert kinds.get(again).work(again) == plan.work, case.name
 
 
 def test_every_algorithm_objective_guarantee_and_option_has_a_case() -> None:

@@ -260,6 +260,16 @@ def test_plan_that_cannot_run_any_more_is_void_before_the_charge(house: House) -
     assert kinds == ["open", "cap", "reserve", "void"]
 
 
+def test_plan_with_a_parameter_of_another_version_is_void_before_the_charge(house: House) -> None:
+    house.ready()
+    house.submit("0.4", algorithm="summit")
+    with house.database.write() as session:
+        row = session.scalars(select(Job)).one()
+        row.plan = {**row.plan, "parameters": {**row.plan["parameters"], "forgotten": True}}
+    assert not house.work()
+    assert remaining(house) == "1"
+
+
 def test_plan_that_was_altered_is_not_run(house: House) -> None:
     house.ready()
     house.submit("0.4")
