@@ -23,10 +23,13 @@ from core.probe import Probe
 from core.statistics.counts import GridCounts
 from core.views import Encoded, GridCells
 
-#: Largest number of cells that are counted and clustered.
-MOST_CELLS = 1 << 20
-#: Su et al.: cells should hold so many records that noise of scale 1/epsilon does not drown them.
+#: Largest number of cells that are counted and clustered, in about a second.
+MOST_CELLS = 1 << 17
+#: Records for each unit of noise, of scale 1/epsilon, in the rule of Su et al.
 _RECORDS_PER_NOISE = 10.0
+#: Records that a cell holds on average at least, in units of noise: beyond three columns the rule alone makes
+#: so many cells that noise outweighs the records.
+_LEAST_PER_CELL = 3.0
 #: Operations for each coordinate of a cell's middle, and to tell to which centre it is nearest.
 _PLACE, _OWNER = 150.0, 8.0
 
@@ -115,9 +118,12 @@ class Grid(Algorithm):
 
 
 def _cells_per_column(domain: Domain, epsilon: float) -> int:
-    """Su et al.'s rule of thumb: (N * epsilon / 10)^(2 / (2 + d)) cells along each column."""
-    mass: float = max(domain.size * epsilon / _RECORDS_PER_NOISE, 1.0)
-    return max(2, round(math.exp(2 * math.log(mass) / (2 + domain.dimension))))
+    """Su et al.'s rule of thumb, (N * epsilon / 10)^(2 / (2 + d)) along each column, if records allow it."""
+    power, width = domain.size * epsilon, domain.dimension
+    rule = math.pow(max(power / _RECORDS_PER_NOISE, 1.0), 2 / (2 + width))
+    filled = math.pow(max(power / _LEAST_PER_CELL, 1.0), 1 / width)
+    most = math.floor(math.pow(MOST_CELLS, 1 / width) + 1e-9)
+    return max(2, min(round(min(rule, filled)), most))
 
 
 def _box(domain: Dense | Geometry) -> tuple[Integers, Integers]:
