@@ -27,7 +27,7 @@ SELECTION_OPTIONS = (
     Option("trees", int, None, "how many shifted partition trees are grown", least=1, most=1_000_000),
     Option("depth", int, None, "levels of a partition tree", least=1, most=17),
     Option("threshold", int, None, "noisy count above which a cube is split further", least=0, most=10**9),
-    Option("candidates", int, None, "at most so many candidates are kept", least=1, most=1_000_000),
+    Option("candidates", int, None, "how many candidates are searched", least=1, most=1_000_000),
     Option("swaps", int, None, "how many swaps of local search", least=0, most=1_000_000),
     Option(
         "trials", int, None, "independent trials, of which the best is picked privately", least=1, most=100

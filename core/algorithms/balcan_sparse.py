@@ -12,6 +12,7 @@ from core.algorithms.base import Algorithm
 from core.blocks.base import Clusters
 from core.blocks.recovery import SparseMeans, affordable_picks
 from core.blocks.search.selection import Selection, settings_for
+from core.blocks.work import numbers
 from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
 from core.options import Option
@@ -83,7 +84,7 @@ class BalcanSparse(Algorithm):
     def work(self, plan: Plan) -> Work:
         found = selection_work(self.blocks(plan)[0], 0)
         # The largest entries of every row are kept, once to choose columns and once to average them.
-        kept = plan.domain.size * (16_000.0 + 400.0 * plan.domain.dimension)
+        kept = plan.parameters["rounds"] * plan.domain.size * numbers(plan.domain) * 300.0
         return replace(found, operations=found.operations + kept)
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:

@@ -64,7 +64,7 @@ class Jones(SiteAlgorithm):
         # Of the records that take part: distances to all sites at each level and when they leave, and to the
         # site of each pick.
         visits = coverage.levels + 1
-        covered = visits * sites * (2.1 + 0.02 * width) + (visits + coverage.picks) * (46.0 + 2.0 * width)
+        covered = visits * sites * (2.1 + 0.02 * width) + (visits + coverage.picks) * (46.0 + 2.6 * width)
         return Work(
             operations=size * (plan.parameters["kept"] * covered + sites) + coverage_picks(coverage.picks),
             memory_bytes=24.0 * size + 40.0 * coverage.picks * sites,

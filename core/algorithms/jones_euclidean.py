@@ -1,8 +1,5 @@
 """Jones et al. (2021) in Euclidean space: released candidates, maximum coverage over them, noisy averages."""
 
-import math
-from dataclasses import replace
-
 import numpy as np
 
 from core.algorithms.projected_coverage import (
@@ -14,7 +11,7 @@ from core.algorithms.projected_coverage import (
 from core.blocks.base import Clusters
 from core.blocks.recovery import GroupMeans
 from core.blocks.rounds import Refinement
-from core.blocks.search.candidates import HashedCandidates, TreeCandidates, candidate_points
+from core.blocks.search.candidates import HashedCandidates, TreeCandidates
 from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.work import coverage_picks, lloyd_rounds, partition_levels, projection
 from core.coverage.families import Balls
@@ -29,7 +26,8 @@ from core.views import Assigned
 
 #: The share of the Gaussian part that candidates get; the last round gets what they and averages leave.
 CANDIDATES = 0.2
-MOST_CANDIDATES = 2000
+#: Candidates of a run, and cubes or buckets that a level or a table keeps; more for many clusters.
+_LISTED, _PER_CLUSTER = 1000, 2
 TREES, DEPTH = 4, 6
 #: Widths of the buckets of six tables: a half, a quarter and an eighth of the ball's radius, each twice.
 _BUCKET_WIDTHS = tuple(UNITS >> halvings for halvings in (1, 2, 3) for _ in range(2))
@@ -55,19 +53,14 @@ class JonesEuclidean(ProjectedCoverage):
         rest = coverage.rest
         candidates: Candidates
         if plan.parameters["candidates"] == "hashing":
-            candidates = HashedCandidates(rest, CANDIDATES, _BUCKET_WIDTHS, dimension, MOST_CANDIDATES)
+            candidates = HashedCandidates(rest, CANDIDATES, _BUCKET_WIDTHS, dimension, _listed(plan.k))
         else:
             purpose = "cubes with many records"
             candidates = TreeCandidates(
-                rest, CANDIDATES, TREES, DEPTH, dimension, MOST_CANDIDATES, name="trees", purpose=purpose
+                rest, CANDIDATES, TREES, DEPTH, dimension, _listed(plan.k), name="trees", purpose=purpose
             )
         means = GroupMeans(plan.domain, rest, RECOVERY)
         return candidates, coverage, means, refinement(plan, rest, 1 - CANDIDATES - RECOVERY, 1)
-
-    def _listed(self, plan: Plan) -> int:
-        """The most candidates of a run: no more than are likely to be found, whatever the records."""
-        expected = self.blocks(plan)[0].expected(plan.domain.size)
-        return max(plan.k, math.ceil(min(MOST_CANDIDATES, expected)))
 
     def work(self, plan: Plan) -> Work:
         size, width, dimension = float(plan.domain.size), plan.domain.dimension, plan.parameters["dimension"]
@@ -81,20 +74,23 @@ class JonesEuclidean(ProjectedCoverage):
             # to each pick.
             + size
             * plan.parameters["kept"]
-            * (2.0 * self._listed(plan) * (coverage.levels + 1) + (30.0 + 3.0 * dimension) * coverage.picks),
+            * (2.0 * _listed(plan.k) * (coverage.levels + 1) + (30.0 + 3.0 * dimension) * coverage.picks),
             memory_bytes=size * (8.0 * dimension + 64.0) + 64.0 * plan.k * width + 1e8,
         )
 
     def cluster(self, plan: Plan, probe: Probe) -> Clusters:
         source, coverage, means, last = self.blocks(plan)
         view, draw = in_few_dimensions(probe), probe.draw("candidates")
-        found = source.run(probe, view, draw)
-        candidates = candidate_points(found, plan.k, self._listed(plan), draw)
+        candidates = source.run(probe, view, draw).candidates(_listed(plan.k), draw)
         family = Balls(view, candidates, tuple(plan.parameters["radii"]))
         points = candidates[np.unique(np.concatenate(coverage.run(probe, family)))]
         weights = coverage.weights(probe, ClusterCounts(Assigned(view, points)))
         solve = weighted_medians if plan.objective == "medians" else weighted_kmeans
         seeds = solve(points.astype(np.float64), weights, plan.k, probe.draw("proxy"))
         seeds = np.rint(np.concatenate([seeds, candidates[: plan.k - len(seeds)]])).astype(np.int64)
-        clusters = self.finish(probe, view, seeds, means, last)
-        return replace(clusters, details={"candidates": len(candidates)})
+        return self.finish(probe, view, seeds, means, last)
+
+
+def _listed(k: int) -> int:
+    """The candidates of a run."""
+    return max(_LISTED, _PER_CLUSTER * k)

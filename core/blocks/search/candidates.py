@@ -1,7 +1,9 @@
 """Released points near many records: candidates for centres, from partition trees or from hashing."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +13,7 @@ from core.blocks.base import Block
 from core.data import UNITS
 from core.kernels.clipping import WEIGHT_ONE
 from core.mechanisms.noise import additive_noise
-from core.mechanisms.threshold import Threshold, threshold
+from core.mechanisms.threshold import threshold
 from core.plan import Step
 from core.postprocessing.bounds import inside_ball
 from core.privacy.losses import Gaussian, Pure
@@ -27,9 +29,35 @@ _FALSE_CHILDREN = 0.05
 _FALSE_BUCKETS = 1.0
 #: The part of the budget that finds full buckets; the rest averages them.
 _FINDING = 0.5
-#: At most this part of `records / limit` cells pass a limit on average, however records lie: the fewer each
-#: of them has, the more cells there are, and the fewer pass. Laplace noise: 0.72, Gaussian: 0.65, and a few.
-_PASSING = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Released regions in which records crowd: a point in each, and how far it reaches along every axis."""
+
+    points: Integers
+    reaches: Integers
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        return cls(
+            np.concatenate([part.points for part in parts]), np.concatenate([part.reaches for part in parts])
+        )
+
+    def candidates(self, count: int, draw: np.random.Generator) -> Integers:
+        """Exactly so many points inside the ball: those of the regions, and random ones of small regions.
+
+        The length of the list is planned, so that the work of a search does not follow how many regions were
+        found. Where more points are wanted than there are, smaller regions get more of them.
+        """
+        points, first = np.unique(inside_ball(self.points), axis=0, return_index=True)
+        if len(points) >= count:
+            return points[np.sort(draw.choice(len(points), count, replace=False))]
+        reaches = self.reaches[first]
+        narrow = 1.0 / np.maximum(reaches, 1)
+        chosen = draw.choice(len(points), count - len(points), p=narrow / narrow.sum())
+        offsets = draw.uniform(-1.0, 1.0, size=(len(chosen), points.shape[1])) * reaches[chosen, None]
+        return np.concatenate([points, inside_ball(points[chosen] + np.trunc(offsets).astype(np.int64))])
 
 
 @dataclass(frozen=True)
@@ -60,25 +88,17 @@ class TreeCandidates(Block):
         limit = self.limit if self.limit is not None else _quiet_limit(loss, log_tail)
         return (self.step(self.name, threshold(loss, limit), CubeCounts, levels, self.purpose),)
 
-    def expected(self, records: float) -> float:
-        """How many cubes pass at most on average, however so many records lie; the roots included."""
-        if self.limit is not None:
-            return math.inf  # of a limit that was chosen, noise may let any number pass
-        passing = _passing(self.steps()[0], records)
-        levels = [min(2.0 ** (self.dimension * level), passing) for level in range(1, self.depth + 1)]
-        return self.trees * (1 + sum(levels))
+    def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Regions:
+        return Regions.joined([self._tree(probe, rows, draw) for _ in range(self.trees)])
 
-    def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
-        return np.concatenate([self._tree(probe, rows, draw) for _ in range(self.trees)])
-
-    def _tree(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
-        """The centres of all active cubes of one tree; large levels are thinned without looking at data."""
+    def _tree(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Regions:
+        """All active cubes of one tree; large levels are thinned without looking at data."""
         width = rows.width
         shift = np.trunc(draw.uniform(-UNITS, UNITS, size=width)).astype(np.int64)
         cubes = Cubes(rows, shift)
         corners = (shift - (1 << 16))[None, :]
         side = 1 << Cubes.DEPTH
-        found = [corners + side // 2]
+        found = [_cubes(corners, side)]
         for _ in range(self.depth):
             children = _thinned(self.measure(probe, self.name, CubeCounts(cubes)), self.most, draw)
             if len(children) == 0:
@@ -86,17 +106,15 @@ class TreeCandidates(Block):
             side //= 2
             bits = (children[:, None] >> np.arange(width)) & 1
             corners = corners[children >> width] + bits * side
-            found.append(corners + side // 2)
+            found.append(_cubes(corners, side))
             if cubes.level + 1 == Cubes.DEPTH:
                 break
             cubes = Cubes(rows, shift, cubes, children)
-        return np.concatenate(found)
+        return Regions.joined(found)
 
 
-def _passing(step: Step, records: float) -> float:
-    """How many cells of a level pass its limit at most on average, however so many records lie."""
-    assert isinstance(step.mechanism, Threshold)
-    return 1 + _PASSING * records / max(1, step.mechanism.limit)
+def _cubes(corners: Integers, side: int) -> Regions:
+    return Regions(corners + side // 2, np.full(len(corners), side // 2))
 
 
 def _quiet_limit(loss: Gaussian | Pure, log_tail: float) -> int:
@@ -132,13 +150,9 @@ class HashedCandidates(Block):
             self.step("bucket-means", average, BucketSums, tables, "the mean of each of them"),
         )
 
-    def expected(self, records: float) -> float:
-        """How many buckets pass at most on average, however so many records lie, and the origin."""
-        return 1 + len(self.widths) * _passing(self.steps()[0], records)
-
-    def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Integers:
-        """Means of the full buckets of all tables, in the units of the rows."""
-        found = [np.zeros((1, rows.width))]
+    def run(self, probe: Probe, rows: RowView, draw: np.random.Generator) -> Regions:
+        """The full buckets of all tables about their means, in the units of the rows, and the whole ball."""
+        found = [Regions(np.zeros((1, rows.width), dtype=np.int64), np.full(1, UNITS))]
         for width in self.widths:
             rotation = np.linalg.qr(draw.normal(size=(rows.width, rows.width)))[0]
             turned = Projected(rows, np.rint(rotation * WEIGHT_ONE).astype(np.int64), rows.radius)
@@ -147,22 +161,11 @@ class HashedCandidates(Block):
             if len(listed):
                 statistic = BucketSums(view, listed)
                 means = bucket_means(statistic, self.measure(probe, "bucket-means", statistic))
-                found.append(means @ rotation.T)
-        return np.rint(np.concatenate(found)).astype(np.int64)
+                points = np.rint(means @ rotation.T).astype(np.int64)
+                found.append(Regions(points, np.full(len(points), width // 2)))
+        return Regions.joined(found)
 
 
 def _thinned(listed: Integers, most: int, draw: np.random.Generator) -> Integers:
     """At most so many of the listed cells, chosen at random."""
     return listed if len(listed) <= most else np.sort(draw.choice(listed, most, replace=False))
-
-
-def candidate_points(centres: Integers, least: int, most: int, draw: np.random.Generator) -> Integers:
-    """The centres clipped into the ball, thinned or filled at random to `least` to `most` of them."""
-    points = np.unique(inside_ball(centres), axis=0)
-    points = points[_thinned(np.arange(len(points)), most, draw)]
-    missing = max(0, least - len(points))
-    width = centres.shape[1]
-    filling = draw.normal(size=(missing, width))
-    lengths = UNITS * draw.uniform(size=(missing, 1)) ** (1 / width)
-    filling *= lengths / np.maximum(np.linalg.norm(filling, axis=1, keepdims=True), 1e-12)
-    return np.concatenate([points, inside_ball(np.trunc(filling).astype(np.int64))])

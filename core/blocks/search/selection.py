@@ -9,10 +9,10 @@ import numpy as np
 
 from core.blocks.base import Block, Clusters
 from core.blocks.recovery import GroupMeans
-from core.blocks.search.candidates import TreeCandidates, candidate_points
+from core.blocks.search.candidates import TreeCandidates
 from core.blocks.search.local_search import LocalSearch, crowded_choice
 from core.blocks.search.projection import dimension_for, random_projection
-from core.blocks.work import PASS, partition_levels, projection
+from core.blocks.work import partition_levels, projection
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded
 from core.mechanisms.choice import Choice
@@ -48,15 +48,14 @@ class Settings:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(**{name: data[name] for name in cls.__dataclass_fields__})
 
-    def work(self, domain: Domain, k: int, objective: str, listed: int | None = None) -> Work:
-        """Operations and bytes, for `trials` runs of everything here, with so many candidates at most."""
-        listed = listed or self.candidates
+    def work(self, domain: Domain, k: int, objective: str) -> Work:
+        """Operations and bytes, for `trials` runs of everything here."""
         size = float(domain.size)
         project = projection(domain, self.dimension)
         trees = partition_levels(domain, self.dimension, self.trees * self.depth)
-        paid = PASS if objective == "means" else 5 * PASS  # integer roots
-        swaps = size * listed * (self.swaps * (paid + 2 * PASS) + paid)
-        memory = 16.0 * size * self.dimension + 16.0 * k * listed + 1e8
+        paid = 3.0 if objective == "means" else 8.0  # square roots
+        swaps = size * self.candidates * (self.swaps * (paid + 6.0) + paid)
+        memory = 16.0 * size * self.dimension + 16.0 * k * self.candidates + 1e8
         return Work(self.trials * (project + trees + swaps), memory)
 
 
@@ -70,7 +69,7 @@ def settings_for(domain: Domain, request: Request, chosen: Mapping[str, Any]) ->
             "depth": max(1, math.ceil(math.log2(domain.size))),
             "swaps": math.ceil(100 * k * logarithm),
             "trials": math.ceil(2 * math.log(1 / _PRINTED_FAILURE)),
-            "candidates": 100_000,
+            "candidates": 2000,
         }
     else:
         derived = {
@@ -79,7 +78,7 @@ def settings_for(domain: Domain, request: Request, chosen: Mapping[str, Any]) ->
             "depth": max(3, math.ceil(math.log(domain.size) / 2)),
             "swaps": min(k, 6),
             "trials": 1,
-            "candidates": max(500, 8 * k),
+            "candidates": max(300, 8 * k),
         }
     whole = {name: chosen[name] if chosen[name] is not None else value for name, value in derived.items()}
     whole["dimension"] = min(whole["dimension"], domain.dimension)
@@ -122,14 +121,8 @@ class Selection(Block):
         )
 
     @property
-    def listed(self) -> int:
-        """The most candidates of a search: no more than are likely to be found, whatever the records."""
-        expected = self.candidates.expected(self.domain.size)
-        return max(self.k, math.ceil(min(self.settings.candidates, expected)))
-
-    @property
     def work(self) -> Work:
-        return self.settings.work(self.domain, self.k, self.objective, self.listed)
+        return self.settings.work(self.domain, self.k, self.objective)
 
     @property
     def search(self) -> LocalSearch:
@@ -142,8 +135,7 @@ class Selection(Block):
         """Records assigned to k centres that were selected in a projection."""
         draw = probe.draw(f"selection-{trial}")
         rows = random_projection(Encoded.of(self.domain), self.settings.dimension, draw)
-        found = self.candidates.run(probe, rows, draw)
-        points = candidate_points(found, self.k, self.listed, draw)
+        points = self.candidates.run(probe, rows, draw).candidates(self.settings.candidates, draw)
         source = CandidateDistances(rows, points, self.objective)
         start = crowded_choice(points.astype(np.float64), self.k, draw)
         return Assigned(rows, points[self.search.run(probe, source, start)])

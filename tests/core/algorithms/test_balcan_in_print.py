@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.algorithms import registry
-from core.blocks.search.candidates import candidate_points
+from core.blocks.search.candidates import Regions
 from core.blocks.search.projection import random_projection
 from core.data import UNITS, ArraySource, Chunk, Dense, Sparse
 from core.mechanisms.noise import LaplaceNoise
@@ -111,13 +111,23 @@ def test_unclipped_candidates_overspend_and_clipped_ones_do_not() -> None:
         CandidateDistances(view, np.rint(far * UNITS)[None].astype(np.int64), "means")
 
 
-def test_candidates_are_clipped_thinned_and_filled_without_looking_at_rows() -> None:
+def test_as_many_candidates_are_listed_as_planned_however_many_regions_were_found() -> None:
     draw = np.random.default_rng(1)
     corners = np.array(list(itertools.product([-70000, 70000], repeat=3)))
-    for least, most in ((2, 4), (30, 50)):
-        points = candidate_points(corners, least, most, draw)
-        assert least <= len(points) <= most
-        assert ((points**2).sum(axis=1) <= UNITS**2).all()
+    for found in (1, 5, 8):
+        regions = Regions(corners[:found], np.full(found, 4000))
+        for count in (1, 4, 50):
+            points = regions.candidates(count, draw)
+            assert len(points) == count
+            assert ((points**2).sum(axis=1) <= UNITS**2).all()
+
+
+def test_candidates_beyond_those_found_lie_in_the_smaller_regions() -> None:
+    regions = Regions(np.array([[-20000, 0], [10000, 5000]]), np.array([16000, 100]))
+    points = regions.candidates(1000, np.random.default_rng(2))
+    small = np.abs(points - [10000, 5000]).max(axis=1) <= 100
+    assert 900 < small.sum() < 1000
+    assert (np.abs(points[~small] - [-20000, 0]).max(axis=1) <= 16000).all()
 
 
 # --- recovery and final pick (Algorithm 4) ------------------------------------------------------------------
