@@ -55,10 +55,10 @@ def test_a_full_budget_says_what_is_left_and_what_to_do(live: Live) -> None:
 
 @pytest.mark.usefixtures("as_curator")
 def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> None:
-    (place / "bad.csv").write_text("a,b\n1,2\n3,many\n")
+    (place / "bad.csv").write_text("a,b\n1,2\n3,many\n4\n")
     owned = live.dataset(rows=None)
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
-    assert "line 3: b: “many” is not a finite number" in said
+    assert "line 3: b: “many” is not a finite number; line 4: 1 field instead of 2" in said
     assert "--on-bad-row drop" in said
 
 
