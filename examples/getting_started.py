@@ -37,6 +37,7 @@ with Client(url, key) as client:
     # The answer is private already: label rows of our own with it, keep it, share it.
     print(f"A visit of 70 minutes at 18:00 belongs to cluster {result.predict([[70.0, 18.0]])[0] + 1}")
     result.save("centres.csv")
+    print("The centres are in centres.csv")
 
     # The receipt says what was promised, and has not been changed on the way.
     print(f"{result.receipt['statement']}; receipt whole: {is_whole(result.receipt)}")

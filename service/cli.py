@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from pydantic import ValidationError
+from typer.core import TyperGroup
 
 from service.operations.settings import Settings
 from service.operations.signals import on_signals
@@ -24,11 +26,30 @@ if TYPE_CHECKING:
 
     from service.operations.database import Database
 
+
+class _Group(TyperGroup):
+    """The commands; a wrong setting ends them with a sentence, without a traceback or the value."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except ValidationError as error:
+            if error.title != Settings.__name__:
+                raise
+            for fault in error.errors():
+                name = "".join(f"CAIRN_{part}: ".upper() for part in fault["loc"])
+                typer.echo(f"Wrong setting: {name}{fault['msg'].removeprefix('Value error, ')}.", err=True)
+            raise typer.Exit(1) from error
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Run Cairn, a differentially private clustering service. Settings are CAIRN_... variables.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 

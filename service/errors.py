@@ -137,7 +137,8 @@ class TooLarge(ServiceError, status=413, title="Body too large"):
 
 
 class UnknownAlgorithm(ServiceError, status=422, title="Unknown algorithm"):
-    """There is no algorithm of this name. `GET /v1/algorithms` lists those there are; `auto` picks one."""
+    """No algorithm has this name, or the one that you name does not support this objective or this kind of
+    data. `GET /v1/algorithms` lists them with what they support; `auto` picks one."""
 
 
 class WorkLimit(ServiceError, status=422, title="Plan needs too much work"):

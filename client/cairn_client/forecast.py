@@ -48,8 +48,8 @@ def beyond_noise(earlier: Mapping[str, Any] | None) -> str:
     if earlier is not None:
         return str(earlier["sentence"])
     return (
-        "This counts noise only: clusters of few records far from all others can be off by more. A release "
-        "of yours that leaves k open will say by how much."
+        "This counts noise only: clusters of few records far from all others can be off by more. Once you "
+        "have a result that left k open, plans say by how much."
     )
 
 

@@ -25,7 +25,7 @@ details { border: 1px solid #8886; border-radius: .4rem; margin: .5rem 0; paddin
 summary { cursor: pointer; }
 table { border-collapse: collapse; }
 td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
-.verb { display: inline-block; min-width: 4.5rem; font-weight: 700; }
+.verb { display: inline-block; min-width: 5rem; font-weight: 700; }
 @media (prefers-color-scheme: dark) {
   :root { color: #e9eeeb; background: #111513; }
   a { color: #8edcc5; }

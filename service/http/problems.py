@@ -1,6 +1,6 @@
 """RFC 9457 problems: errors as responses, with a stable type and nothing from rows or code."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -24,6 +24,30 @@ _CORE: dict[type[core_errors.InvalidRequest], type[ServiceError]] = {
     core_errors.EpsilonTooSmall: errors.EpsilonTooSmall,
     core_errors.WorkLimitExceeded: errors.WorkLimit,
     core_errors.UnknownAlgorithm: errors.UnknownAlgorithm,
+}
+#: Faults of single fields by pydantic's type, in words for whoever wrote the request.
+_FAULTS_IN_WORDS = {
+    "missing": "must be given",
+    "extra_forbidden": "must be left out: there is no such field",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "greater_than": "must be greater than {gt}",
+    "less_than": "must be less than {lt}",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object, sent with `Content-Type: application/json`",
+    "literal_error": "must be {expected}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
 }
 _COMMON = (
     "unauthorized",
@@ -82,7 +106,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
-        places = [_place(fault) for fault in error.errors()[:20]]
+        places = _places(error)
         first = _in_words(places[0]) if places else "the request is malformed"
         return respond(errors.InvalidRequest(first, errors=places))
 
@@ -114,17 +138,46 @@ def mistake(error: Exception) -> Response:
     )
 
 
-def _place(fault: Mapping[str, Any]) -> dict[str, str]:
-    # A tag of a union, which begins with a colon, is no part of the request.
-    parts = [str(part) for part in fault["loc"] if part != "body"]
-    where = ".".join(part for part in parts if not part.startswith(":")) or "body"
-    words = PATTERNS_IN_WORDS.get(fault.get("ctx", {}).get("pattern", ""))
-    return {"where": where[:200], "problem": f"must be {words}" if words else str(fault["msg"])[:500]}
+def _places(error: RequestValidationError) -> list[dict[str, str]]:
+    """Each wrong place of a request, once, with what is wrong there."""
+    problems: dict[str, list[str]] = {}
+    for fault in error.errors()[:20]:
+        problems.setdefault(_where(fault, error.body)[:200], []).append(_problem(fault)[:500])
+    # A value that fits no branch of a union has a fault for each.
+    return [{"where": where, "problem": _either(words)} for where, words in problems.items()]
+
+
+def _where(fault: Mapping[str, Any], body: Any) -> str:
+    """The path to a fault in a request: parts that the body lacks are names of a union's branches."""
+    source, *parts = fault["loc"]
+    if source != "body":
+        return ".".join(map(str, fault["loc"]))
+    path = []
+    for place, part in enumerate(parts, 1):
+        inside = part in body if isinstance(body, dict) else isinstance(body, list) and isinstance(part, int)
+        if inside:
+            body = body[part]
+        if inside or (fault["type"] == "missing" and place == len(parts)):
+            path.append(str(part))
+    return ".".join(path) or "body"
+
+
+def _problem(fault: Mapping[str, Any]) -> str:
+    context = fault.get("ctx", {})
+    if (pattern := context.get("pattern")) in PATTERNS_IN_WORDS:
+        return f"must be {PATTERNS_IN_WORDS[pattern]}"
+    words = _FAULTS_IN_WORDS.get(fault["type"])
+    return words.format(**context) if words else str(fault["msg"])
+
+
+def _either(problems: Sequence[str]) -> str:
+    first, *others = dict.fromkeys(problems)
+    return " or ".join([first, *(each.removeprefix("must be ") for each in others)])
 
 
 def _in_words(place: Mapping[str, str]) -> str:
     name = place["where"].removeprefix("path.").removeprefix("query.").removeprefix("header.")
-    return f"{name}: {place['problem']}"
+    return f"{name}{' ' if place['problem'].startswith('must ') else ': '}{place['problem']}"
 
 
 def _from_status(status: int, headers: Mapping[str, str] | None) -> ServiceError:

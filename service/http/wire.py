@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic_core import PydanticCustomError
 
 from service.operations.clock import rfc3339
 
@@ -18,16 +19,26 @@ SESSION_PATTERN = "^([0-9a-f]{8}|current)$"
 #: Descriptions of the patterns, for error messages.
 PATTERNS_IN_WORDS = {
     NAME_PATTERN: "at most 64 lower-case letters, digits, dots, underscores, dashes; a letter or digit first",
-    JOB_PATTERN: "the 36 characters that submitting answered, or `latest`; the list of jobs has it",
-    KEY_PATTERN: "the 8 characters before the secret of a key; the list of keys has it",
+    JOB_PATTERN: "the id of a job, 36 characters as the list of jobs shows it, or `latest`",
+    KEY_PATTERN: "the id of a key, 8 characters as the list of keys shows it",
     VISIBLE_PATTERN: "text on one line",
-    SESSION_PATTERN: "the 8 characters that the list of sessions shows, or `current`",
+    SESSION_PATTERN: "the id of a session, 8 characters as the list of sessions shows it, or `current`",
 }
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, `.`, `_`, `-`")]
 ColumnName = Annotated[str, Field(min_length=1, max_length=128, pattern=VISIBLE_PATTERN)]
 Words = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+
+
+def _number_or_text(value: Any) -> Any:
+    """Refuse in one sentence what no branch of an amount takes."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise PydanticCustomError("amount", "must be a number, best written as a string")
+    return value
+
+
 Amount = Annotated[
     Annotated[StrictStr, Field(max_length=64)] | StrictInt | StrictFloat,
+    BeforeValidator(_number_or_text),
     Field(description="an exact decimal, best written as a string"),
 ]
 #: A moment in a response, given as a datetime or as text.

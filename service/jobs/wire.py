@@ -133,7 +133,7 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     @classmethod
     def _clusterings_need_k(cls, k: int | OpenK | None, info: ValidationInfo) -> int | OpenK | None:
         if k is None and info.data.get("kind") == "cluster":
-            raise PydanticCustomError("missing", "Field required")
+            raise PydanticCustomError("missing", "must be given")
         return k
 
     @model_validator(mode="after")

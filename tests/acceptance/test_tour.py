@@ -33,7 +33,11 @@ def test_commands_of_the_tour_answer_as_the_readme_says(tmp_path: Path) -> None:
         for minutes, hour in ((8, 8.5), (35, 13), (75, 19)):
             assert any(abs(a - minutes) < 10 and abs(b - hour) < 3 for a, b in centres)
         refused = paste(service, keys[1], too_much)
-        assert refused["remaining"]["epsilon"] == "4"
+        assert (refused["type"], refused["remaining"]["epsilon"]) == ("/problems/cap-exhausted", "4")
+        # Those who took the first steps before the tour have spent one epsilon more.
+        service.person(keys[1]).wait(paste(service, keys[1], job)["id"])
+        refused = paste(service, keys[1], too_much)
+        assert (refused["type"], refused["remaining"]["epsilon"]) == ("/problems/cap-exhausted", "3")
     said = service.log.read_text()
     assert f"Cairn answers at {service.address}" in said
     assert len(re.findall(r"curl -sS", said)) == 3

@@ -51,7 +51,7 @@ def in_80_columns(command: str, finished_job: tuple[str, str], monkeypatch: pyte
         ("curator", "grants DATASET", r"^analyst +epsilon +1 +0\.5 +0 +0\.5$"),
         ("curator", "ledger DATASET", rf"charge +{TIME} +analyst +JOB +0\.5 +1e-6 +worker"),
         ("curator", "audit --dataset DATASET", rf"^{TIME} +curator +grant +test-"),
-        ("curator", "principals list", r"^analyst +analyst +curator +\d{4}-\d\d-\d\d +\d+$"),
+        ("curator", "principals list", r"^analyst +analyst +curator +\d{4}-\d\d-\d\d +\d+( +-)?$"),
         ("curator", "keys list analyst", r"^analyst +[0-9a-f]{8} +demo +\d{4}-\d\d-\d\d$"),
     ],
     ids=lambda text: text.split()[0],

@@ -55,10 +55,10 @@ def test_a_full_budget_says_what_is_left_and_what_to_do(live: Live) -> None:
 
 @pytest.mark.usefixtures("as_curator")
 def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> None:
-    (place / "bad.csv").write_text("a,b\n1,2\n3,many\n")
+    (place / "bad.csv").write_text("a,b\n1,2\n3,many\n4\n")
     owned = live.dataset(rows=None)
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
-    assert "line 3: b: “many” is not a finite number" in said
+    assert "line 3: b: “many” is not a finite number; line 4: 1 field instead of 2" in said
     assert "--on-bad-row drop" in said
 
 
@@ -67,9 +67,23 @@ def test_nobody_signed_in_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sign in with `cairn login`" in sentence(cairn("whoami", code=ExitCode.NOT_SIGNED_IN))
 
 
+@pytest.mark.usefixtures("as_curator")
+def test_an_upload_without_rows_is_not_to_be_sealed(live: Live, place: Path) -> None:
+    (place / "empty.csv").write_text("a,b\n")
+    said = cairn("upload", live.dataset(rows=None).name, "empty.csv").stderr
+    assert "upload a file with usable rows" in said
+    assert "seal" not in said
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_bounds_are_shown_column_by_column(live: Live) -> None:
+    name = live.dataset(rows=None).name
+    assert re.search(r"bounds +a from \S+ to \S+, b from \S+ to \S+", cairn("dataset", "show", name).stdout)
+
+
 def test_an_analyst_is_told_that_a_command_is_for_curators() -> None:
     done = cairn("principals", "list", code=ExitCode.NOT_SIGNED_IN)
-    assert "only curators may do this: sign in with such a key" in sentence(done)
+    assert "only curators may do this: sign in with a curator's key" in sentence(done)
 
 
 def test_an_unknown_dataset_has_its_own_exit_code() -> None:

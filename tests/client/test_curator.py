@@ -100,7 +100,7 @@ def test_bad_rows_are_named_and_nothing_is_stored(live: Live) -> None:
 
 
 def test_a_file_that_lacks_a_column_is_refused(live: Live) -> None:
-    with pytest.raises(BadFormat, match="lacks the columns b"):
+    with pytest.raises(BadFormat, match="lacks the column b"):
         live.dataset(rows=None).upload(b"a,c\n1,2\n", kind="text/csv")
 
 

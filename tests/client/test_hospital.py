@@ -202,7 +202,7 @@ def test_what_used_to_be_refused_is_read(live: Live) -> None:
 
 def test_a_file_with_other_columns_is_told_which_it_lacks(live: Live) -> None:
     made = draft(live.curator(), "other-columns")
-    with pytest.raises(BadFormat, match=r"lacks the columns smoker; did you mean “smokers” by smoker\?"):
+    with pytest.raises(BadFormat, match=r"lacks the column smoker; did you mean “smokers” by smoker\?"):
         made.upload(small().replace("smoker", "smokers", 1).encode(), kind="text/csv")
     made.discard()
 

@@ -244,3 +244,13 @@ def test_the_console_works_from_its_own_files_alone(tab: Tab, tmp_path: Path) ->
     page = tab.sign_in(tab.service.curator_key)
     loaded = page.evaluate("performance.getEntriesByType('resource').map((e) => new URL(e.name).host)")
     assert set(loaded) == {tab.service.address.removeprefix("http://")}
+
+
+def test_an_address_without_a_page_is_said_to_be_wrong(tab: Tab, finished: tuple[str, str, str]) -> None:
+    page = tab.sign_in(finished[1])
+    for place in ("#/jobs/1234", "#/nothing", "#/people"):  # a cut link, a wrong one, a curator's
+        tab.go(place)
+        expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+        expect(page.get_by_text("Check the address.")).to_be_visible()
+    page.get_by_role("link", name="All datasets").click()
+    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()

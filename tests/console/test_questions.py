@@ -77,6 +77,31 @@ def test_a_question_is_asked_at_the_price_on_its_button_or_not_at_all(
     assert sent == []
 
 
+def test_a_question_is_about_the_columns_that_are_ticked_and_no_others(
+    tab: Tab, service: Service, clustered_table: tuple[str, str, str]
+) -> None:
+    page = tab.sign_in(service.curator_key, f"#/datasets/{clustered_table[0]}")
+    form = page.locator("#ask")
+    send = form.get_by_role("button", name=re.compile("^Ask|Working out"))
+    expect(send).to_have_text("Ask for ε 0.1")
+    # Quantiles are of columns with an order: no others are on offer.
+    expect(form.get_by_label("region")).to_be_hidden()
+    form.get_by_label("admissions").uncheck()
+    expect(form.get_by_text("Choose at least one column.")).to_be_visible()
+    expect(send).to_be_disabled()
+    form.get_by_label("a table of up to three columns").check()
+    for name in ("age", "sex", "region", "smoker"):
+        form.get_by_label(name, exact=True).check()
+    expect(form.get_by_text("Choose at most 3 columns for a table.")).to_be_visible()
+    expect(send).to_be_disabled()
+    sent = submissions(page)
+    form.get_by_label("age", exact=True).uncheck()
+    expect(send).to_have_text("Ask for ε 0.1")
+    send.click()
+    expect(page.get_by_role("heading", name="Table of wards")).to_be_visible()
+    assert [each["columns"] for each in sent] == [["sex", "region", "smoker"]]
+
+
 def test_answers_of_every_kind_are_shown(tab: Tab, asked: tuple[str, dict[str, str]]) -> None:
     shown = {
         "explain": "Histogram of",

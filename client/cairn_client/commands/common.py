@@ -74,8 +74,8 @@ class Group(TyperGroup):
 
 def _sentence(error: Exception) -> str:
     text = str(error)
-    if isinstance(error, errors.Forbidden) and "key" not in text:
-        text += ": sign in with such a key"
+    if isinstance(error, errors.Forbidden) and text.startswith("only curators"):
+        text += ": sign in with a curator's key"
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
     elif isinstance(error, errors.BadRows):

@@ -1,5 +1,6 @@
 """Commands for datasets: list, show, create, sites, retire."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,7 +47,7 @@ def show(name: DatasetName, as_json: Json = False) -> None:
 
 def _print_facts(facts: DatasetFacts) -> None:
     columns = facts.columns or []
-    bounds = [("bounds", f"{shape} {_short(numbers)}") for shape, numbers in facts.bounds.items()]
+    bounds = [("bounds", _short(shape, numbers, columns)) for shape, numbers in facts.bounds.items()]
     print_pairs(
         [
             ("name", facts.name),
@@ -75,8 +76,12 @@ def _print_facts(facts: DatasetFacts) -> None:
         print_table(["column", "kind", "role", "weight", "missing", "range"], rows, "")
 
 
-def _short(numbers: Any) -> str:
-    text = ", ".join(f"{name} {value}" for name, value in dict(numbers).items())
+def _short(shape: str, numbers: Any, columns: Sequence[str]) -> str:
+    if shape == "box" and columns:
+        each = zip(columns, numbers["low"], numbers["high"], strict=True)
+        text = ", ".join(f"{name} from {low:g} to {high:g}" for name, low, high in each)
+    else:
+        text = f"{shape} " + ", ".join(f"{name} {value}" for name, value in dict(numbers).items())
     return text if len(text) <= 120 else text[:117] + "..."
 
 

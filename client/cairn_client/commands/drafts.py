@@ -64,6 +64,9 @@ def upload(
             dataset.seal(confirm or (), sha256=report.sha256)
             hint(f"{name} is sealed.")
             return
+    if not report.rows:
+        hint(f"Next, upload a file with usable rows: cairn upload {name} FILE")
+        return
     options = "".join(f" --confirm {each}" for each in sorted({each.confirm for each in report.doubts}))
     hint(f"Next, if this is right: cairn dataset seal {name}{options}")
 

@@ -60,7 +60,7 @@ function verdict(forecast, records) {
   return ["The noise is small beside the clusters.", "good"];
 }
 
-const NOISE_ONLY = "This counts noise only: clusters of few records far from all others can be off by more. A release of yours that leaves k open will say by how much.";
+const NOISE_ONLY = "This counts noise only: clusters of few records far from all others can be off by more. Once you have a result that left k open, plans say by how much.";
 
 // The verdict with what an earlier release of the caller adds: the forecast itself counts noise alone.
 function withRelease(found, earlier) {

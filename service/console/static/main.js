@@ -165,16 +165,17 @@ async function show() {
     present("Sign in", signIn(signedIn, parting));
     return;
   }
+  if (["", "#/", "#/sign-in"].includes(location.hash)) {
+    location.replace("#/datasets");
+    return;
+  }
   const match = route();
-  if (!match) {
-    location.replace("#/datasets");
+  if (!match || !["both", me.role].includes(match[1])) {
+    const words = "There is no such page, or only curators may see it. Check the address.";
+    present("Not found", h("div", { class: "stack" }, h("h1", {}, "Not found"), h("p", {}, words), toDatasets()));
     return;
   }
-  const [found, role, , load] = match;
-  if (role !== "both" && role !== me.role) {
-    location.replace("#/datasets");
-    return;
-  }
+  const [found, , , load] = match;
   main.setAttribute("aria-busy", "true");
   try {
     const page = await loaded(load);
@@ -185,10 +186,14 @@ async function show() {
     fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    present("Problem", h("div", { class: "stack" }, h("h1", {}, heading(error)), explain(error), h("p", {}, h("a", { href: "#/datasets" }, "All datasets"))));
+    present("Problem", h("div", { class: "stack" }, h("h1", {}, heading(error)), explain(error), toDatasets()));
   } finally {
     if (!signal.aborted) main.removeAttribute("aria-busy");
   }
+}
+
+function toDatasets() {
+  return h("p", {}, h("a", { href: "#/datasets" }, "All datasets"));
 }
 
 function heading(error) {

@@ -1,7 +1,7 @@
 // A form for a question, about a dataset or about clusters: its price binds, and says what noise does to a count.
 
 import { h, replace } from "./dom.js";
-import { checkbox, decimal, field, form, input, isEpsilon, numberOf, radios, submit } from "./forms.js";
+import { checkbox, decimal, field, form, guard, input, isEpsilon, numberOf, radios, submit } from "./forms.js";
 import { COUNT } from "./format.js";
 import { offers } from "./offers.js";
 import { explain } from "./widgets.js";
@@ -30,13 +30,20 @@ function areLevels(text) {
 // `offered`: kinds and their names; `about()`: what else a request says.
 export function questionForm(facts, offered, about) {
   const kept = new Set((facts.table ?? []).filter(({ role }) => role === "keep").map(({ name }) => name));
-  const boxes = facts.columns.map((name, i) => checkbox(`column-${i}`, name, { checked: kept.size ? kept.has(name) : i < 3, hint: kept.has(name) ? "not clustered on" : undefined }));
-  const columns = h("fieldset", { class: "field" }, h("legend", {}, "Columns"), h("div", { class: "row" }, boxes));
+  const ordered = new Set(boundedColumns(facts).map(({ name }) => name));
+  const fits = (name, kind) => kind !== "quantiles" || !facts.table || ordered.has(name);
+  const usable = facts.columns.filter((name) => fits(name, offered[0][0]));
+  const ticked = usable.some((name) => kept.has(name)) ? kept : new Set(usable.slice(0, MOST_IN_TABLE));
+  const boxes = facts.columns.map((name, i) => checkbox(`column-${i}`, name, { checked: ticked.has(name), hint: kept.has(name) ? "not clustered on" : undefined }));
+  const inputs = boxes.map((box) => box.querySelector("input"));
+  // The first column on offer carries what is wrong with the choice.
+  const carries = (each) => each === inputs.find(({ disabled }) => !disabled);
+  const wrong = inputs.map((each) => guard(each, () => (carries(each) ? wrongChoice() : ""), each.getAttribute("aria-describedby")));
+  const columns = h("fieldset", { class: "field" }, h("legend", {}, "Columns"), h("div", { class: "row" }, boxes), wrong);
   const shares = input("levels", { value: "0.01 0.5 0.99" });
   const levels = h("div", { hidden: true }, field("Levels", shares, { check: areLevels, hint: "Shares of records below: 0.5 is the median." }));
   const send = submit("Ask");
   const forecast = h("p", { class: "muted", role: "status" });
-  const ordered = new Set(boundedColumns(facts).map(({ name }) => name));
   const element = form(
     {},
     [
@@ -53,11 +60,14 @@ export function questionForm(facts, offered, about) {
     () => price.stands(),
   );
   const kind = () => new FormData(element).get("kind");
+  const wrongChoice = () => {
+    const count = inputs.filter(({ checked, disabled }) => checked && !disabled).length;
+    if (!count) return "Choose at least one column.";
+    return kind() === "table" && count > MOST_IN_TABLE ? `Choose at most ${MOST_IN_TABLE} columns for a table.` : "";
+  };
   const chosen = (given) => {
     const named = facts.columns.filter((_, i) => given.has(`column-${i}`));
-    if (WITHOUT_COLUMNS.includes(kind())) return {};
-    const usable = kind() === "quantiles" ? named.filter((name) => !facts.table || ordered.has(name)) : kind() === "table" ? named.slice(0, MOST_IN_TABLE) : named;
-    return usable.length ? { columns: usable } : {};
+    return named.length ? { columns: named } : {};
   };
   const options = (given) => {
     if (kind() === "explain") return { options: { picks: Math.max(1, Math.min(3, facts.columns.length - 1)) } };
@@ -76,6 +86,8 @@ export function questionForm(facts, offered, about) {
   });
   const changed = () => {
     columns.hidden = WITHOUT_COLUMNS.includes(kind());
+    // Only what is seen is asked about: a box that is out of sight is disabled, and no part of the request.
+    for (const [i, name] of facts.columns.entries()) boxes[i].hidden = inputs[i].disabled = columns.hidden || !fits(name, kind());
     levels.hidden = shares.disabled = kind() !== "quantiles"; // else a mistake in it would be out of sight
     if (price.isNew()) price.ask();
   };

@@ -126,4 +126,39 @@ def test_keys_are_blotted_out_of_log_lines(shared_house: House) -> None:
 def test_validation_errors_do_not_repeat_what_was_sent(shared_house: House) -> None:
     answer = shared_house.ada.post("/v1/jobs", {"dataset": "flowers", "k": "a-secret", "epsilon": "1"})
     assert "a-secret" not in answer.text
-    assert answer.json()["errors"] == [{"where": "k", "problem": "Input should be a valid integer"}]
+    assert answer.json()["errors"] == [{"where": "k", "problem": "must be a whole number"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ({"k": 0}, "k must be at least 1"),
+        ({"k": 10_001}, "k must be at most 10000"),
+        ({"k": 2.5}, "k must be a whole number"),
+        ({"k": {"from": 1}}, "k.to must be given"),
+        ({"epsilon": None}, "epsilon must be a number, best written as a string"),
+        ({"epsilom": "1"}, "epsilom must be left out: there is no such field"),
+        ({"objective": "modes"}, "objective must be 'means' or 'medians'"),
+        ({"rehearsal": "yes"}, "rehearsal must be true or false"),
+        ({"columns": "age"}, "columns must be a list"),
+    ],
+)
+def test_wrong_fields_are_named_as_they_were_sent_and_explained_in_words(
+    shared_house: House, change: dict[str, Any], detail: str
+) -> None:
+    body = {"dataset": "flowers", "k": 3, "epsilon": "1", **change}
+    answer = shared_house.ada.post("/v1/plans", body).json()
+    assert answer["detail"] == detail
+    assert answer["errors"] == [dict(zip(("where", "problem"), detail.split(" ", 1), strict=True))]
+
+
+def test_value_that_fits_no_branch_of_a_union_is_one_problem(shared_house: House) -> None:
+    body = {"name": "x", "columns": ["a"], "size": 10, "budget": {"epsilon": "1"}}
+    answer = shared_house.carla.post("/v1/datasets", {**body, "bounds": {"box": {"low": "0", "high": 1}}})
+    assert answer.json()["errors"] == [{"where": "bounds.box.low", "problem": "must be a number or a list"}]
+
+
+def test_body_without_the_content_type_of_json_is_told_so(shared_house: House) -> None:
+    headers = {"Authorization": f"Bearer {shared_house.ada.key}", "Content-Type": "text/plain"}
+    answer = shared_house.client.request("POST", "/v1/plans", content=b'{"k": 3}', headers=headers)
+    assert answer.json()["detail"] == "body must be an object, sent with `Content-Type: application/json`"

@@ -152,7 +152,7 @@ def test_a_question_that_cannot_be_asked_is_refused(patients: House) -> None:
         ({"k": 3}, "k is no field"),
         ({"columns": ["nothing"]}, "no column 'nothing'"),
         ({"options": {"bins": 0}}, "bins"),
-        ({"kind": "cluster"}, "Field required"),
+        ({"kind": "cluster"}, "must be given"),
         ({"kind": "guess"}, "kind"),
     ]
     for change, detail in changes:

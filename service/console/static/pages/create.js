@@ -43,7 +43,7 @@ export async function createDataset() {
 
   const made = form({ class: "stack loose" }, [
     section("What it is", [
-      field("Name", input("name", { placeholder: "visits-2026" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it.", check: isName("Enter a name for the dataset.") }),
+      field("Name", input("name", { placeholder: "visits-2026" }), { hint: "Lower-case letters, digits, dots, dashes and underscores. Analysts see it.", check: isName("Enter a name for the dataset.") }),
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
     ]),
     section("Columns", [

@@ -58,7 +58,7 @@ function card(person, me, reload) {
 function create(reload) {
   dialog("New person", (close) => [
     form({}, [
-      field("Name", input("name"), { hint: "Lower-case letters, digits, dots and dashes.", check: isName("Enter a name for the person.") }),
+      field("Name", input("name"), { hint: "Lower-case letters, digits, dots, dashes and underscores.", check: isName("Enter a name for the person.") }),
       field("Role", select("role", [["analyst", "Analyst: plans and submits jobs"], ["curator", "Curator: owns datasets and budgets"]])),
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Create")),
     ], async (data) => {

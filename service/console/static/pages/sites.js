@@ -49,7 +49,7 @@ function storeCard(found, reload) {
   const chosen = field("File", file, { hint: HINTS[kinds[0]](found), check: filled("Choose a file.") });
   kind.addEventListener("change", () => (chosen.querySelector(".hint").textContent = HINTS[kind.value](found)));
   const made = form({}, [
-    field("Name", input("name", { placeholder: "stations" }), { hint: "Lower-case letters, digits, dots and dashes. Analysts see it.", check: isName("Enter a name for the set of sites.") }),
+    field("Name", input("name", { placeholder: "stations" }), { hint: "Lower-case letters, digits, dots, dashes and underscores. Analysts see it.", check: isName("Enter a name for the set of sites.") }),
     field("The file holds", kind),
     chosen,
     h("div", { class: "row" }, submit("Store the sites")),

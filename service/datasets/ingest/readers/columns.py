@@ -58,7 +58,8 @@ def _matching(names: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
 def _lacking(names: Sequence[str], missing: Sequence[str]) -> str:
     """Say which columns a file lacks, and what it has instead."""
     more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-    words = f"the file lacks the columns {', '.join(missing[:_NAMED])}{more}"
+    named = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing[:_NAMED])}{more}"
+    words = f"the file lacks the {named}"
     shown = [printable(name) for name in names[:_NAMED]]
     close = difflib.get_close_matches(missing[0], names[:1000], 1) if len(missing[0]) < 100 else []
     if close:

@@ -151,7 +151,8 @@ def records(file: IO[bytes], header: Header, findings: Findings) -> Iterator[tup
             if not record or line <= header.lines:
                 continue
             if len(record) != len(header.names):
-                findings.add(line, f"{len(record)} fields instead of {len(header.names)}")
+                fields = "1 field" if len(record) == 1 else f"{len(record)} fields"
+                findings.add(line, f"{fields} instead of {len(header.names)}")
                 continue
             yield line, record
     except csv.Error as error:

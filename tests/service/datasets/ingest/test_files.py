@@ -119,7 +119,7 @@ def test_a_value_is_named_with_its_column(small_house: House) -> None:
 def test_a_missing_column_is_answered_with_what_there_is(small_house: House) -> None:
     small_house.create(columns=["age", "visits"])
     answer = small_house.check(b"agee;visits\n1;2\n").json()
-    assert answer["detail"] == "the file lacks the columns age; did you mean “agee” by age?"
+    assert answer["detail"] == "the file lacks the column age; did you mean “agee” by age?"
     answer = small_house.check(b"x;y\n1;2\n").json()
     assert answer["detail"] == "the file lacks the columns age, visits; its first line reads x, y"
 
