@@ -16,6 +16,8 @@ from core.views import DerivedView, RowView, SiteDistances, View
 from core.views.base import checked_points
 
 Mask = npt.NDArray[np.bool_]
+#: Records as a family of sets sees them.
+Positions = npt.NDArray[Any]
 
 
 class SetCounts:
@@ -48,12 +50,16 @@ class Family(View):
         """Number of sets at this level, whatever the records."""
         raise NotImplementedError
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
-        """Mask of the named records of a chunk that the set holds."""
+    def positions(self, chunk: Chunk, among: Integers) -> Positions:
+        """The named records of a chunk, as the other methods take them: one entry or row for each."""
         raise NotImplementedError
 
-    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
-        """The contribution of the named records of a chunk to the counts; of those counted, if given.
+    def holds(self, positions: Positions, level: int, index: int) -> Mask:
+        """Mask of the records that the set holds."""
+        raise NotImplementedError
+
+    def parts(self, positions: Positions, level: int, counted: Mask | None = None) -> Total:
+        """The contribution of the records to the counts; of those counted, if given.
 
         Records that do not count take as long as those that do.
         """
@@ -65,7 +71,7 @@ class Family(View):
 
 
 class _Within(Family):
-    """Records within a radius of each of some points; subclasses define the position of a record."""
+    """Records within a radius of each of some points; positions are integer vectors of norms below 2^25."""
 
     points: Integers
     radii: tuple[int, ...]
@@ -78,46 +84,42 @@ class _Within(Family):
         """The largest squared distance that is within the level's radius."""
         raise NotImplementedError
 
-    def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
-        """The named records as integer vectors beside the points, of norms below 2^25."""
-        raise NotImplementedError
-
     def size(self, level: int) -> int:
         return len(self.points)
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
-        inside = np.zeros(len(among), dtype=bool)
+    def holds(self, positions: Positions, level: int, index: int) -> Mask:
+        inside = np.zeros(len(positions), dtype=bool)
 
         def work(parts: Iterator[slice]) -> None:
             for part in parts:
-                block, limits = self._block(chunk, level, among[part])
+                block, limits = self._block(positions[part], level)
                 inside[part] = block @ self._turned[:, index] <= limits
 
-        share_blocks(work, _pieces(len(among), self.points.shape[1]))
+        share_blocks(work, _pieces(len(positions), self.points.shape[1]))
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
+    def parts(self, positions: Positions, level: int, counted: Mask | None = None) -> Total:
         if counted is None:
-            counted = np.ones(len(among), dtype=bool)
+            counted = np.ones(len(positions), dtype=bool)
 
         def work(parts: Iterator[slice]) -> Integers:
             counts = np.zeros(len(self.points), dtype=np.int64)
             for part in parts:
-                block, limits = self._block(chunk, level, among[part])
+                block, limits = self._block(positions[part], level)
                 within = block @ self._turned <= limits[:, None]
                 # Sums of zeros and ones, fewer than 2^24 of them: exact in singles.
                 counts += (counted[part].astype(np.float32) @ within.astype(np.float32)).astype(np.int64)
             return counts
 
-        return sum_blocks(work, _pieces(len(among), len(self.points)))
+        return sum_blocks(work, _pieces(len(positions), len(self.points)))
 
-    def _block(self, chunk: Chunk, level: int, among: Integers) -> tuple[Floats, Floats]:
+    def _block(self, positions: Positions, level: int) -> tuple[Floats, Floats]:
         """Positions x of some records, each with a one, and the most that (x, 1).(-2 p, |p|^2) may be.
 
         |p|^2 - 2 x.p <= limit - |x|^2: all of these are integers of at most 2^53.
         """
-        block = np.ones((len(among), self.points.shape[1] + 1))
-        block[:, :-1] = self.positions(chunk, among)
+        block = np.ones((len(positions), self.points.shape[1] + 1))
+        block[:, :-1] = positions
         return block, self.limit(level) + 1 - np.einsum("ij,ij->i", block, block)
 
     @cached_property
@@ -149,13 +151,16 @@ class Balls(DerivedView, _Within):
     def limit(self, level: int) -> int:
         return self.radii[level] ** 2
 
-    def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
+    def positions(self, chunk: Chunk, among: Integers) -> Positions:
         return np.asarray(self.base.rows(chunk)[among])
 
 
 @dataclass(frozen=True, eq=False)
 class SiteBalls(_Within):
-    """The records within a radius, in steps of the sites' measure, of each public site."""
+    """The records within a radius, in steps of the sites' measure, of each public site.
+
+    With a matrix of distances, the position of a record is the number of its site.
+    """
 
     sites: SiteDistances
     radii: tuple[int, ...]
@@ -175,21 +180,21 @@ class SiteBalls(_Within):
     def limit(self, level: int) -> int:
         return self.sites.squared_limit(self.radii[level])
 
-    def positions(self, chunk: Chunk, among: Integers) -> npt.NDArray[Any]:
-        return self.sites.positions(np.asarray(chunk.rows)[among])
+    def positions(self, chunk: Chunk, among: Integers) -> Positions:
+        rows = np.asarray(chunk.rows)[among]
+        return rows if self.sites.metric == "matrix" else self.sites.positions(rows)
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
+    def holds(self, positions: Positions, level: int, index: int) -> Mask:
         if self.sites.metric != "matrix":
-            return super().holds(chunk, level, index, among)
-        inside: Mask = self.points[np.asarray(chunk.rows)[among], index] <= self.radii[level]
+            return super().holds(positions, level, index)
+        inside: Mask = self.points[positions, index] <= self.radii[level]
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
+    def parts(self, positions: Positions, level: int, counted: Mask | None = None) -> Total:
         if self.sites.metric != "matrix":
-            return super().parts(chunk, level, among, counted)
+            return super().parts(positions, level, counted)
         # How many records are at each site, summed in doubles: integers below 2^53.
-        at = np.asarray(chunk.rows)[among]
-        counts = np.bincount(at, counted, minlength=len(self.points)).astype(np.float64)
+        counts = np.bincount(positions, counted, minlength=len(self.points)).astype(np.float64)
         total = np.zeros(self.size(level), dtype=np.int64)
         for part in _pieces(len(self.points), self.size(level)):
             near = (self.points[part] <= self.radii[level]).astype(np.float64)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from core.arrays import Integers
-from core.coverage.families import Family, Mask, SetCounts
+from core.coverage.families import Family, Mask, Positions, SetCounts
 from core.data import Chunk
 from core.kernels.geometry import cell_numbers, numbered_cells
 from core.kernels.sparse_counts import LARGEST_FAMILY, SparseCounts, Total
@@ -63,20 +63,22 @@ class GridBalls(DerivedView, Family):
         """The indices of some grid points, given in steps and inside the grid."""
         return cell_numbers(coordinates, self.half(level))
 
-    def _cells(self, chunk: Chunk, level: int, among: Integers) -> Integers:
-        spacing = self.spacings[level]
-        rows = np.asarray(self.base.rows(chunk))[among].astype(np.int64)
-        # |x| <= radius, hence |floor(x / spacing + 1/2)| <= M: no record is outside the grid.
-        return (2 * rows + spacing) // (2 * spacing)
+    def positions(self, chunk: Chunk, among: Integers) -> Positions:
+        return np.asarray(self.base.rows(chunk))[among]
 
-    def holds(self, chunk: Chunk, level: int, index: int, among: Integers) -> Mask:
-        away = self._cells(chunk, level, among) - self.coordinates(level, np.array(index))
+    def _cells(self, positions: Positions, level: int) -> Integers:
+        spacing = self.spacings[level]
+        # |x| <= radius, hence |floor(x / spacing + 1/2)| <= M: no record is outside the grid.
+        return (2 * positions.astype(np.int64) + spacing) // (2 * spacing)
+
+    def holds(self, positions: Positions, level: int, index: int) -> Mask:
+        away = self._cells(positions, level) - self.coordinates(level, np.array(index))
         inside: Mask = np.einsum("ij,ij->i", away, away) <= self.reach
         return inside
 
-    def parts(self, chunk: Chunk, level: int, among: Integers, counted: Mask | None = None) -> Total:
+    def parts(self, positions: Positions, level: int, counted: Mask | None = None) -> Total:
         """The cells that hold these records, with their counts."""
-        cells = self.indices(level, self._cells(chunk, level, among))
+        cells = self.indices(level, self._cells(positions, level))
         return SparseCounts.of(self.size(level), cells, counted)
 
     def set_counts(self, level: int) -> SetCounts:

@@ -16,8 +16,9 @@ import numpy as np
 
 from core.arrays import Integers
 from core.coverage.coins import Coins
-from core.coverage.families import Family, Mask
+from core.coverage.families import Family, Mask, Positions
 from core.data import Chunk
+from core.kernels.cache import CACHE
 from core.kernels.sparse_counts import Total
 
 #: Bytes of loop states that one process keeps.
@@ -84,12 +85,19 @@ class LoopRound:
 
     def of(self, chunk: Chunk) -> Total:
         state = self._state(chunk)
+        positions = self._positions(chunk, state)
         if self.opens_level:
-            return self.cover.family.parts(chunk, self.level, state.everyone, state.in_play)
-        return self._left(chunk, state)
+            return self.cover.family.parts(positions, self.level, state.in_play)
+        return self._left(positions, state)
 
-    def _left(self, chunk: Chunk, state: _State) -> Total:
-        return self.cover.family.parts(chunk, self.level, state.everyone[state.leaving])
+    def _left(self, positions: Positions, state: _State) -> Total:
+        return self.cover.family.parts(positions[state.leaving], self.level)
+
+    def _positions(self, chunk: Chunk, state: _State) -> Positions:
+        """The records that take part, one after the other: every pick passes over all of them."""
+        family, name = self.cover.family, f"{self.coins.name};{self.cover.family.digest}"
+        positions: Positions = CACHE.get(name, chunk.key, lambda: family.positions(chunk, state.everyone))
+        return positions
 
     def _state(self, chunk: Chunk) -> _State:
         name = (self.coins.name, self.cover.digest, chunk.key)
@@ -104,7 +112,7 @@ class LoopRound:
         return state
 
     def _after(self, state: _State, chunk: Chunk, level: int, pick: int) -> _State:
-        covered = self.cover.family.holds(chunk, level, pick, state.everyone)
+        covered = self.cover.family.holds(self._positions(chunk, state), level, pick)
         in_play, leaving = state.in_play & ~covered, state.in_play & covered
         return _State((*state.picks, pick), state.everyone, in_play, leaving)
 

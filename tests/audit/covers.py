@@ -41,7 +41,9 @@ class Kinds:
             found = []
             for chunk in self.chunks:
                 counts_of_sets = family.set_counts(level)
-                counts_of_sets.change(family.parts(chunk, level, np.zeros(1, dtype=np.int64)), 1)
+                counts_of_sets.change(
+                    family.parts(family.positions(chunk, np.zeros(1, dtype=np.int64)), level), 1
+                )
                 indices, counts = counts_of_sets.listed()
                 found.append(indices[counts > 0])
             self._patterns = {name: Patterns.of(found, family.size(level)), **self._latest()}

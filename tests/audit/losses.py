@@ -174,12 +174,12 @@ def _counts_of(loop: LoopRun, records: list[Chunk]) -> list[dict[int, int]]:
         held: dict[int, int] = {}
         for record in alive:
             counts_of_sets = family.set_counts(level)
-            counts_of_sets.change(family.parts(record, level, one), 1)
+            counts_of_sets.change(family.parts(family.positions(record, one), level), 1)
             for index, count in zip(*counts_of_sets.listed(), strict=True):
                 if count:
                     held[int(index)] = held.get(int(index), 0) + int(count)
         found.append(held)
-        alive = [r for r in alive if not family.holds(r, level, pick.index, one)[0]]
+        alive = [r for r in alive if not family.holds(family.positions(r, one), level, pick.index)[0]]
     return found
 
 

@@ -122,7 +122,7 @@ def test_a_grid_that_grows_with_what_it_covers_would_show_a_record() -> None:
     where = Dense.box(-1.0, 1.0, dimension=1, size=100)
     family = GridBalls(Encoded.of(where), (UNITS,), 1)
     (edge,) = (loader() for loader in ArraySource(where, [[1.0]]).loaders())
-    cell = family.parts(edge, 0, np.arange(1))
+    cell = family.parts(family.positions(edge, np.arange(1)), 0)
     assert isinstance(cell, SparseCounts)
     printed = family.coordinates(0, cell.cells) + family.offsets
     assert printed.max() > family.half(0)

@@ -19,7 +19,9 @@ def test_site_balls_agree_with_the_distances_to_sites(family: SiteBalls) -> None
     distances = family.sites.distances(np.asarray(chunk.rows))
     for level, radius in enumerate(family.radii):
         for index in range(family.size(level)):
-            assert np.array_equal(family.holds(chunk, level, index, everyone), distances[:, index] <= radius)
+            assert np.array_equal(
+                family.holds(family.positions(chunk, everyone), level, index), distances[:, index] <= radius
+            )
 
 
 def test_points_and_radii_that_leave_exact_arithmetic_are_refused() -> None:

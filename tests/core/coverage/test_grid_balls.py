@@ -17,11 +17,13 @@ def test_grid_picks_have_the_law_of_the_whole_grid_listed(monkeypatch: pytest.Mo
     chunk = ArraySource(DOMAIN, rows(12)).loaders()[0]()
     everyone = np.arange(12)
     counts_of_sets = family.set_counts(0)
-    counts_of_sets.change(family.parts(chunk, 0, everyone), 1)
+    counts_of_sets.change(family.parts(family.positions(chunk, everyone), 0), 1)
     mechanism, draws = CoverageChoice(0.2), 15_000
     size = family.size(0)
     assert size == 49
-    truth = np.array([int(family.holds(chunk, 0, index, everyone).sum()) for index in range(size)])
+    truth = np.array(
+        [int(family.holds(family.positions(chunk, everyone), 0, index).sum()) for index in range(size)]
+    )
     weights = np.exp(mechanism.eta * truth)
     inject_bytes(monkeypatch, 8)
     picked = [mechanism.pick(*counts_of_sets.listed(), size) for _ in range(draws)]
@@ -43,7 +45,7 @@ def test_every_record_lies_inside_the_grid() -> None:
     corner = np.array([[1, 1], [-1, -1], [1, -1], [0, 1]])
     chunk = ArraySource(DOMAIN, corner).loaders()[0]()
     for level in range(3):
-        cells = grid()._cells(chunk, level, np.arange(4))
+        cells = grid()._cells(grid().positions(chunk, np.arange(4)), level)
         assert np.abs(cells).max() <= grid().half(level)
 
 

@@ -96,7 +96,7 @@ def counted(family: Family, chunk: Chunk, level: int, alive: list[int]) -> dict[
     """How many of these records each set holds, one set and one record at a time."""
     found = {}
     for index in range(family.size(level)):
-        held = family.holds(chunk, level, index, np.array(alive, dtype=np.int64))
+        held = family.holds(family.positions(chunk, np.array(alive, dtype=np.int64)), level, index)
         if held.any():
             found[index] = int(held.sum())
     return found
@@ -119,7 +119,7 @@ def test_set_counts_hold_exactly_the_records_no_pick_has_covered(family: Family,
         truth = counted(family, chunk, level, alive)
         assert {int(i): int(c) for i, c in zip(*counts_of_sets.listed(), strict=True) if c} == truth
         pick = int(draw.choice(sorted(truth))) if truth else 0
-        gone = family.holds(chunk, level, pick, np.array(alive, dtype=np.int64))
+        gone = family.holds(family.positions(chunk, np.array(alive, dtype=np.int64)), level, pick)
         alive = [record for record, out in zip(alive, gone, strict=True) if not out]
         picks = (*picks, pick)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.coverage.families import Family, Mask
+from core.coverage.families import Family, Mask, Positions
 from core.coverage.loop import CoverageLoop, LoopRound
 from core.data import ArraySource, Chunk, Ids
 from core.mechanisms.coverage_choice import CoverageChoice
@@ -87,17 +87,16 @@ class Table(Family):
     def size(self, level: int) -> int:
         return len(self.sets[level])
 
-    def holds(
-        self, chunk: Chunk, level: int, index: int, among: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        inside: npt.NDArray[np.bool_] = self.members[level][index][np.asarray(chunk.rows)[among]]
+    def positions(self, chunk: Chunk, among: npt.NDArray[np.int64]) -> Positions:
+        return np.asarray(chunk.rows)[among]
+
+    def holds(self, positions: Positions, level: int, index: int) -> Mask:
+        inside: Mask = self.members[level][index][positions]
         return inside
 
-    def parts(
-        self, chunk: Chunk, level: int, among: npt.NDArray[np.int64], counted: Mask | None = None
-    ) -> npt.NDArray[np.int64]:
-        some = among if counted is None else among[counted]
-        counts: npt.NDArray[np.int64] = self.members[level][:, np.asarray(chunk.rows)[some]].sum(axis=1)
+    def parts(self, positions: Positions, level: int, counted: Mask | None = None) -> npt.NDArray[np.int64]:
+        some = positions if counted is None else positions[counted]
+        counts: npt.NDArray[np.int64] = self.members[level][:, some].sum(axis=1)
         return counts
 
 
