@@ -50,7 +50,7 @@ def lloyd_rounds(domain: Domain, centres: float, rounds: float) -> float:
 
 def partition_levels(domain: Domain, dimension: int, levels: float) -> float:
     """Operations of levels of partition trees: records are told their cubes, whose children are counted."""
-    return levels * (domain.size * (75.0 + 7.0 * dimension) + 2000 * VALUE)
+    return levels * (domain.size * (20.0 + 9.0 * dimension) + 2000 * VALUE)
 
 
 def coverage_picks(picks: float) -> float:

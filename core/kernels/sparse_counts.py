@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Integers
+from core.arrays import Integers, Labels
 
 #: Cells are numbered by int64.
 LARGEST_FAMILY = 1 << 62
+#: All cells of a family of up to so many are counted or looked up in a list, which is faster than sorting.
+MOST_LISTED = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,12 @@ class SparseCounts:
         return cls(family, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, family: int, cells: Integers, counted: npt.NDArray[np.bool_] | None = None) -> SparseCounts:
+    def of(cls, family: int, cells: Labels, counted: npt.NDArray[np.bool_] | None = None) -> SparseCounts:
         """One record in each of these cells, or in those counted; cells may repeat and come in any order."""
+        if family <= MOST_LISTED:
+            every = np.bincount(cells, counted, minlength=family).astype(np.int64)
+            occupied = np.flatnonzero(every)
+            return cls(family, occupied, every[occupied])
         if counted is None:
             found, counts = np.unique(cells, return_counts=True)
             return cls(family, found.astype(np.int64), counts.astype(np.int64))

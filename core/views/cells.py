@@ -14,6 +14,7 @@ import numpy.typing as npt
 from core.arrays import Floats, Integers, Labels
 from core.data import Chunk
 from core.kernels.rows import row_blocks
+from core.kernels.sparse_counts import MOST_LISTED
 from core.kernels.threads import share_blocks
 from core.views.base import DerivedView, RowView, require_increasing
 
@@ -55,21 +56,51 @@ class Cubes(DerivedView):
         """Number of children of the cubes that this level splits."""
         return (1 if self.active is None else len(self.active)) << self.base.width
 
-    def children(self, chunk: Chunk) -> Integers:
+    def children(self, chunk: Chunk) -> Labels:
         """For each row (place of its cube << width | child), or -1 where it lies in no active cube."""
         return self.cached(chunk, lambda: self._children(chunk))
 
-    def _children(self, chunk: Chunk) -> Integers:
+    def _children(self, chunk: Chunk) -> Labels:
         rows = np.asarray(self.base.rows(chunk))
+        above = None if self.above is None else self.above.children(chunk)
+        narrow = self.family <= MOST_LISTED
+        children: Labels = np.empty(len(rows), dtype=np.int32 if narrow else np.int64)
+
+        def work(parts: Iterator[slice]) -> None:
+            for part in parts:
+                bits = self._bits(rows[part])
+                if above is not None:
+                    places = self._places(above[part])
+                    bits = np.where(places >= 0, places << self.base.width | bits, -1)
+                children[part] = bits
+
+        share_blocks(work, row_blocks(len(rows), self.base.width))
+        return children
+
+    def _bits(self, rows: npt.NDArray[Any]) -> Integers:
+        """Which of the 2^width children of its cube each row lies in: a bit for each axis."""
         bits = np.zeros(len(rows), dtype=np.int64)
         for axis in range(self.base.width):
-            inside = rows[:, axis].astype(np.int64) - int(self.shift[axis]) + (1 << 16)
-            bits |= ((inside >> (self.DEPTH - 1 - self.level)) & 1) << axis
-        if self.above is None or self.active is None:
-            return bits
-        found = self.above.children(chunk)
-        places = np.minimum(np.searchsorted(self.active, found), len(self.active) - 1)
-        return np.where(self.active[places] == found, places << self.base.width | bits, -1)
+            inside = rows[:, axis].astype(np.int32) + np.int32((1 << 16) - int(self.shift[axis]))
+            bits |= ((inside >> (self.DEPTH - 1 - self.level)) & 1).astype(np.int64) << axis
+        return bits
+
+    def _places(self, children: Labels) -> Integers:
+        """The places of some children of the level above among the active ones; -1 for all others."""
+        assert self.active is not None
+        if self._table is not None:
+            return self._table[children]
+        near = np.minimum(np.searchsorted(self.active, children), len(self.active) - 1)
+        return np.where(self.active[near] == children, near, -1)
+
+    @cached_property
+    def _table(self) -> Integers | None:
+        """The place of every child of the level above, then that of -1; none where there are too many."""
+        if self.above is None or self.active is None or self.above.family > MOST_LISTED:
+            return None
+        table = np.full(self.above.family + 1, -1)
+        table[self.active] = np.arange(len(self.active))
+        return table
 
 
 @dataclass(frozen=True, eq=False)
