@@ -170,3 +170,15 @@ def test_epsilon_is_put_into_words(tab: Tab) -> None:
     pure = call(tab.page, "format.js", "epsilonInWords", "1", "0", "person")
     assert "except" not in pure
     assert "a person's records" in pure
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        (0, "no job took longer than planned"),
+        (1, "1 job took longer than planned, which revealed its run time"),
+        (2, "2 jobs took longer than planned, which revealed their run times"),
+    ],
+)
+def test_overruns_are_put_into_words(tab: Tab, jobs: int, words: str) -> None:
+    assert call(tab.go(""), "format.js", "overrunsInWords", jobs) == words

@@ -32,6 +32,11 @@ export function plural(n, one, many = `${one}s`) {
   return `${COUNT.format(n)} ${n === 1 ? one : many}`;
 }
 
+export function overrunsInWords(jobs) {
+  if (jobs === 0) return "no job took longer than planned";
+  return `${plural(jobs, "job")} took longer than planned, which revealed ${jobs === 1 ? "its run time" : "their run times"}`;
+}
+
 // What a job asked for: a number of clusters, or a range that leaves it open.
 export function centresAsked(k) {
   return typeof k === "number" ? plural(k, "centre") : `${k.from} to ${plural(k.to, "centre")}`;
