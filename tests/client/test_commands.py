@@ -177,7 +177,9 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     job = as_json("jobs", "--limit", "1")[0]
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
-    assert "(correct)" in cairn("receipt", job["id"]).stdout
+    receipt = cairn("receipt", job["id"]).stdout
+    assert "(correct)" in receipt
+    assert receipt.count("delta 1e-6") == 3  # of the guarantee, the charge and the citation
     cairn("receipt", job["id"], "-o", "receipt.json", "--report", "report.html", "--registry", "entry.yaml")
     assert "not been changed" in cairn("verify", "receipt.json").stdout
     assert "Who is protected?" in Path("report.html").read_text()
@@ -292,7 +294,7 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert "hashes, balances and charges are correct" in cairn("ledger", name, "--verify").stderr
     assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
     cairn("revoke", name, "analyst")
-    assert "upload" in cairn("audit", "--dataset", name).stdout
+    assert re.search(r"create-dataset .*delta 1e-6", cairn("audit", "--dataset", name).stdout)
     cairn("dataset", "retire", name, stdin="n\n", code=1)
     assert "retired" in cairn("dataset", "retire", name, "--yes").stdout
 

@@ -182,3 +182,9 @@ def test_epsilon_is_put_into_words(tab: Tab) -> None:
 )
 def test_overruns_are_put_into_words(tab: Tab, jobs: int, words: str) -> None:
     assert call(tab.go(""), "format.js", "overrunsInWords", jobs) == words
+
+
+def test_the_smallest_decimals_of_a_text_are_shown_as_powers_of_ten(tab: Tab) -> None:
+    said = "epsilon 0.25 and delta 0.0000012345, plus at most 0.00001."
+    shown = "epsilon 0.25 and delta 1.2345×10⁻⁶, plus at most 1×10⁻⁵."
+    assert call(tab.go(""), "format.js", "withPowers", said) == shown

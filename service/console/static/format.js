@@ -90,6 +90,11 @@ export function delta(text) {
   return `δ ${number(Number(text), 3)}`;
 }
 
+// A text of the service with its smallest decimals as powers of ten, digit for digit.
+export function withPowers(text) {
+  return text.replace(/(?<![\w.])0\.0{4,}[1-9]\d*/g, (decimal) => number(decimal, 20));
+}
+
 export function oneIn(probability) {
   const p = Number(probability);
   return p > 0 ? `one in ${COUNT.format(Math.round(1 / p))}` : "never";
