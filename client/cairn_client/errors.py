@@ -229,7 +229,7 @@ class TooLarge(Problem, advice="send less, or ask the operator to raise the limi
 
 
 class UnknownAlgorithm(Problem):
-    """There is no algorithm of this name."""
+    """No algorithm has this name, or it does not support the objective or the kind of data."""
 
 
 class WorkLimit(Problem):
