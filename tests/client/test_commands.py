@@ -9,10 +9,13 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from benchmarks.harness.processes import free_port
@@ -60,6 +63,17 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
     assert "line 3: b: “many” is not a finite number; line 4: 1 field instead of 2" in said
     assert "--on-bad-row drop" in said
+
+
+def test_options_that_can_be_repeated_show_what_to_write() -> None:
+    def of(command: Any) -> Iterator[Any]:
+        yield from command.params
+        for inner in getattr(command, "commands", {}).values():
+            yield from of(inner)
+
+    repeated = [each for each in of(typer.main.get_command(app)) if getattr(each, "multiple", False)]
+    assert len(repeated) > 5
+    assert [each.name for each in repeated if each.metavar is None] == []
 
 
 def test_nobody_signed_in_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
