@@ -76,6 +76,12 @@ def test_options_that_can_be_repeated_show_what_to_write() -> None:
     assert [each.name for each in repeated if each.metavar is None] == []
 
 
+@pytest.mark.parametrize("epsilon", ["-1", "abc", "0,5"])
+def test_an_amount_that_cannot_be_one_is_wrong_usage(epsilon: str) -> None:
+    done = cairn("submit", "visits", "-k", "2", "--epsilon", epsilon, code=ExitCode.USAGE)
+    assert "write a number such as 0.5" in done.stderr
+
+
 def test_nobody_signed_in_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CAIRN_KEY")
     assert "sign in with `cairn login`" in sentence(cairn("whoami", code=ExitCode.NOT_SIGNED_IN))

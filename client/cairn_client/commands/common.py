@@ -94,9 +94,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 def _amount(text: str) -> str:
     try:
-        return amount_text(text)
+        amount = amount_text(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    if amount.startswith("-"):
+        raise typer.BadParameter(f"{text!r} is below zero; write a number such as 0.5")
+    return amount
 
 
 def amount_option(words: str) -> Any:
