@@ -65,6 +65,20 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
     assert "--on-bad-row drop" in said
 
 
+@pytest.mark.usefixtures("as_curator")
+def test_a_file_that_cannot_be_read_gets_one_piece_of_advice(live: Live, place: Path) -> None:
+    (place / "twice.csv").write_text("a,a,b\n1,1,2\n")
+    said = sentence(cairn("upload", live.dataset(rows=None).name, "twice.csv", code=ExitCode.BAD_DATA))
+    assert said.endswith("more than one column named a; rename or remove one. Nothing was stored.")
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_grant_to_nobody_says_how_to_create_the_account(live: Live) -> None:
+    words = ["grant", live.dataset().name, "nobody", "--epsilon", "1"]
+    said = sentence(cairn(*words, code=ExitCode.NOT_FOUND))
+    assert "there is no account named nobody; `cairn principals add NAME` creates one" in said
+
+
 def test_options_that_can_be_repeated_show_what_to_write() -> None:
     def of(command: Any) -> Iterator[Any]:
         yield from command.params

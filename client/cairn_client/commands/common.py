@@ -84,6 +84,7 @@ def _sentence(error: Exception) -> str:
         text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):
         text = text.replace("POST /v1/jobs", "`cairn submit`")
+        text = text.replace("POST /v1/principals", "`cairn principals add NAME`")
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     return f"cairn: {text.rstrip('.')}."
