@@ -131,7 +131,9 @@ def test_without_a_forecast_nothing_is_promised(tab: Tab) -> None:
 def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: str) -> None:
     domain = Dense.box([0, 0], [1, 1], size=20_000)
     plan = registry.plan(domain, Request(k=k, budget=Budget.of(epsilon, "0.000001")))
-    assert call(tab.go(""), "forecast.js", "expectations", quoted(plan))["verdict"][1] == kind
+    verdict = call(tab.go(""), "forecast.js", "expectations", quoted(plan))["verdict"]
+    assert verdict[1] == kind
+    assert ("This counts noise only" in verdict[0]) == (kind != "bad")  # which says enough
 
 
 @pytest.mark.parametrize(
