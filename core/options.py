@@ -79,15 +79,13 @@ def options_schema(options: tuple[Option, ...]) -> dict[str, Any]:
     }
 
 
-def read_options(options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+def read_options(whose: str, options: tuple[Option, ...], given: Mapping[str, Any]) -> dict[str, Any]:
     """Every option with its given or default value; refuses unknown names and wrong values."""
     known = {option.name: option for option in options}
     for name in given:
         if name not in known:
-            offered = ", ".join(known) or "none"
-            raise InvalidRequest(
-                f"there is no option {name!r}; options are: {offered}", parameter=f"options.{name}"
-            )
+            offered = f"there is no option {name!r}; {whose} takes {', '.join(known) or 'no options'}"
+            raise InvalidRequest(offered, parameter=f"options.{name}")
     return {
         name: option.read(given[name]) if given.get(name) is not None else option.default
         for name, option in known.items()

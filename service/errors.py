@@ -136,7 +136,7 @@ class TooLarge(ServiceError, status=413, title="Body too large"):
     """The body is larger than this service takes. Send less, or ask the operator to raise the limit."""
 
 
-class UnknownAlgorithm(ServiceError, status=422, title="Unknown algorithm"):
+class UnknownAlgorithm(ServiceError, status=422, title="Algorithm not available"):
     """No algorithm has this name, or the one that you name does not support this objective or this kind of
     data. `GET /v1/algorithms` lists them with what they support; `auto` picks one."""
 

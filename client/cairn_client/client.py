@@ -134,11 +134,11 @@ class Client:
 
     def algorithms(self) -> list[AlgorithmFacts]:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
-        return list(self._transport.pages(AlgorithmFacts, "/v1/algorithms"))
+        return self._transport.entries(AlgorithmFacts, "/v1/algorithms")
 
     def kinds(self) -> list[KindFacts]:
         """The questions that can be asked beside clusterings, with their options as JSON Schema."""
-        return list(self._transport.pages(KindFacts, "/v1/kinds"))
+        return self._transport.entries(KindFacts, "/v1/kinds")
 
     def public_keys(self) -> dict[str, Any]:
         """The service's public keys, for `verify`: a JSON Web Key Set, worth keeping for use offline."""
@@ -147,7 +147,7 @@ class Client:
 
     def sessions(self) -> list[SessionFacts]:
         """The browsers that are signed in to the console with one of your keys."""
-        return list(self._transport.pages(SessionFacts, "/v1/sessions"))
+        return self._transport.entries(SessionFacts, "/v1/sessions")
 
     def end_session(self, id: str) -> None:
         """Sign a browser out: a session of yours or, for a curator, of an account that you manage."""

@@ -169,7 +169,7 @@ class Dataset(Questions, WorkingBounds, PublicRows):
 
     def sites(self) -> list[SiteSetFacts]:
         """The sets of public sites of this dataset."""
-        return list(self._transport.pages(SiteSetFacts, self._path("/sites")))
+        return self._transport.entries(SiteSetFacts, self._path("/sites"))
 
     # --- for the curator ------------------------------------------------------------------------------------
 

@@ -197,8 +197,18 @@ class QuoteMismatch(Problem):
     """The quote is not for what the job would be charged now; nothing was reserved."""
 
 
-class BadFormat(Problem, advice="nothing was stored; correct the file and upload it again"):
+def _nothing_stored(words: str) -> str:
+    """What is wrong with an upload and what to do, which the service writes after a semicolon."""
+    words = words.rstrip(". ")
+    return f"{words}{'' if words.endswith('?') else '.'} Nothing was stored"
+
+
+class BadFormat(Problem):
     """The upload is not in the format that it claims; nothing was stored."""
+
+    def __str__(self) -> str:
+        advice = "correct the file and upload it again"
+        return _nothing_stored(self.detail if ";" in self.detail else f"{self.detail}; {advice}")
 
 
 class BadRows(Problem):
@@ -220,8 +230,11 @@ class BadRows(Problem):
         )
 
 
-class DigestMismatch(Problem, advice="nothing was stored; upload it again"):
+class DigestMismatch(Problem):
     """The upload was damaged on the way; nothing was stored."""
+
+    def __str__(self) -> str:
+        return _nothing_stored(self.detail)
 
 
 class TooLarge(Problem, advice="send less, or ask the operator to raise the limit"):
@@ -229,7 +242,7 @@ class TooLarge(Problem, advice="send less, or ask the operator to raise the limi
 
 
 class UnknownAlgorithm(Problem):
-    """There is no algorithm of this name."""
+    """No algorithm has this name, or it does not support the objective or the kind of data."""
 
 
 class WorkLimit(Problem):

@@ -15,6 +15,7 @@ _MOST_RUNS = "in 95 of 100 runs"
 _LEAST_DELTA = " An automatic delta is never less than a tenth of the default: set a smaller one, or 0."
 #: Noise that clusters can bear: as a share of the records of one, and of its radius.
 _GOOD, _FAIR = (0.2, 0.03), (0.8, 0.15)
+_TOO_MUCH = "The noise is as large as the clusters"
 
 
 def plan_verdict(
@@ -28,7 +29,9 @@ def plan_verdict(
         found = verdict(forecast, average_size)
     else:
         found = range_verdict(forecast, average_size, plan["k"], open_k["from"], open_k["to"])
-    return None if found is None else f"{found} {beyond_noise(earlier)}"
+    if found is None or (earlier is None and found.startswith(_TOO_MUCH)):
+        return found  # noise alone is too much: what else may be off matters no more
+    return f"{found} {beyond_noise(earlier)}"
 
 
 def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
@@ -37,7 +40,7 @@ def verdict(forecast: Mapping[str, Any], average_size: float) -> str | None:
     if found is None:
         return None
     if any(share > limit for share, limit in zip(found, _FAIR, strict=True)):
-        return "The noise is as large as the clusters: raise epsilon, or ask for fewer clusters."
+        return f"{_TOO_MUCH}: raise epsilon, or ask for fewer clusters."
     if any(share > limit for share, limit in zip(found, _GOOD, strict=True)):
         return "The noise is noticeable: expect accurate large clusters and inaccurate small ones."
     return "The noise is small beside the clusters."
@@ -73,7 +76,7 @@ def range_verdict(
     if good >= last:
         return "The noise is small beside the clusters, whichever k you choose."
     if fair < max(first, 2):
-        return "The noise is as large as the clusters: raise epsilon."
+        return f"{_TOO_MUCH}: raise epsilon."
     large = f"; above about k = {fair} it is as large as the clusters" if fair < last else ""
     if good < max(first, 2):
         return f"The noise is noticeable{large}."

@@ -1,10 +1,12 @@
 """Format numbers and ids for people: grouped thousands, sensible rounding, ids no longer than needed."""
 
 import math
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 
 _SHORTEST_ID = 8
+_SMALL_DECIMAL = re.compile(r"(?<![\w.])0\.0{4,}[1-9]\d*")
 
 
 def number(value: float | Decimal, digits: int = 4) -> str:
@@ -27,6 +29,11 @@ def about(value: float) -> str:
     if abs(value) < 10:
         return number(float(value), 2)
     return number(float(f"{value:.3g}") if abs(value) >= 1000 else round(value))
+
+
+def with_exponents(text: str) -> str:
+    """Write the smallest decimals of a text as amounts are written: `1e-6` for `0.000001`."""
+    return _SMALL_DECIMAL.sub(lambda found: number(Decimal(found[0]), 6), text)
 
 
 def shorten(ids: Iterable[str]) -> list[str]:

@@ -136,17 +136,24 @@ class Transport:
         cursor, found = None, 0
         while True:
             size = _PAGE if limit is None else min(limit - found, _PAGE)
-            answer = self.call("GET", path, query={**(query or {}), "cursor": cursor, "limit": size})
-            try:
-                page = answer.json()
-                items = [read(kind, each) for each in page["items"]]
-                cursor = page.get("next")
-            except (ValueError, KeyError, TypeError) as error:
-                raise self._not_cairn() from error
+            items, cursor = self._items(kind, path, {**(query or {}), "cursor": cursor, "limit": size})
             yield from items
             found += len(items)
             if cursor is None or (limit is not None and found >= limit):
                 return
+
+    def entries(self, kind: type[T], path: str) -> list[T]:
+        """Return all entries of a short list, which has no pages."""
+        return self._items(kind, path, {})[0]
+
+    def _items(self, kind: type[T], path: str, query: Mapping[str, Any]) -> tuple[list[T], str | None]:
+        """Entries of a list, and the cursor of the next page where there is one."""
+        answer = self.call("GET", path, query=query)
+        try:
+            page = answer.json()
+            return [read(kind, each) for each in page["items"]], page.get("next")
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._not_cairn() from error
 
     def _may_repeat(self, error: httpx.TransportError, harmless: bool) -> bool:
         never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)

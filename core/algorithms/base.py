@@ -112,7 +112,7 @@ class Algorithm(ABC):
 
     def plan(self, domain: Domain, request: Request) -> Plan:
         """Make a plan: a pure function of public numbers."""
-        options = read_options(self.options, request.options)
+        options = read_options(self.name, self.options, request.options)
         if "sites" in options:
             options["sites"] = choose_sites(domain, options["sites"], request.clusters)
         part = replace(request, budget=clustering_budget(domain, request.budget))

@@ -25,7 +25,7 @@ def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = Fals
     try:
         value = Decimal(repr(float(amount)) if isinstance(amount, float) else amount)
     except (InvalidOperation, TypeError, ValueError):
-        raise InvalidBudget(f"{name} must be a number", parameter=name) from None
+        raise InvalidBudget(f"{name} must be a number: write decimals with a point", parameter=name) from None
     if not value.is_finite():
         raise InvalidBudget(f"{name} must be finite", parameter=name)
     if value.adjusted() > 30:

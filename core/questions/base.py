@@ -97,7 +97,7 @@ class Kind(ABC):
 
     def plan(self, stored: Stored, question: Question) -> Plan:
         """Make a plan: a pure function of public numbers."""
-        options = read_options(self.options, question.options)
+        options = read_options(self.name, self.options, question.options)
         if len(question.partitions) != self.clusterings:
             count = ("no clustering", "one clustering", "two clusterings")[self.clusterings]
             raise InvalidRequest(f"{self.name} is about {count}", parameter="clusterings")

@@ -1,13 +1,14 @@
-"""Limits on JSON bodies: routes that parse them by pydantic's parser and refuse what it would accept."""
+"""Strict routes: declared query parameters alone, and limits on JSON bodies that pydantic's parser lacks."""
 
 import math
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from anyio import to_thread
 from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 
@@ -15,6 +16,8 @@ from service.errors import InvalidRequest, ServiceError
 from service.http.problems import respond
 from service.operations.settings import KIB
 
+#: Characters of an unknown parameter's name that a refusal repeats.
+_LONGEST_NAME = 80
 _MOST_LEVELS, _MOST_VALUES = 32, 100_000
 _RULES = f"UTF-8, no NaN or Infinity, no key twice, at most {_MOST_LEVELS} levels and {_MOST_VALUES} values"
 #: Larger bodies are parsed by a thread, so that other requests go on; smaller ones take less than the thread.
@@ -35,12 +38,15 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose JSON body must keep the limits."""
+    """A route that takes the query parameters that it declares, and whose JSON body must keep the limits."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        declared = list(_query_parameters(self.dependant))
 
         async def strictly(request: Request) -> Response:
+            if (unknown := _unknown_parameter(request, declared)) is not None:
+                return respond(unknown)
             strict = _StrictRequest(request.scope, request.receive)
             # Only where a body is expected: an upload announced as JSON must not be read into memory.
             if self.body_field is not None and _is_json(request):
@@ -51,6 +57,22 @@ class StrictRoute(APIRoute):
             return await handle(strict)
 
         return strictly
+
+
+def _query_parameters(dependant: Dependant) -> Iterator[str]:
+    """Yield the names that a route declares, itself or through what it depends on."""
+    yield from (field.alias for field in dependant.query_params)
+    for inner in dependant.dependencies:
+        yield from _query_parameters(inner)
+
+
+def _unknown_parameter(request: Request, declared: Sequence[str]) -> InvalidRequest | None:
+    """Return the refusal of a request with a parameter that would have no effect, such as a misspelt one."""
+    name = next((name[:_LONGEST_NAME] for name in request.query_params if name not in declared), None)
+    if name is None:
+        return None
+    words = f"there is no query parameter {name!r}; this call takes {', '.join(declared) or 'none'}"
+    return InvalidRequest(words, errors=[{"where": f"query.{name}", "problem": words}])
 
 
 def _is_json(request: Request) -> bool:

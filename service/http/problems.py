@@ -177,7 +177,9 @@ def _either(problems: Sequence[str]) -> str:
 
 def _in_words(place: Mapping[str, str]) -> str:
     name = place["where"].removeprefix("path.").removeprefix("query.").removeprefix("header.")
-    return f"{name}{' ' if place['problem'].startswith('must ') else ': '}{place['problem']}"
+    if place["problem"].startswith("must "):
+        return f"{name} {place['problem']}"
+    return place["problem"] if name == "body" else f"{name}: {place['problem']}"
 
 
 def _from_status(status: int, headers: Mapping[str, str] | None) -> ServiceError:

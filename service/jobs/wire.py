@@ -141,7 +141,7 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         other = _OF_QUESTIONS if self.kind == "cluster" else _OF_CLUSTERINGS
         given = [name for name in other if name in self.model_fields_set]
         if given:
-            words = f"{given[0]} is no field of a request of kind {self.kind}: leave it out"
+            words = f"a request of kind {self.kind} takes no {given[0]}: leave it out"
             raise PydanticCustomError("other_kind", "{words}", {"words": words})
         if self.rehearse_on is not None and not self.rehearsal:
             words = "rehearse_on is a field of rehearsals: send rehearsal true with it, or leave it out"

@@ -44,7 +44,7 @@ def find(session: Session, name: str) -> Principal:
     """Return the principal of this name, or raise NotFound."""
     found = session.scalars(select(Principal).where(Principal.name == name)).one_or_none()
     if found is None:
-        raise NotFound(f"there is no principal named {name}")
+        raise NotFound(f"there is no account named {name}; POST /v1/principals creates one")
     return found
 
 

@@ -9,10 +9,13 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from benchmarks.harness.processes import free_port
@@ -60,6 +63,37 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
     assert "line 3: b: “many” is not a finite number; line 4: 1 field instead of 2" in said
     assert "--on-bad-row drop" in said
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_file_that_cannot_be_read_gets_one_piece_of_advice(live: Live, place: Path) -> None:
+    (place / "twice.csv").write_text("a,a,b\n1,1,2\n")
+    said = sentence(cairn("upload", live.dataset(rows=None).name, "twice.csv", code=ExitCode.BAD_DATA))
+    assert said.endswith("more than one column named a; rename or remove one. Nothing was stored.")
+
+
+@pytest.mark.usefixtures("as_curator")
+def test_a_grant_to_nobody_says_how_to_create_the_account(live: Live) -> None:
+    words = ["grant", live.dataset().name, "nobody", "--epsilon", "1"]
+    said = sentence(cairn(*words, code=ExitCode.NOT_FOUND))
+    assert "there is no account named nobody; `cairn principals add NAME` creates one" in said
+
+
+def test_options_that_can_be_repeated_show_what_to_write() -> None:
+    def of(command: Any) -> Iterator[Any]:
+        yield from command.params
+        for inner in getattr(command, "commands", {}).values():
+            yield from of(inner)
+
+    repeated = [each for each in of(typer.main.get_command(app)) if getattr(each, "multiple", False)]
+    assert len(repeated) > 5
+    assert [each.name for each in repeated if each.metavar is None] == []
+
+
+@pytest.mark.parametrize("epsilon", ["-1", "abc", "0,5"])
+def test_an_amount_that_cannot_be_one_is_wrong_usage(epsilon: str) -> None:
+    done = cairn("submit", "visits", "-k", "2", "--epsilon", epsilon, code=ExitCode.USAGE)
+    assert "write a number such as 0.5" in done.stderr
 
 
 def test_nobody_signed_in_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +211,9 @@ def test_submit_watch_writes_the_centres(live: Live, place: Path) -> None:
     job = as_json("jobs", "--limit", "1")[0]
     assert job["state"] == "succeeded"
     assert as_json("result", job["id"])["job"] == job["id"]
-    assert "(correct)" in cairn("receipt", job["id"]).stdout
+    receipt = cairn("receipt", job["id"]).stdout
+    assert "(correct)" in receipt
+    assert receipt.count("delta 1e-6") == 3  # of the guarantee, the charge and the citation
     cairn("receipt", job["id"], "-o", "receipt.json", "--report", "report.html", "--registry", "entry.yaml")
     assert "not been changed" in cairn("verify", "receipt.json").stdout
     assert "Who is protected?" in Path("report.html").read_text()
@@ -292,7 +328,7 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert "hashes, balances and charges are correct" in cairn("ledger", name, "--verify").stderr
     assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
     cairn("revoke", name, "analyst")
-    assert "upload" in cairn("audit", "--dataset", name).stdout
+    assert re.search(r"create-dataset .*delta 1e-6", cairn("audit", "--dataset", name).stdout)
     cairn("dataset", "retire", name, stdin="n\n", code=1)
     assert "retired" in cairn("dataset", "retire", name, "--yes").stdout
 

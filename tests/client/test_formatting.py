@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from cairn_client.formatting import about, number, shorten
+from cairn_client.formatting import about, number, shorten, with_exponents
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,11 @@ def test_a_number_is_grouped_and_rounded_after_the_point_only(value: float, text
 )
 def test_an_estimated_count_has_three_digits_and_no_exponent(value: float, text: str) -> None:
     assert about(value) == text
+
+
+def test_the_smallest_decimals_of_a_text_have_exponents() -> None:
+    said = "your cap has epsilon 0.25 and delta 0.0000012345 left, at most 0.00001."
+    assert with_exponents(said) == "your cap has epsilon 0.25 and delta 1.2345e-6 left, at most 1e-5."
 
 
 def test_an_id_has_8_characters_and_more_only_where_two_begin_alike() -> None:

@@ -131,7 +131,9 @@ def test_without_a_forecast_nothing_is_promised(tab: Tab) -> None:
 def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: str) -> None:
     domain = Dense.box([0, 0], [1, 1], size=20_000)
     plan = registry.plan(domain, Request(k=k, budget=Budget.of(epsilon, "0.000001")))
-    assert call(tab.go(""), "forecast.js", "expectations", quoted(plan))["verdict"][1] == kind
+    verdict = call(tab.go(""), "forecast.js", "expectations", quoted(plan))["verdict"]
+    assert verdict[1] == kind
+    assert ("This counts noise only" in verdict[0]) == (kind != "bad")  # which says enough
 
 
 @pytest.mark.parametrize(
@@ -170,3 +172,21 @@ def test_epsilon_is_put_into_words(tab: Tab) -> None:
     pure = call(tab.page, "format.js", "epsilonInWords", "1", "0", "person")
     assert "except" not in pure
     assert "a person's records" in pure
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        (0, "no job took longer than planned"),
+        (1, "1 job took longer than planned, which revealed its run time"),
+        (2, "2 jobs took longer than planned, which revealed their run times"),
+    ],
+)
+def test_overruns_are_put_into_words(tab: Tab, jobs: int, words: str) -> None:
+    assert call(tab.go(""), "format.js", "overrunsInWords", jobs) == words
+
+
+def test_the_smallest_decimals_of_a_text_are_shown_as_powers_of_ten(tab: Tab) -> None:
+    said = "epsilon 0.25 and delta 0.0000012345, plus at most 0.00001."
+    shown = "epsilon 0.25 and delta 1.2345×10⁻⁶, plus at most 1×10⁻⁵."
+    assert call(tab.go(""), "format.js", "withPowers", said) == shown

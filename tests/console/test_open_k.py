@@ -70,6 +70,7 @@ def test_a_job_leaves_k_open_unless_told_otherwise(tab: Tab, granted: tuple[str,
     expect(page.get_by_label("leave open")).to_be_checked()
     expect(page.get_by_label("Clusters (k)")).to_be_hidden()
     page.get_by_label("To", exact=True).fill("5")
+    expect(page.locator("#fine-clusters")).to_contain_text("small ones, which are merged for every k")
     sent = submissions(page)
     page.get_by_role("button", name="Submit for ε 1").click()
     expect(page.get_by_role("heading", name=f"1 to 5 centres of {granted[0]}")).to_be_visible()
@@ -106,7 +107,7 @@ def test_a_range_is_copied_as_commands_that_ask_for_it(tab: Tab, granted: tuple[
 
 
 def test_the_forecast_of_a_range_says_up_to_which_k_it_holds(tab: Tab) -> None:
-    from cairn_client.forecast import beyond_noise, range_verdict
+    from cairn_client.forecast import plan_verdict
 
     page = tab.go("")
     for size, epsilon in ((2000, "1"), (20_000, "1"), (200_000, "0.1"), (10_000_000, "2"), (300, "0.2")):
@@ -114,7 +115,8 @@ def test_the_forecast_of_a_range_says_up_to_which_k_it_holds(tab: Tab) -> None:
         plan = registry.plan(domain, Request(k=KRange(1, 32), budget=Budget.of(epsilon, "0.000001")))
         words = call(page, "forecast.js", "expectations", quoted(plan))["verdict"][0]
         share = plan.forecast.get("cluster_share", 1 / plan.k)
-        assert words == f"{range_verdict(plan.forecast, size * share, plan.k, 1, 32)} {beyond_noise(None)}"
+        planned = {"k": plan.k, "k_range": {"from": 1, "to": 32}}
+        assert words == plan_verdict(planned, plan.forecast, size * share, None)
 
 
 def test_the_verdict_heeds_an_earlier_release_of_the_analyst(tab: Tab) -> None:

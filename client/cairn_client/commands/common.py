@@ -84,6 +84,7 @@ def _sentence(error: Exception) -> str:
         text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):
         text = text.replace("POST /v1/jobs", "`cairn submit`")
+        text = text.replace("POST /v1/principals", "`cairn principals add NAME`")
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     return f"cairn: {text.rstrip('.')}."
@@ -94,9 +95,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 def _amount(text: str) -> str:
     try:
-        return amount_text(text)
+        amount = amount_text(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    if amount.startswith("-"):
+        raise typer.BadParameter(f"{text!r} is below zero; write a number such as 0.5")
+    return amount
 
 
 def amount_option(words: str) -> Any:

@@ -101,7 +101,8 @@ def create(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column with its bounds, NAME:LOW:HIGH (NAME alone with --ball); can be repeated."
+            metavar="NAME:LOW:HIGH",
+            help="A column with its bounds (NAME alone with --ball); can be repeated.",
         ),
     ] = None,
     dimension: Annotated[int | None, typer.Option(help="Number of columns, if they have no names.")] = None,

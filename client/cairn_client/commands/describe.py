@@ -28,7 +28,9 @@ def describe(
     ] = Path("table.json"),
     public: Annotated[
         list[str] | None,
-        typer.Option(help="A column whose levels, bounds and gaps may be made public; can be repeated."),
+        typer.Option(
+            metavar="NAME", help="A column whose levels, bounds and gaps may be made public; can be repeated."
+        ),
     ] = None,
 ) -> None:
     """Propose kinds of columns from the first lines of a file.

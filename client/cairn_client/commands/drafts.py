@@ -29,7 +29,10 @@ from cairn_client.wire import Doubt, UploadReport
 
 Confirm = Annotated[
     list[Doubt] | None,
-    typer.Option(help="A doubt in the report that you have checked and accept; can be repeated."),
+    typer.Option(
+        metavar="|".join(Doubt),
+        help="A doubt in the report that you have checked and accept; can be repeated.",
+    ),
 ]
 
 
@@ -122,7 +125,7 @@ def edit(
     description: Annotated[str | None, typer.Option(help="Description for analysts.")] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option("--bounds", help="New bounds of a column, NAME:LOW:HIGH; can be repeated."),
+        typer.Option("--bounds", metavar="NAME:LOW:HIGH", help="New bounds of a column; can be repeated."),
     ] = None,
     table: TableFile = None,
     as_json: Json = False,

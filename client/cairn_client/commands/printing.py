@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cairn_client.conversion import to_json
-from cairn_client.formatting import number
+from cairn_client.formatting import number, with_exponents
 from cairn_client.wire import Account
 
 _WIDE = 200  # width of a table that goes into a pipe or a file
@@ -23,7 +23,7 @@ _NUMBERS = (int, float, Decimal)
 
 def hint(text: str) -> None:
     """Print a line to standard error, for the person at the terminal."""
-    typer.echo(text, err=True)
+    typer.echo(with_exponents(text), err=True)
 
 
 def print_json(value: Any, wanted: bool = True) -> bool:
@@ -45,7 +45,7 @@ def shown(value: Any, *, seconds: bool = False) -> str:
         return number(value, 6)
     if isinstance(value, float | int):
         return number(value, 5)
-    return str(value)
+    return with_exponents(str(value))
 
 
 def _console() -> Console:

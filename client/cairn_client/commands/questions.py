@@ -35,7 +35,9 @@ def ask(
     delta: Delta = None,
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", help="A clustering that it is about, as JOB or JOB:K; twice for `compare`."),
+        typer.Option(
+            "--of", metavar="JOB[:K]", help="A clustering that it is about; give it twice for `compare`."
+        ),
     ] = None,
     columns: Annotated[
         str | None, typer.Option(help="The columns that it is about, such as age,region. Default: all.")

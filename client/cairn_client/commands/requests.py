@@ -47,7 +47,7 @@ Objective = Annotated[
 Algorithm = Annotated[str, typer.Option(help="A name from `cairn algorithms`; `auto` chooses one.")]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", help="An option of the algorithm as NAME=VALUE; can be repeated."),
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the algorithm; can be repeated."),
 ]
 Sites = Annotated[
     str | None, typer.Option(help="A set of public sites, for algorithms that choose centres among them.")
@@ -57,7 +57,9 @@ Columns = Annotated[
 ]
 Weights = Annotated[
     list[str] | None,
-    typer.Option("--weight", help="How much a column of a table counts, as NAME=NUMBER; can be repeated."),
+    typer.Option(
+        "--weight", metavar="NAME=NUMBER", help="How much a column of a table counts; can be repeated."
+    ),
 ]
 Scaling = Annotated[
     Literal["declared", "private"] | None,

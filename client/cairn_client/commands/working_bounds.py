@@ -18,7 +18,7 @@ def bounds(
     name: DatasetName,
     column: Annotated[
         list[str] | None,
-        typer.Option(help="A column with narrower bounds, NAME:LOW:HIGH; can be repeated."),
+        typer.Option(metavar="NAME:LOW:HIGH", help="A column with narrower bounds; can be repeated."),
     ] = None,
     released_by: Annotated[
         str | None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
-from core.data import Geometry
+from core.data import Boolean, Category, Domain, Geometry
 from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.partitions import Cloud
 
@@ -21,6 +21,7 @@ _LEAST_GAIN = 0.05
 #: their own within a cluster: more than so many times the lower quartile of all gains, within limits.
 _STEADY, _QUARTER = 2.0, 0.25
 _LEAST_STEADY, _MOST_STEADY = 0.03, 0.08
+_OF_LEVELS = "groups that differ in a category or boolean alone count as clusters: look at smaller k, too"
 #: Numbers of clusters that are tried on the blob grow by this factor; losses between them are interpolated.
 _GROWTH = 1.4
 
@@ -44,13 +45,21 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
         return Suggestion(
             ks[0], f"k = {ks[0]}: more clusters fit these records no better than they would fit a single blob"
         )
-    best = first_near_top(gaps, steady_gain(gaps) if isinstance(cloud.model.cells.domain, Geometry) else 0.0)
+    domain = cloud.model.cells.domain
+    best = first_near_top(gaps, steady_gain(gaps) if isinstance(domain, Geometry) else 0.0)
     lower = 100 * (1 - math.exp(gaps[ks[0]] - gaps[best]))
     reason = (
         f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% lower than at "
         f"k = {ks[0]}, and no larger k gains another {100 * _TOLERANCE:.0f}%"
     )
-    return Suggestion(best, reason)
+    return Suggestion(best, f"{reason}; {_OF_LEVELS}" if _has_levels(domain) else reason)
+
+
+def _has_levels(domain: Domain) -> bool:
+    """Whether records differ in levels, which set groups apart however few records differ in them."""
+    return isinstance(domain, Geometry) and any(
+        isinstance(axis.column, (Boolean, Category)) for axis in domain.axes
+    )
 
 
 def first_near_top(gaps: Mapping[int, float], each: float) -> int:

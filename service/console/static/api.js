@@ -1,6 +1,6 @@
 // The HTTP API as functions. A key is sent once, to sign in, and is not kept.
 
-import { sentence } from "./format.js";
+import { sentence, withPowers } from "./format.js";
 
 const MARK = "cairn.signed-in";
 
@@ -84,7 +84,7 @@ export function lacksResult(problem) {
 
 export function inWords(error) {
   if (!(error instanceof Problem)) return `Something went wrong in the page: ${error.message}.`;
-  return sentence(error.message);
+  return sentence(withPowers(error.message));
 }
 
 let onUnauthorized = () => {};

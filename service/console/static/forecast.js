@@ -66,6 +66,7 @@ const NOISE_ONLY = "This counts noise only: clusters of few records far from all
 function withRelease(found, earlier) {
   if (!found) return null;
   const [words, kind] = found;
+  if (kind === "bad" && !earlier) return found; // noise alone is too much: what else may be off matters no more
   return [`${words} ${earlier ? earlier.sentence : NOISE_ONLY}`, kind === "good" && earlier?.uncertain ? "warn" : kind];
 }
 

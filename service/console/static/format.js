@@ -32,6 +32,11 @@ export function plural(n, one, many = `${one}s`) {
   return `${COUNT.format(n)} ${n === 1 ? one : many}`;
 }
 
+export function overrunsInWords(jobs) {
+  if (jobs === 0) return "no job took longer than planned";
+  return `${plural(jobs, "job")} took longer than planned, which revealed ${jobs === 1 ? "its run time" : "their run times"}`;
+}
+
 // What a job asked for: a number of clusters, or a range that leaves it open.
 export function centresAsked(k) {
   return typeof k === "number" ? plural(k, "centre") : `${k.from} to ${plural(k.to, "centre")}`;
@@ -83,6 +88,11 @@ export function amount(a, digits = 4) {
 
 export function delta(text) {
   return `δ ${number(Number(text), 3)}`;
+}
+
+// A text of the service with its smallest decimals as powers of ten, digit for digit.
+export function withPowers(text) {
+  return text.replace(/(?<![\w.])0\.0{4,}[1-9]\d*/g, (decimal) => number(decimal, 20));
 }
 
 export function oneIn(probability) {

@@ -62,7 +62,7 @@ export function budgetFields({ epsilon = "", delta = "", hintEpsilon, hintDelta 
     "div",
     { class: "columns" },
     field("Epsilon (ε)", input("epsilon", { ...numeric, value: epsilon }), { hint: hintEpsilon, check: isEpsilon }),
-    field("Delta (δ)", input("delta", { ...numeric, value: delta }), { hint: hintDelta, check: (text) => (text ? isDelta(text) : "Enter a delta, for example 0.000001; 0 stands for pure differential privacy.") }),
+    field("Delta (δ)", input("delta", { ...numeric, value: delta }), { hint: hintDelta, check: (text) => (text ? isDelta(text) : "Enter a delta, for example 1e-6; 0 stands for pure differential privacy.") }),
   );
 }
 

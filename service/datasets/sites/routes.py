@@ -15,11 +15,12 @@ from service.datasets.sites.wire import SiteKind, SiteSetFacts, SiteSetList
 from service.errors import BadFormat
 from service.http.context import Context, Services
 from service.http.documentation import file_body
+from service.http.json_limits import StrictRoute
 from service.http.problems import answers
 from service.http.wire import NAME_PATTERN
 from service.people.authentication import Anyone, Caller, Curator
 
-router = APIRouter(prefix="/v1/datasets/{name}/sites", tags=["sites"])
+router = APIRouter(prefix="/v1/datasets/{name}/sites", tags=["sites"], route_class=StrictRoute)
 _EXAMPLES = {
     "coordinates": {
         "summary": "kind=coordinates: a value for each column of the dataset",

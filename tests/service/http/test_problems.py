@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from core.algorithms import registry
 from core.errors import EpsilonTooSmall
 from service.errors import PROBLEMS
+from service.http.json_limits import StrictRoute
 from service.operations.logs import redact
 from tests.support.service import House, answer_to_a_mistake
 
@@ -162,3 +163,33 @@ def test_body_without_the_content_type_of_json_is_told_so(shared_house: House) -
     headers = {"Authorization": f"Bearer {shared_house.ada.key}", "Content-Type": "text/plain"}
     answer = shared_house.client.request("POST", "/v1/plans", content=b'{"k": 3}', headers=headers)
     assert answer.json()["detail"] == "body must be an object, sent with `Content-Type: application/json`"
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("/v1/jobs?state=foo", "there is no query parameter 'state'; this call takes "),
+        ("/v1/jobs?limit=1&after=abc", "there is no query parameter 'after'; this call takes "),
+        ("/v1/whoami?verbose=1", "there is no query parameter 'verbose'; this call takes none"),
+    ],
+)
+def test_unknown_query_parameter_is_refused_with_those_that_exist(
+    shared_house: House, path: str, detail: str
+) -> None:
+    answer = shared_house.ada.get(path)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/invalid-request")
+    assert answer.json()["detail"].startswith(detail)
+    assert answer.json()["errors"][0]["where"].startswith("query.")
+
+
+def test_refused_query_parameter_names_those_of_paging_too(shared_house: House) -> None:
+    detail = shared_house.ada.get("/v1/jobs?state=foo").json()["detail"]
+    for name in ("dataset", "search", "limit", "cursor"):
+        assert name in detail.partition("takes ")[2].split(", ")
+
+
+def test_every_route_of_the_api_refuses_unknown_query_parameters(shared_house: House) -> None:
+    routes = [(str(getattr(each, "path", "")), each) for each in shared_house.app.routes]
+    calls = [(path, each) for path, each in routes if path.startswith("/v1/")]
+    assert len(calls) > 20
+    assert [path for path, each in calls if not isinstance(each, StrictRoute)] == []

@@ -315,6 +315,32 @@ def test_wrong_request_is_refused_with_its_problem(
     assert answer.json()["type"] == f"/problems/{slug}", answer.text
 
 
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ({"epsilon": "0,5"}, "epsilon must be a number: write decimals with a point"),
+        ({"options": {"pace": 1}}, "there is no option 'pace'; sulq takes rounds, clip"),
+        (
+            {"algorithm": "summit", "options": {"rounds": 1}},
+            "there is no option 'rounds'; summit takes no options",
+        ),
+    ],
+)
+def test_a_refusal_says_what_to_write_instead(
+    shared_house: House, change: dict[str, Any], detail: str
+) -> None:
+    body = {"dataset": "flowers", "k": 2, "epsilon": "0.1", "algorithm": "sulq", **change}
+    assert shared_house.ada.post("/v1/plans", body).json()["detail"] == detail
+
+
+@pytest.mark.parametrize("change", [{"algorithm": "magic"}, {"algorithm": "sulq", "objective": "medians"}])
+def test_title_of_a_refused_algorithm_is_true_of_unknown_and_of_known_ones(
+    shared_house: House, change: dict[str, Any]
+) -> None:
+    body = {"dataset": "flowers", "k": 2, "epsilon": "0.1", **change}
+    assert shared_house.ada.post("/v1/plans", body).json()["title"] == "Algorithm not available"
+
+
 def test_work_beyond_the_limit_is_refused_from_public_numbers(sqlite_url: str, tmp_path: Path) -> None:
     house = House(sqlite_url, tmp_path, max_operations=1000.0)
     house.ready()

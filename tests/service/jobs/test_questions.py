@@ -149,7 +149,7 @@ def test_a_question_that_cannot_be_asked_is_refused(patients: House) -> None:
         ({"clusterings": None}, "one clustering"),
         ({"clusterings": [{"digest": "0" * 64}]}, "another digest"),
         ({"clusterings": [{"k": 7}]}, "k = 7"),
-        ({"k": 3}, "k is no field"),
+        ({"k": 3}, "a request of kind profile takes no k: leave it out"),
         ({"columns": ["nothing"]}, "no column 'nothing'"),
         ({"options": {"bins": 0}}, "bins"),
         ({"kind": "cluster"}, "must be given"),

@@ -3,20 +3,20 @@
 import { all, pages } from "../api.js";
 import { h, replace } from "../dom.js";
 import { field, select } from "../forms.js";
-import { moment } from "../format.js";
+import { delta, moment, number } from "../format.js";
 import { growing, table } from "../widgets.js";
 
 const SENTENCES = {
-  "create-dataset": (d) => `created the dataset with ε ${d.epsilon} and δ ${d.delta}`,
+  "create-dataset": (d) => `created the dataset with ε ${number(d.epsilon)} and ${delta(d.delta)}`,
   "upload": (d) => `uploaded rows to a draft (${d.format})`,
   "edit-draft": (d) => `changed ${(d.changed ?? []).join(", ") || "the description"} of the draft${d.revised_after_a_look?.length ? `; changed after a look at the rows: ${d.revised_after_a_look.join(", ")}` : ""}`,
   "throw-away-rows": () => "threw the rows of the draft away",
   "delete-old-rows": () => "deleted rows that nobody sealed",
   "discard-draft": (d) => `discarded the draft ${d.name}${d.looked_at_rows ? " after a look at its rows" : ""}`,
   "seal": (d) => `sealed the dataset${d.revised_after_a_look?.length ? `; changed after a look at the rows: ${d.revised_after_a_look.join(", ")}` : ""}`,
-  "raise-budget": (d) => `raised the budget to ε ${d.epsilon} and δ ${d.delta}`,
+  "raise-budget": (d) => `raised the budget to ε ${number(d.epsilon)} and ${delta(d.delta)}`,
   "retire": () => "retired the dataset and deleted its rows",
-  "grant": (d) => `granted ${d.analyst} a cap of ε ${d.epsilon} and δ ${d.delta}`,
+  "grant": (d) => `granted ${d.analyst} a cap of ε ${number(d.epsilon)} and ${delta(d.delta)}`,
   "revoke-grant": (d) => `withdrew the grant of ${d.analyst}`,
   "create-principal": (d) => `created the ${d.role} ${d.principal}`,
   "issue-key": (d) => `issued the key ${d.key} to ${d.principal}`,

@@ -61,7 +61,7 @@ export async function createDataset() {
       ),
     ]),
     section("Budget", [
-      budgetFields({ epsilon: "3", delta: "0.00001", hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.", hintDelta: "A job usually takes 0.000001 of it. 0 offers pure differential privacy only." }),
+      budgetFields({ epsilon: "3", delta: "0.00001", hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.", hintDelta: "A job usually takes 1×10⁻⁶ of it. 0 offers pure differential privacy only." }),
       radios("accountant", "Accountant", [["sum", "Plain sum"], ["zcdp", "zCDP"]], "sum"),
       h("p", { class: "small muted" }, "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs share a budget better."),
       checkbox("release_ticks", "Show results at planned times", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),

@@ -5,7 +5,7 @@ import { askDataset } from "../ask-more.js";
 import { columnTable } from "../columns.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { budgetFields, checkbox, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
-import { amount, COUNT, delta, moment, number, plural, sentence } from "../format.js";
+import { amount, COUNT, delta, moment, number, overrunsInWords, plural, sentence } from "../format.js";
 import { publicRows, publicRowsCard } from "../public-rows.js";
 import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
 import { workingCard, workingList } from "../working-bounds.js";
@@ -61,7 +61,7 @@ function describe(found) {
     ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
     found.size_warning && ["Declared size", found.size_warning],
-    found.overruns !== null && ["Overruns", found.overruns === 0 ? "no job took longer than planned" : `${number(found.overruns)}: jobs that took longer than planned, which revealed their run time`],
+    found.overruns !== null && ["Overruns", overrunsInWords(found.overruns)],
     ["Results appear", found.release_ticks ? "at planned times, so that run times reveal nothing" : "as soon as they are ready"],
     ["Owner", found.owner],
     ["Created", moment(found.created_at)],

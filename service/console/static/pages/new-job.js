@@ -228,6 +228,7 @@ function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRem
     h("hr", {}),
     h("h2", {}, "Forecast"),
     expected.figures.length > 0 && figures(expected.figures.map(([key, name, figure, words]) => [name, h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure), words])),
+    plan.k_range && h("p", { class: "small muted", id: "fine-clusters" }, `A job that leaves k open measures ${plan.k} fine clusters: small ones, which are merged for every k.`),
     expected.verdict && notice(expected.verdict[1], h("p", {}, expected.verdict[0])),
     expected.others.length > 0 && facts(expected.others),
     !expected.figures.length && !expected.others.length && h("p", { class: "muted", id: "no-forecast" }, `${plan.algorithm} makes no forecast. A rehearsal is free and shows what an answer looks like.`),

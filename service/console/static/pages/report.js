@@ -2,6 +2,7 @@
 
 import { get } from "../api.js";
 import { h } from "../dom.js";
+import { withPowers } from "../format.js";
 import { button, facts, notice } from "../widgets.js";
 import { signed } from "./receipt.js";
 
@@ -25,8 +26,8 @@ export async function report(_context, id) {
           "section",
           { class: "card stack", id: "report" },
           facts([
-            ...asked.map(({ question, answer }) => [question, withCode(answer)]),
-            ["How should the release be cited?", receipt.citation],
+            ...asked.map(({ question, answer }) => [question, withCode(withPowers(answer))]),
+            ["How should the release be cited?", withPowers(receipt.citation)],
             ["Job", h("code", {}, receipt.job)],
             ["Digest of the receipt", h("code", {}, receipt.digest)],
             ["Signed", signed(receipt)],

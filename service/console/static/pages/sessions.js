@@ -1,6 +1,6 @@
 // The browsers that somebody is signed in with.
 
-import { all, remove } from "../api.js";
+import { get, remove } from "../api.js";
 import { h, toast } from "../dom.js";
 import { moment } from "../format.js";
 import { button, tag } from "../widgets.js";
@@ -28,7 +28,7 @@ export function sessionLines(sessions, reload) {
 }
 
 export async function sessions({ me, reload }) {
-  const found = await all("/v1/sessions");
+  const found = (await get("/v1/sessions")).items;
   const content = h(
     "div",
     { class: "stack loose" },

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from core import Budget, Request, make_plan, run_plan
+from core.data import Boolean, Number, Table, TableSource
+from core.plan import KRange
 from core.postprocessing.synopsis.suggestion import first_near_top, steady_gain
 
 #: Gaps of a table of five clusters with numbers and categories, whose rare levels are small groups.
@@ -29,3 +32,17 @@ def test_a_table_of_five_clusters_is_told_whatever_the_range_and_its_rare_levels
     gains = np.where(np.arange(1, last) < 5, 0.25, steady)
     gaps = dict(enumerate(np.concatenate([[0.0], gains.cumsum()]).tolist(), start=1))
     assert first_near_top(gaps, steady_gain(gaps)) == 5
+
+
+@pytest.mark.parametrize(("columns", "told"), [(("size", "smoker"), True), (("size",), False)])
+def test_the_reason_tells_that_levels_set_groups_apart(columns: tuple[str, ...], told: bool) -> None:
+    """At an epsilon that leaves no noise to speak of."""
+    declared = (Number(name="size", low=0, high=100), Boolean(name="smoker"))
+    table = Table(declared=declared, size=2000)
+    draw = np.random.default_rng(4)
+    values = {"size": draw.normal([20, 80], 4, (1000, 2)).ravel(), "smoker": draw.random(2000) < 0.2}
+    plan = make_plan(table, Request(KRange(1, 6), Budget.of(100, "0.000001"), columns=columns))
+    synopsis = run_plan(plan, TableSource(table, values)).synopsis
+    assert synopsis is not None
+    assert synopsis.suggested > 1
+    assert ("differ in a category or boolean alone" in synopsis.reason) is told
