@@ -30,6 +30,8 @@ _RECORDS_PER_NOISE = 10.0
 #: Records that a cell holds on average at least, in units of noise: beyond three columns the rule alone makes
 #: so many cells that noise outweighs the records.
 _LEAST_PER_CELL = 3.0
+#: Up to so many cells a grid is quick, however few records there are.
+_QUICK_CELLS = 1 << 12
 #: Operations for each coordinate of a cell's middle, and to tell to which centre it is nearest.
 _PLACE, _OWNER = 150.0, 8.0
 
@@ -123,7 +125,14 @@ def _cells_per_column(domain: Domain, epsilon: float) -> int:
     rule = math.pow(max(power / _RECORDS_PER_NOISE, 1.0), 2 / (2 + width))
     filled = math.pow(max(power / _LEAST_PER_CELL, 1.0), 1 / width)
     most = math.floor(math.pow(MOST_CELLS, 1 / width) + 1e-9)
-    return max(2, min(round(min(rule, filled)), most))
+    cells = max(2, min(round(min(rule, filled)), most))
+    if width * math.log(cells) > math.log(max(power, _QUICK_CELLS)):
+        raise WorkLimitExceeded(
+            f"even two cells along each of {width} columns are too many for about {domain.size} records at "
+            f"epsilon {epsilon:g}: noise would outweigh the records; use fewer columns or another algorithm",
+            parameter="algorithm",
+        )
+    return cells
 
 
 def _box(domain: Dense | Geometry) -> tuple[Integers, Integers]:
