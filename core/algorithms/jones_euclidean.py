@@ -74,7 +74,7 @@ class JonesEuclidean(ProjectedCoverage):
             # to each pick.
             + size
             * plan.parameters["kept"]
-            * (3.5 * _listed(plan.k) * (coverage.levels + 1) + (30.0 + 3.0 * dimension) * coverage.picks),
+            * (3.0 * _listed(plan.k) * (coverage.levels + 1) + (60.0 + 8.0 * dimension) * coverage.picks),
             memory_bytes=size * (8.0 * dimension + 64.0) + 64.0 * plan.k * width + 1e8,
         )
 
