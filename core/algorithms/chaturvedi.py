@@ -62,7 +62,7 @@ class Chaturvedi(ProjectedCoverage):
         size, width, dimension = float(plan.domain.size), plan.domain.dimension, plan.parameters["dimension"]
         picks = self.coverage(plan.shares(), plan.parameters).picks
         around = float(len(GridBalls.offsets_within(dimension, REACH)))
-        # Sparse rows hardly share cells: nearly each record has its own to list, with neighbours, at all levels.
+        # Sparse rows hardly share cells: nearly each record has its own, with neighbours, at every level.
         listed = 480.0 if plan.domain.kind == "sparse" else 120.0
         return Work(
             operations=projection(plan.domain, dimension)
