@@ -132,12 +132,6 @@ def test_bad_options_are_refused_by_name(name: str, options: dict[str, object], 
     assert refusal.value.parameter == parameter
 
 
-def test_a_grid_over_many_columns_is_refused() -> None:
-    domain = Dense.box(0, 1, dimension=30, size=10_000)
-    with pytest.raises(WorkLimitExceeded, match="too large to count"):
-        registry.plan(domain, Request(3, Budget.of(1), "means", "grid"))
-
-
 # --- sparse rows --------------------------------------------------------------------------------------------
 
 
