@@ -270,6 +270,19 @@ def test_plan_with_a_parameter_of_another_version_is_void_before_the_charge(hous
     assert remaining(house) == "1"
 
 
+@pytest.mark.parametrize(("factor", "runs"), [(1 + 1e-12, True), (1.01, False)])
+def test_plan_runs_where_its_work_is_counted_alike(house: House, factor: float, runs: bool) -> None:
+    """Another machine may round otherwise; another version counts otherwise, and its jobs are void."""
+    house.ready()
+    house.submit("0.4")
+    with house.database.write() as session:
+        row = session.scalars(select(Job)).one()
+        work = {**row.plan["work"], "operations": factor * row.plan["work"]["operations"]}
+        row.plan = {**row.plan, "work": work}
+    assert house.work() == runs
+    assert remaining(house) == ("0.6" if runs else "1")
+
+
 def test_plan_that_was_altered_is_not_run(house: House) -> None:
     house.ready()
     house.submit("0.4")
