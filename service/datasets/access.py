@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from core.data import Domain, Ids, Sparse, Stored, Table, domain_from_json
 from core.privacy.budget import EPSILON_UNIT, units_text
 from service import ledger
+from service.datasets import reading
 from service.datasets.doubts import doubts
 from service.errors import NotFound
 from service.ledger import accountants
@@ -95,6 +96,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
+        "reading": dataset.reading or reading.INFERRED,
         "working_bounds": _working(dataset),
         "public_rows": _public_rows(dataset),
         "scaling": described.get("scaling"),
@@ -180,6 +182,8 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
     if dataset.from_rows:
         named = "; ".join(f"{name} ({', '.join(facts)})" for name, facts in dataset.from_rows.items())
         found.append(f"taken from the rows, and confirmed by the curator to be public: {named}")
+    if dataset.state != DatasetState.DRAFT or dataset.reading is not None:
+        found += reading.warnings(dataset.reading)
     if changed := revised(dataset):
         found.append(
             f"changed after a look at the rows: {', '.join(changed)}; these facts may reveal something "

@@ -23,12 +23,13 @@ from sqlalchemy.orm import Session
 
 from core.data import Stored, Table, domain_from_json
 from service import ledger
-from service.datasets import access, lifecycle
+from service.datasets import access, lifecycle, reading
 from service.datasets.columns import TableColumns
 from service.datasets.doubts import doubts
 from service.datasets.ingest import store
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
+from service.datasets.reading import ReadingBody
 from service.datasets.wire import Bounds, DatasetBody, DraftChanges
 from service.errors import AlreadySealed, CannotSeal, InvalidRequest
 from service.operations import audit, faults
@@ -46,12 +47,15 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     }
     dataset.description = given.pop("description", dataset.description)
     dataset.release_ticks = given.pop("release_ticks", dataset.release_ticks)
+    read_before, dataset.reading = dataset.reading, _reading(dataset, given.pop("reading", None))
     before = _facts(domain_from_json(dataset.domain), dataset.id_column)
     asked = DatasetBody.model_construct(**_as_body(before, given))
     domain = lifecycle.domain_of(asked)
     id_column = lifecycle.id_column_of(asked, domain)
     after = _facts(domain, id_column)
     changed = _changed(before, after)
+    if reading.dialect_of(dataset.reading) != reading.dialect_of(read_before):
+        changed.append("reading")
     if dataset.checked_at is not None:
         dataset.revised = sorted({*access.revised(dataset), *changed})
     dataset.domain, dataset.id_column = domain.to_json(), id_column
@@ -61,6 +65,7 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     } or None
     if set(changed) - {"size"}:
         _delete_rows(session, dataset)
+    if set(changed) - {"size", "reading"}:
         session.execute(delete(SiteSet).where(SiteSet.dataset_id == dataset.id))
     audit.record(
         session,
@@ -72,7 +77,13 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
         domain=domain.fingerprint,
         revised_after_a_look=access.revised(dataset),
         confirmed_from_rows=dataset.from_rows or {},
+        reading=dataset.reading or reading.INFERRED,
     )
+
+
+def _reading(dataset: Dataset, body: ReadingBody | None) -> dict[str, Any] | None:
+    """Return how text will be read after an edit."""
+    return dataset.reading if body is None else reading.stored(body, dataset.reading)
 
 
 def _still_from_rows(dataset: Dataset, before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[str]]:
@@ -150,6 +161,7 @@ def store_rows(
     if Expected.of(dataset) != expected:
         raise InvalidRequest(f"{dataset.name} was edited during the upload; upload again", status=409)
     dataset.upload, dataset.checked_at = report, at
+    dataset.reading = dataset.reading or reading.stored(None)
     audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
     session.flush()
     faults.reach("upload.stored")
@@ -206,6 +218,10 @@ def seal(
     if report is None or report["rows"] == 0:
         raise CannotSeal(
             f"{dataset.name} has no rows to seal; upload a file with usable rows first", doubts=[]
+        )
+    if dataset.reading is None:
+        raise CannotSeal(
+            f"the rows of {dataset.name} were read by an earlier version; upload the file again", doubts=[]
         )
     if sha256 not in (None, report["sha256"]):
         raise CannotSeal(

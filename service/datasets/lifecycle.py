@@ -12,6 +12,7 @@ from core.data import Dense, Ids, Sparse, Stored, Table, column_from_json
 from core.errors import InvalidBudget, InvalidDomain
 from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
+from service.datasets import reading
 from service.datasets.columns import TableColumn
 from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
@@ -44,6 +45,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         created_at=at,
         upload=None,
         from_rows=confirmed_from_rows(body.table) or None,
+        reading=reading.stored(body.reading),
     )
     try:
         with session.begin_nested():
@@ -60,6 +62,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         domain=domain.fingerprint,
         accountant=body.accountant,
         confirmed_from_rows=dataset.from_rows or {},
+        reading=dataset.reading,
         **accountants.declared(budget),
     )
     return dataset

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from service.datasets.columns import PublicRowSetFacts, TableColumns, WorkingBounds
+from service.datasets.reading import ReadingBody, ReadingFacts
 from service.http.wire import (
     Amount,
     Answer,
@@ -34,6 +35,7 @@ _DATASET = {
     "dimension": 2,
     "bounds": _BOUNDS,
     "table": None,
+    "reading": {"format": 2, "separator": ",", "decimal": ".", "confirmed_from_rows": []},
     "working_bounds": None,
     "public_rows": None,
     "scaling": "unit",
@@ -119,6 +121,9 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
     size: int = Field(description="public order of magnitude of the number of records", ge=1)
     rows_per_person: int = Field(default=1, ge=1)
     id_column: ColumnName | None = None
+    reading: ReadingBody | None = Field(
+        default=None, description="of delimited text. Default: UTF-8, commas, decimal points, a header line"
+    )
     budget: BudgetBody
     accountant: Literal["sum", "zcdp"] = "sum"
     release_ticks: bool = True
@@ -162,6 +167,7 @@ class DraftChanges(Body, json_schema_extra=example({"size": 20000})):
     size: int | None = Field(default=None, ge=1)
     rows_per_person: int | None = Field(default=None, ge=1)
     id_column: ColumnName | None = Field(default=None, description="null: one row per person")
+    reading: ReadingBody | None = Field(default=None, description="all of it, changed or not")
     release_ticks: bool | None = None
 
 
@@ -183,7 +189,7 @@ class SealBody(Body, json_schema_extra=example({"confirm": ["size"]})):
 
 _UPLOAD = {
     "format": "csv",
-    "read_as": "separated by commas, UTF-8",
+    "read_as": "separated by commas, UTF-8, decimal points",
     "rows": 9981,
     "clipped_rows": 12,
     "bad_rows": 1,
@@ -233,7 +239,7 @@ class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
     """Report on the rows of a dataset; for its owner alone."""
 
     format: str
-    read_as: str = Field(default="", description="separator, decimal sign and encoding that were found")
+    read_as: str = Field(default="", description="separator, encoding and decimal sign, as declared")
     rows: int
     clipped_rows: int
     bad_rows: int
@@ -258,6 +264,7 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     dimension: int
     bounds: dict[str, Any] = Field(description="empty for a table, whose columns have bounds of their own")
     table: TableColumns | None = Field(default=None, description="of a table: all columns, as declared")
+    reading: ReadingFacts = Field(description="how delimited text is read, record by record")
     working_bounds: WorkingBounds | None = Field(
         description="narrower bounds that new jobs use; null: the declared ones"
     )

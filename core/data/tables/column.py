@@ -73,8 +73,11 @@ class Column(ABC):
         """Number of codes that a stored value has, the one of missing values not counted."""
 
     def read(self, values: npt.ArrayLike, missing: npt.ArrayLike | None = None) -> Reading:
-        """Values (numbers, booleans, texts or datetimes) as codes; `missing` marks further gaps."""
-        array = np.asarray(values)
+        """Values (numbers, booleans, texts or datetimes) as codes; `missing` marks further gaps.
+
+        Each value is read by itself: those of a list keep their types, whatever the others are.
+        """
+        array = values if isinstance(values, np.ndarray) else _objects(values)
         gaps = np.zeros(len(array), dtype=np.bool_) if missing is None else np.asarray(missing, np.bool_)
         return self._filled(self._read(array, gaps))
 
@@ -110,6 +113,13 @@ class Column(ABC):
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
         return {"kind": self.kind, **{name: value for name, value in plain.items() if value is not None}}
+
+
+def _objects(values: Any) -> npt.NDArray[np.object_]:
+    listed = list(values)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
 
 
 def read_weight(value: Any, name: str) -> float:

@@ -24,6 +24,7 @@ _SECOND = np.timedelta64(1, "s")
 ORDERS = ("ymd", "dmy", "mdy")
 #: A date of three numbers, at the beginning of a text.
 LOCAL_DATE = re.compile(r"(\d{1,4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,4})(?![\d./-])")
+_PLAIN = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: How pandas and numpy write a missing value.
 _GAPS = ("<NA>", "NaT")
 _WORDS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
@@ -70,7 +71,7 @@ Parsed = tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 def as_numbers(values: npt.NDArray[Any]) -> Parsed:
     """Values as finite numbers."""
     if values.dtype.kind not in "fiub":
-        return _of_distinct(values, float)
+        return _of_distinct(values, _number)
     floats = values.astype(np.float64)
     missing = np.isnan(floats)
     unreadable = np.isinf(floats)
@@ -121,14 +122,15 @@ def _of_distinct(values: npt.NDArray[Any], parse: Callable[[Any], float]) -> Par
 
 
 def _distinct(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]]:
-    places: dict[Any, int] = {}
+    places: dict[tuple[type, Any], int] = {}
     found = values.tolist()
-    # NaN is no key: it differs from itself.
+    # NaN is not equal to itself; true and 1 are equal, but not the same value.
     keys = (
-        "" if value is None or (isinstance(value, float) and value != value) else value for value in found
+        (str, "") if value is None or (isinstance(value, float) and value != value) else (type(value), value)
+        for value in found
     )
     indices = np.fromiter((places.setdefault(key, len(places)) for key in keys), np.intp, len(found))
-    return list(places), indices
+    return [value for _, value in places], indices
 
 
 def _text(value: Any) -> str:
@@ -141,9 +143,18 @@ def _text(value: Any) -> str:
     return "" if text in _GAPS else text
 
 
+def _number(value: Any) -> float:
+    """A number; of texts, those in plain decimal notation."""
+    if isinstance(value, (str, bytes)):
+        value = _text(value)
+        if not _PLAIN.fullmatch(value):
+            raise ValueError("not a number")
+    return float(value)
+
+
 def _boolean(value: Any) -> float:
     word = _text(value).lower()
-    number = _WORDS[word] if word in _WORDS else float(word)
+    number = _WORDS[word] if word in _WORDS else _number(word)
     if number not in (0.0, 1.0):
         raise ValueError("not a boolean")
     return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -13,19 +13,24 @@ from core.data import MAX_RECORDS, Dense, Fault, Ids, Stored, Table
 from core.errors import InvalidData
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.findings import Findings, printable
-from service.datasets.ingest.readers import csv_tables
 from service.datasets.ingest.readers.arrays import read_npy, read_npz
 from service.datasets.ingest.readers.batch import Batch, Expected
-from service.datasets.ingest.readers.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
+from service.datasets.ingest.readers.csv_rows import read_rows
+from service.datasets.ingest.readers.csv_tables import read_table
 from service.datasets.ingest.readers.excel import to_csv
+from service.datasets.ingest.readers.proposed import propose_reading
+from service.datasets.ingest.readers.records import open_text, read_cells
+from service.datasets.ingest.readers.table_columns import TableReader
 from service.datasets.ingest.readers.tables import read_arrow, read_parquet
-from service.datasets.ingest.readers.text import Dialect, as_utf8, find_dialect, recognised
+from service.datasets.ingest.readers.text import Dialect, recognised
 from service.datasets.ingest.rows_per_person import RowsPerPerson
 from service.datasets.ingest.spool import Spool
-from service.errors import BadFormat, TooLarge
+from service.errors import BadFormat, BadRows, TooLarge
 from service.operations.settings import Settings
 
 _MOST_NAMES = 1000
+#: Bytes of a refused file from which a proposal is made.
+_SAMPLE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class EncodedUpload:
             "rows": self.chunk_file.rows,
             "clipped_rows": self.findings.clipped_rows,
             "bad_rows": self.findings.bad_rows,
-            "bad_row_lines": self.findings.lines,
+            "bad_row_lines": self.findings.bad_lines(),
             "columns": self.findings.columns(),
             "rows_over_limit": self.rows_over_limit,
             "ignored_columns": [printable(name) for name in self.ignored_columns[:_MOST_NAMES]],
@@ -94,56 +99,47 @@ def encode(upload: Upload) -> EncodedUpload:
 def _encode(upload: Upload, format_name: str, *notes: str) -> EncodedUpload:
     if upload.expected.domain.kind == "sparse" and format_name != "npz":
         raise BadFormat("a sparse dataset takes NPZ files, as scipy.sparse.save_npz writes them")
-    settings = upload.settings
+    settings, dialect = upload.settings, upload.expected.dialect
     if format_name == "csv":
-        return _encode_text(upload, *notes)
+        return _encode_text(upload, dialect, format_name, ", ".join([dialect.words, *notes]))
     if format_name == "excel":
-        most_bytes = settings.max_upload_bytes
-        sheet, words = to_csv(upload.content.open(), settings.spool_directory, most_bytes)
+        sheet, words = to_csv(upload.content.open(), settings.spool_directory, settings.max_upload_bytes)
         with sheet:
-            return _encode_csv(replace(upload, rows=sheet), Dialect(notes=(words, *notes)), "excel")
+            written = Dialect(quoted_lines=True)
+            return _encode_text(replace(upload, rows=sheet), written, format_name, ", ".join([words, *notes]))
     findings = Findings(upload.drop_bad_rows)
     ignored, batches = _reader(upload, format_name, findings)
     return _collect(upload, format_name, batches, findings, ignored, ", ".join(notes))
 
 
-def _encode_text(upload: Upload, *notes: str) -> EncodedUpload:
-    """Encode delimited text in whatever encoding and dialect it is."""
-    settings = upload.settings
-    text, encoding = as_utf8(upload.content, settings.spool_directory, settings.max_upload_bytes)
+def _encode_text(upload: Upload, dialect: Dialect, format_name: str, words: str) -> EncodedUpload:
+    """Encode delimited text that is written in this dialect."""
+    expected, findings = upload.expected, Findings(upload.drop_bad_rows)
     try:
-        dialect = find_dialect(text.open(), upload.expected, encoding, *notes)
-        return _encode_csv(replace(upload, rows=text), dialect, "csv")
-    finally:
-        if text is not upload.content:
-            text.close()
+        header, blocks = open_text(upload.content.open(), expected, dialect)
+        cells = read_cells(blocks, header, findings)
+        if isinstance(expected.domain, Table):
+            batches = read_table(cells, header, TableReader.of(expected, dialect), findings)
+        else:
+            batches = read_rows(cells, header, expected, findings)
+        return _collect(upload, format_name, batches, findings, header.matched.ignored, words)
+    except (BadFormat, BadRows) as error:
+        if format_name == "csv":
+            _propose(error, upload.content, dialect)
+        raise
 
 
-def _encode_csv(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUpload:
-    """Encode with the fast reader; with the careful one, from the start, where the fast one gives up."""
-    if isinstance(upload.expected.domain, Table):
-        return _encode_table(upload, dialect, format_name)
-    header = read_header(upload.content.open(), upload.expected, dialect)
-    ignored = header.matched.ignored
-    try:
-        fast = read_csv_fast(upload.content.open(), header)
-        return _collect(upload, format_name, fast, Findings(upload.drop_bad_rows), ignored, dialect.words)
-    except Unclean:
-        findings = Findings(upload.drop_bad_rows)
-        careful = read_csv_carefully(upload.content.open(), header, findings)
-        return _collect(upload, format_name, careful, findings, ignored, dialect.words)
-
-
-def _encode_table(upload: Upload, dialect: Dialect, format_name: str) -> EncodedUpload:
-    """Encode the rows of a table likewise."""
-    header, reader = csv_tables.open_table(upload.content, upload.expected, dialect)
-    words, ignored = header.dialect.words, header.matched.ignored
-    for read in (csv_tables.read_fast, csv_tables.read_carefully):
-        findings = Findings(upload.drop_bad_rows)
-        with suppress(Unclean):  # the careful reader never gives up
-            batches = read(upload.content.open(), header, reader, findings)
-            return _collect(upload, format_name, batches, findings, ignored, words)
-    raise AssertionError("unreachable")
+def _propose(error: BadFormat | BadRows, content: Spool, dialect: Dialect) -> None:
+    """Add to a refusal how the file seems to be written, if that is not as its dataset declares."""
+    proposed = propose_reading(content.open().read(_SAMPLE)).to_json()
+    facts = {name: value for name, value in proposed.items() if name != "from_rows"}
+    following = Dialect(**{**dialect.to_json(), **facts})
+    if following != dialect:
+        error.fields["reading"] = {**following.to_json(), "from_rows": proposed["from_rows"]}
+        error.detail += (
+            f". The file was read as its dataset declares ({dialect.words}), but seems to be written "
+            f"otherwise ({following.words}); change `reading` to that if it may be public, and upload again"
+        )
 
 
 def _reader(upload: Upload, format_name: str, findings: Findings) -> tuple[tuple[str, ...], Iterator[Batch]]:

@@ -82,6 +82,10 @@ class Findings:
             self.add(line(row), reason(row))
         self.bad_rows += len(rows) - len(reported)
 
+    def bad_lines(self) -> list[dict[str, Any]]:
+        """Return the reported lines in their order."""
+        return sorted(self.lines, key=lambda each: int(each["line"]))
+
     def leave_out(self, rows: int) -> None:
         """Note rows with gaps that their columns declared to be left out for."""
         self.declared += rows
@@ -113,7 +117,7 @@ class Findings:
             raise BadRows(
                 words,
                 bad_rows=self.bad_rows,
-                bad_row_lines=self.lines,
+                bad_row_lines=self.bad_lines(),
                 gaps={printable(name): gaps for name, gaps in self.refused.items()},
                 columns=self.columns(),
             )

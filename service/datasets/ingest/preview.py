@@ -11,7 +11,8 @@ from itertools import islice
 from service.datasets.ingest.first_rows import LONGEST, first_rows, require_width
 from service.datasets.ingest.readers.batch import reading
 from service.datasets.ingest.readers.excel import to_csv
-from service.datasets.ingest.readers.text import PLAIN, as_utf8, find_dialect, recognised
+from service.datasets.ingest.readers.proposed import decoded, propose_reading
+from service.datasets.ingest.readers.text import recognised
 from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat
 from service.operations.settings import KIB, Settings
@@ -33,20 +34,19 @@ def preview(spool: Spool, content_type: str, settings: Settings) -> str:
 
 def _lines(content: Spool, format_name: str, settings: Settings) -> list[list[str]]:
     """Return the first lines of text or of a sheet."""
-    directory, most_bytes = settings.spool_directory, settings.max_upload_bytes
     if format_name == "excel":
-        text, _words = to_csv(content.open(), directory, most_bytes, MOST_ROWS + 1)
+        sheet, _words = to_csv(
+            content.open(), settings.spool_directory, settings.max_upload_bytes, MOST_ROWS + 1
+        )
+        with sheet:
+            sample, separator = sheet.open().read(_SAMPLE), ","
+            text = sample.decode("utf-8", "ignore")
     else:
-        text, _encoding = as_utf8(content, directory, most_bytes)
-    try:
-        dialect = PLAIN if format_name == "excel" else find_dialect(text.open(), None)
-        sample = text.open().read(_SAMPLE)
-        source = io.StringIO(sample.decode("utf-8-sig", "ignore"), newline="")
-        with reading("a field in the first lines is too long, or its quotes do not end; correct it"):
-            found = list(csv.reader(source, delimiter=dialect.separator))
-    finally:
-        if text is not content:
-            text.close()
+        sample = content.open().read(_SAMPLE)
+        proposed = propose_reading(sample)
+        separator, text = proposed.separator, decoded(sample, proposed.encoding)
+    with reading("a field in the first lines is too long, or its quotes do not end; correct it"):
+        found = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     whole = found[:-1] if len(sample) == _SAMPLE else found
     require_width(len(whole[0]) if whole else 0)
     return [record for record in whole if record]

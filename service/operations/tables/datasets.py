@@ -50,6 +50,8 @@ class Dataset(Base):
     revised: Mapped[list[Any] | None]
     #: By column of a table: facts that came from rows, which its owner confirmed to be public.
     from_rows: Mapped[dict[str, Any] | None]
+    #: How delimited text is read; None if the rows were read by inference, before revision 0019.
+    reading: Mapped[dict[str, Any] | None]
     #: The bounds that new jobs are planned in, if they are narrower than the declared ones.
     working: Mapped["WorkingBounds | None"] = relationship(
         primaryjoin="and_(Dataset.id == WorkingBounds.dataset_id, WorkingBounds.ended_at.is_(None))",

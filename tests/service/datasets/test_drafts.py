@@ -69,7 +69,7 @@ def test_a_size_wrong_by_more_than_a_factor_of_three_is_doubted(
 
 def test_rows_outside_a_ball_are_doubted(small_house: House) -> None:
     small_house.create(size=4, columns=None, dimension=2, bounds={"ball": {"radius": 1}})
-    report = small_house.check(b"0,0\n5,5\n0,1\n1,0\n").json()
+    report = small_house.check(b"x,y\n0,0\n5,5\n0,1\n1,0\n").json()
     assert [doubt["confirm"] for doubt in report["doubts"]] == ["clipped"]
 
 

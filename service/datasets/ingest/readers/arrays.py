@@ -3,7 +3,7 @@
 import math
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from service.datasets.ingest.findings import Findings
-from service.datasets.ingest.readers.batch import Batch, Expected, reading, split_bad
+from service.datasets.ingest.readers.batch import Batch, Expected, readable, reading, split_bad
 from service.errors import BadFormat, TooLarge
 from service.operations.settings import Settings
 
@@ -29,14 +29,15 @@ def read_npy(file: IO[bytes], expected: Expected, findings: Findings) -> Iterato
         array = array.reshape(-1, 1)
     if array.ndim != 2 or array.shape[1] != width:
         raise BadFormat(f"the array must have two dimensions and {width} columns")
-    return _slices(array, expected.columns, findings)
+    return _slices(array, expected, findings)
 
 
-def _slices(array: Any, names: Sequence[str], findings: Findings) -> Iterator[Batch]:
+def _slices(array: Any, expected: Expected, findings: Findings) -> Iterator[Batch]:
+    names = expected.columns
     step = max(1, _VALUES_PER_BATCH // len(names))
     for start in range(0, len(array), step):
         block = np.array(array[start : start + step], dtype=np.float64)
-        yield split_bad(Batch(block), names, start + 1, findings)
+        yield split_bad(Batch(readable(block, expected)), names, start + 1, findings)
 
 
 def read_npz(file: IO[bytes], expected: Expected, findings: Findings, settings: Settings) -> Iterator[Batch]:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from core.data import Stored, domain_from_json
 from service.datasets.ingest.findings import EXAMPLES, Findings
+from service.datasets.ingest.readers.text import PLAIN, Dialect
+from service.datasets.reading import dialect_of
 from service.errors import BadFormat, ServiceError
 from service.operations.tables import Dataset
 
@@ -33,11 +35,13 @@ class Expected:
 
     domain: Stored
     id_column: str | None = None
+    #: How delimited text is written.
+    dialect: Dialect = PLAIN
 
     @classmethod
     def of(cls, dataset: Dataset) -> Expected:
         """Return what a stored dataset expects."""
-        return cls(domain_from_json(dataset.domain), dataset.id_column)
+        return cls(domain_from_json(dataset.domain), dataset.id_column, dialect_of(dataset.reading))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -91,6 +95,13 @@ class Batch:
         )
         kept = np.flatnonzero(keep)
         return Batch(self.values[kept], people, None if self.faults is None else self.faults[kept])
+
+
+def readable(values: npt.NDArray[np.float64], expected: Expected) -> npt.NDArray[np.float64]:
+    """Return numbers in which those that cannot name a site, where they should, are infinite."""
+    if expected.domain.kind == "ids":
+        values[values != np.floor(values)] = np.inf
+    return values
 
 
 def split_bad(

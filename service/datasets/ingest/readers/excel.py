@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
@@ -70,10 +71,25 @@ def _convert(source: int, target: int, most_bytes: int, most_rows: int) -> None:
     sheet = workbook.get_sheet_by_index(0)
     with os.fdopen(target, "w", encoding="utf-8", newline="", closefd=False) as written:
         writer = csv.writer(written, lineterminator="\n")
-        writer.writerows([_text(value) for value in row] for row in islice(sheet.iter_rows(), most_rows))
+        writer.writerows(_rows(sheet, most_rows))
     count = len(workbook.sheet_names)
     sys.stdout.write("the first sheet" if count > 1 else "the sheet")
     sys.stdout.write(f" (“{sheet.name}”{f', of {count}' if count > 1 else ''})")
+
+
+def _rows(sheet: Any, most_rows: int) -> Iterator[list[Any]]:
+    """Return the first rows, each as wide as the first or wider: cells of one row widen no other."""
+    left = [""] * (sheet.start[1] if sheet.start else 0)
+    width = None
+    for row in islice(sheet.iter_rows(), most_rows):
+        cells = [*left, *map(_text, row)]
+        width = _filled(cells) if width is None else width
+        yield cells[: max(width, _filled(cells))] if _filled(cells) else []
+
+
+def _filled(cells: list[Any]) -> int:
+    """Return the number of cells up to the last one that is not empty."""
+    return next((place for place in range(len(cells), 0, -1) if cells[place - 1] != ""), 0)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ other faults as the curator chose for this upload.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 from core.data import Category, Column, Fault, Number, Reading, Table
 from service.datasets.ingest.findings import EXAMPLES, Findings
 from service.datasets.ingest.readers.batch import Batch, Expected, is_missing, is_missing_id
+from service.datasets.ingest.readers.numbers import read_numbers
 from service.datasets.ingest.readers.reasons import reason
 from service.datasets.ingest.readers.text import PLAIN, Dialect
 
@@ -32,42 +33,35 @@ class TableReader:
     dialect: Dialect = PLAIN
 
     @classmethod
-    def of(
-        cls, expected: Expected, dialect: Dialect = PLAIN, orders: Mapping[str, str] | None = None
-    ) -> TableReader:
-        """Return the reader of a table; `orders` are those of year, month and day that the file showed."""
+    def of(cls, expected: Expected, dialect: Dialect = PLAIN) -> TableReader:
+        """Return the reader of a table."""
         table = expected.domain
         assert isinstance(table, Table)
-        found = orders or {}
-        columns: list[Any] = [*table.stored]
-        read = (replace(each, order=found[each.name]) if each.name in found else each for each in columns)
         person = next((column for column in table.declared if column.role == "id"), None)
-        return cls(tuple(read), person, dialect)
+        return cls(table.stored, person, dialect)
 
     def texts(self, column: Column, texts: Sequence[str]) -> Reading:
-        """Read values that are written as text."""
-        if isinstance(column, Number):
-            return column.read(np.array([self._number(text.strip()) for text in texts], dtype=np.float64))
+        """Read values that are written as text; numbers are read by `read_numbers`."""
         known = column.levels if isinstance(column, Category) else ()
         gaps = [is_missing(text.strip()) and text.strip() not in known for text in texts]
         return column.read(np.array(texts, dtype=object), np.array(gaps, dtype=np.bool_))
 
-    def _number(self, text: str) -> float:
-        """Return a number, NaN for a missing one, or infinity for what is none."""
-        number = self.dialect.number(text)
-        if number is None:
-            return np.nan if is_missing(text) else np.inf
-        return number
-
     def arrow(self, column: Column, values: Any) -> Reading:
         """Read an array of Arrow; each distinct text once."""
         kind = values.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if pa.types.is_dictionary(kind) and not is_text(kind.value_type):
+            values, kind = values.dictionary_decode(), kind.value_type
+        if isinstance(column, Number) and (is_text(kind) or pa.types.is_dictionary(kind)):
+            return column.read(read_numbers(values.cast(pa.string()), self.dialect))
+        if is_text(kind):
             values = values.dictionary_encode()
         if pa.types.is_dictionary(values.type):
             texts = ["" if text is None else str(text) for text in values.dictionary.to_pylist()]
-            places = values.indices.cast(pa.int64()).fill_null(len(texts))  # a gap is one more text
-            return self.texts(column, [*texts, ""]).take(places.to_numpy(zero_copy_only=False))
+            return self.texts(column, [*texts, ""]).take(_places(values))
+        if isinstance(column, Category) and pa.types.is_floating(kind):
+            encoded = values.dictionary_encode()  # whole numbers are levels without a point
+            distinct = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+            return column.read(distinct).take(_places(encoded))
         if isinstance(column, Category):
             return self.arrow(column, values.cast(pa.string()))
         gaps = values.is_null().to_numpy(zero_copy_only=False)
@@ -152,13 +146,24 @@ class TableReader:
             place = next(
                 place for place, reading in enumerate(readings) if self._is_faulty(place, reading, row)
             )
-            return reason(self.columns[place], readings[place].faults[row], value(row, place))
+            return reason(self.columns[place], readings[place].faults[row], value(row, place), self.dialect)
 
         findings.add_rows(np.flatnonzero(faulty), line, why)
 
     def _is_faulty(self, place: int, reading: Reading, row: int) -> bool:
         dropped = reading.faults[row] == Fault.MISSING and self.columns[place].missing == "drop"
         return not reading.usable[row] and not dropped
+
+
+def _places(encoded: Any) -> npt.NDArray[np.int64]:
+    """Return the place of each value of a dictionary array in its dictionary; a gap is one after the last."""
+    places = encoded.indices.cast(pa.int64()).fill_null(len(encoded.dictionary))
+    return np.asarray(places.to_numpy(zero_copy_only=False))
+
+
+def is_text(kind: Any) -> bool:
+    """Return True for a type of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _moments(values: Any) -> npt.NDArray[Any]:

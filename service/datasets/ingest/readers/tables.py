@@ -15,9 +15,9 @@ from pyarrow import compute, ipc, parquet
 from core.data import Column, Table
 from service.datasets.ingest.findings import Findings
 from service.datasets.ingest.readers.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.readers.batch import Batch, Expected, is_missing_id, reading, split_bad
+from service.datasets.ingest.readers.batch import Batch, Expected, is_missing_id, readable, reading, split_bad
 from service.datasets.ingest.readers.columns import Matched, match_columns
-from service.datasets.ingest.readers.table_columns import TableReader
+from service.datasets.ingest.readers.table_columns import TableReader, is_text
 from service.errors import BadFormat
 
 _VALUES_PER_BATCH = 1 << 20
@@ -132,7 +132,7 @@ def _converter(names: list[str], matched: Matched, expected: Expected, findings:
     if isinstance(expected.domain, Table):
         reader = TableReader.of(expected)
         return lambda block, first: _convert_table(block, names, reader, first, findings)
-    return lambda block, first: _convert(block, names, matched, first, findings)
+    return lambda block, first: _convert(block, names, expected, first, findings)
 
 
 def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched, expected: Expected) -> None:
@@ -153,20 +153,20 @@ def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched,
         raise BadFormat(f"column {names[matched.person]} cannot tell people apart; use text or whole numbers")
 
 
-def _convert(block: Any, names: list[str], matched: Matched, first: int, findings: Findings) -> Batch:
-    width = len(matched.positions)
+def _convert(block: Any, names: list[str], expected: Expected, first: int, findings: Findings) -> Batch:
+    width = len(expected.columns)
     dense = np.empty((block.num_rows, width), dtype=np.float64)
     with reading("a column holds values that cannot be read; write the file again"):
         for place in range(width):
             column = block.column(place).cast(pa.float64(), safe=False)
             dense[:, place] = column.to_numpy(zero_copy_only=False)
-        people = None if matched.person is None else _people(block.column(width), names[width])
+        people = None if len(names) == width else _people(block.column(width))
     missing = np.zeros(block.num_rows, dtype=bool)
     if people is not None:
         missing = np.array([is_missing_id(name) for name in people], dtype=bool)
         findings.column(names[width]).missing += int(np.count_nonzero(missing))
         findings.add_all(np.flatnonzero(missing), first, lambda _row: f"{names[width]} is missing")
-    return split_bad(Batch(dense, people), names, first, findings, missing)
+    return split_bad(Batch(readable(dense, expected), people), names, first, findings, missing)
 
 
 def _holds(kind: Any, column: Column) -> bool:
@@ -185,10 +185,11 @@ def _convert_table(
 ) -> Batch:
     width = len(reader.columns)
     with reading("a column holds values that cannot be read; write the file again"):
-        for place in range(block.num_columns):
-            _require_short(block.column(place), names[place])
-        readings = [reader.arrow(column, block.column(i)) for i, column in enumerate(reader.columns)]
-        people = None if reader.person is None else _people(block.column(width), names[width])
+        readings = [
+            reader.arrow(column, _shortened(block.column(place)))
+            for place, column in enumerate(reader.columns)
+        ]
+        people = None if reader.person is None else _people(block.column(width))
     return reader.batch(
         readings,
         people,
@@ -198,17 +199,22 @@ def _convert_table(
     )
 
 
-def _require_short(column: Any, name: str) -> None:
-    values = column.dictionary if pa.types.is_dictionary(column.type) else column
-    if has_lengths(values.type):
-        longest = compute.max(compute.binary_length(values)).as_py() or 0
-        if longest > _LONGEST_NAME:
-            raise BadFormat(f"an entry of {name} is longer than {_LONGEST_NAME} bytes; shorten it")
+def _shortened(column: Any) -> Any:
+    """Return a column in which texts that are too long for any value are cut."""
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, _shortened(column.dictionary))
+    if is_text(column.type) and (compute.max(compute.binary_length(column)).as_py() or 0) > _LONGEST_NAME:
+        return compute.utf8_slice_codeunits(column, 0, _LONGEST_NAME)
+    return column
 
 
-def _people(column: Any, name: str) -> list[str]:
-    _require_short(column, name)
-    # A number that is none (NaN) is no person, as a missing value is none.
+def _people(column: Any) -> list[str]:
+    """Return the ids of a column; NaN, null and entries that are too long name nobody."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if has_lengths(column.type):
+        too_long = compute.greater(compute.binary_length(column), _LONGEST_NAME)
+        column = compute.if_else(too_long, pa.scalar(None, column.type), column)
     return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
 
 

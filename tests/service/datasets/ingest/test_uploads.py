@@ -12,18 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 from sqlalchemy import func, select
 
 from core.data import Dense
 from service.datasets.ingest.chunks import decode_payload
 from service.datasets.ingest.findings import Findings
-from service.datasets.ingest.readers import csv_rows
-from service.datasets.ingest.readers.batch import Expected
-from service.datasets.ingest.readers.csv_rows import Unclean, read_csv_carefully, read_csv_fast, read_header
-from service.errors import BadFormat, BadRows
+from service.errors import BadRows
 from service.operations.tables import Dataset, DatasetChunk
 from tests.support.service import House, table
 
@@ -81,7 +76,7 @@ GOOD = {
     "csv": ("text/csv", b"a,b\n1,1\n9.5,0.25\n0,4\n"),
     "csv with CRLF, BOM, quotes and another order": (
         "text/csv; charset=utf-8",
-        b'\xef\xbb\xbf"b",extra,a\r\n"1","two\r\nlines, a comma",1\r\n0.25,,"9.5"\r\n4,"say ""hi""",0\r\n',
+        b'\xef\xbb\xbf"b",extra,a\r\n"1","one line, a comma",1\r\n0.25,,"9.5"\r\n4,"say ""hi""",0\r\n',
     ),
     "csv with blank lines, spaces and signs": ("text/csv", b"a,b\n\n +1 ,1.\n9.5,.25\n\n0,4e0"),
     "parquet": ("application/vnd.apache.parquet", as_parquet(FRAME)),
@@ -134,7 +129,7 @@ def test_bad_rows_are_left_out_on_request(small_house: House) -> None:
 
 
 def test_line_numbers_count_lines_inside_quotes(small_house: House) -> None:
-    small_house.create()
+    small_house.create(reading={"quoted_lines": True})
     answer = small_house.upload(b'a,b,note\n1,1,"one\ntwo\nthree"\n2,x,\n')
     assert [each["line"] for each in answer.json()["bad_row_lines"]] == [5]
 
@@ -183,7 +178,7 @@ def test_file_that_lies_about_itself_gets_a_clear_refusal(small_house: House, na
 
 
 def test_columns_without_names_take_a_file_without_a_header(small_house: House) -> None:
-    small_house.create(columns=None, dimension=2)
+    small_house.create(columns=None, dimension=2, reading={"header": False})
     assert small_house.upload(b"1,1\n9.5,0.25\n0,4\n").json()["rows"] == 3
     small_house.create("other", columns=None, dimension=2)
     assert small_house.upload(b"left,right\n1,1\n", "other").json()["rows"] == 1
@@ -337,51 +332,6 @@ def test_upload_larger_than_the_limit_is_refused_before_it_is_read(sqlite_url: s
         assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
     assert read <= 2 << 20
     house.close()
-
-
-_FIRST = st.sampled_from(
-    ["1", "-2.5", "3e2", ".5", "+7", "", "x", "NA", "nan", "1e999", "0x1", " 4 ", "1_0", "١", "\ufeff1"]
-)
-_SECOND = st.sampled_from(["0", "1.25", "", "null", "inf", '"2"', '"a,b"', '"3\n"'])
-_GOOD = st.tuples(st.sampled_from(["1", "-2.5", "3e2", ".5"]), st.sampled_from(["0", "1.25", "7"]))
-
-
-@given(
-    rows=st.lists(st.tuples(_FIRST, _SECOND), max_size=12) | st.lists(_GOOD, max_size=40),
-    ends=st.sampled_from(["\n", "\r\n", "\n\n", "\r"]),
-    begin=st.sampled_from(["a,b", "\ufeffa,b", '"a",b', "\n"]),
-    last=st.booleans(),
-    block=st.sampled_from([64, 1 << 20]),
-)
-def test_fast_and_careful_reader_agree(
-    rows: list[tuple[str, str]], ends: str, begin: str, last: bool, block: int
-) -> None:
-    lines = ([begin] if begin.strip() else []) + [f"{a},{b}" for a, b in rows]
-    content = (ends.join(lines) + (ends if last else "")).encode()
-    try:
-        header = read_header(io.BytesIO(content), Expected(DOMAIN))
-    except BadFormat:
-        return
-    bad = Findings(drop=True)
-    careful = [each.values for each in read_csv_carefully(io.BytesIO(content), header, bad)]
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(csv_rows, "_BLOCK", block)
-            fast = [each.values for each in read_csv_fast(io.BytesIO(content), header)]
-    except Unclean:
-        return
-    assert bad.bad_rows == 0
-    assert np.array_equal(np.concatenate([np.empty((0, 2)), *fast]), np.concatenate(careful))
-
-
-@pytest.mark.parametrize("quote", ["", '"'])
-def test_fast_reader_takes_good_rows_whatever_the_blocks(quote: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_rows, "_BLOCK", 64)
-    lines = [f"{quote}{number}{quote},{number / 4}" for number in range(500)]
-    content = "\n".join([f"{quote}a{quote},b", *lines]).encode()
-    header = read_header(io.BytesIO(content), Expected(DOMAIN))
-    found = np.concatenate([each.values for each in read_csv_fast(io.BytesIO(content), header)])
-    assert np.array_equal(found, np.array([[number, number / 4] for number in range(500)]))
 
 
 def test_refused_bad_rows_carry_their_number() -> None:

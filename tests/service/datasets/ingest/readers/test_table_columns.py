@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import io
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import ipc, parquet
 
 from core.data import Boolean, Category, Date, DateTime, Number, Table, Text
 from service.datasets.ingest.chunks import decode_payload
 from service.datasets.ingest.encode import Upload, encode
-from service.datasets.ingest.findings import Findings
-from service.datasets.ingest.readers import csv_tables
 from service.datasets.ingest.readers.batch import Expected
-from service.datasets.ingest.readers.csv_rows import Unclean
-from service.datasets.ingest.readers.text import PLAIN
+from service.datasets.ingest.readers.text import PLAIN, Dialect
 from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat, BadRows
 from service.operations.settings import Settings
@@ -51,12 +46,14 @@ def expected_codes(rows: list[list[Any]] = ROWS) -> npt.NDArray[Any]:
     return np.stack([column.read(list(values)).codes for column, values in by_column], axis=1)
 
 
-def found(content: bytes, table: Table = TABLE, kind: str = "", **choices: Any) -> tuple[Any, dict[str, Any]]:
+def found(
+    content: bytes, table: Table = TABLE, dialect: Dialect = PLAIN, **choices: Any
+) -> tuple[Any, dict[str, Any]]:
     """The stored codes and the report of an upload."""
     settings = Settings(database_url="sqlite://")
     with Spool(None, 1 << 30) as spool:
         spool.write(content)
-        upload = Upload(spool, kind, Expected(table, table.id_column), settings, **choices)
+        upload = Upload(spool, "", Expected(table, table.id_column, dialect), settings, **choices)
         with closing(encode(upload)) as encoded:
             parts: list[Any] = [
                 decode_payload("table", each.payload, table.dimension) for each in encoded.chunks()
@@ -106,7 +103,6 @@ LOCAL_TEXT = csv_of(
     "content",
     [
         pytest.param(PLAIN_TEXT, id="csv"),
-        pytest.param(LOCAL_TEXT, id="csv with decimal commas and dates of the country"),
         pytest.param(as_parquet(FRAME), id="parquet"),
         pytest.param(as_arrow(FRAME), id="arrow"),
         pytest.param(as_parquet(TEXTS), id="parquet of texts"),
@@ -120,19 +116,20 @@ def test_every_format_gives_the_same_codes(content: bytes) -> None:
     assert (report["rows"], report["bad_rows"]) == (3, 0)
 
 
-def test_the_order_of_dates_is_recognised_and_said() -> None:
-    _, report = found(LOCAL_TEXT)
-    assert "visited as day, month, year" in report["read_as"]
-    american = PLAIN_TEXT.replace(b"2024-03-01,", b"3/1/2024,").replace(b"2024-12-31,", b"12/31/2024,")
-    codes, report = found(american)
-    assert "visited as month, day, year" in report["read_as"]
+def test_numbers_and_dates_of_the_country_are_read_as_declared() -> None:
+    local = [replace(each, order="dmy") if isinstance(each, Date | DateTime) else each for each in COLUMNS]
+    dialect = Dialect(separator=";", decimal=",", thousands=".")
+    codes, report = found(LOCAL_TEXT, Table(declared=tuple(local), size=10), dialect)
     assert np.array_equal(codes, expected_codes())
+    assert (report["rows"], report["bad_rows"]) == (3, 0)
 
 
-def test_dates_that_could_be_either_must_be_declared() -> None:
+def test_the_order_of_dates_must_be_declared_even_where_one_alone_fits() -> None:
     dates = Table(declared=(Date(name="day", low="2024-01-01", high="2024-12-31"),), size=10)
-    with pytest.raises(BadFormat, match=r"column day: .*03/04/2024.* declare the column's order"):
-        found(b"day\n03/04/2024\n05/06/2024\n", dates)
+    _, report = found(b"day\n30/04/2024\n2024-05-06\n", dates, drop_bad_rows=True)
+    (line,) = report["bad_row_lines"]
+    assert line["line"] == 2
+    assert "declare the column's order of day, month and year" in line["reason"]
     column = Date(name="day", low="2024-01-01", high="2024-12-31", order="mdy")
     codes, _ = found(b"day\n03/04/2024\n05/06/2024\n", Table(declared=(column,), size=10))
     assert codes[:, 0].tolist() == column.read(["2024-03-04", "2024-05-06"]).codes.tolist()
@@ -255,43 +252,3 @@ def test_a_column_of_another_type_is_refused_by_its_name() -> None:
     content = as_parquet(pa.table({"smoker": [[1], [2]]}))
     with pytest.raises(BadFormat, match=r"column smoker holds list.* not values of a boolean"):
         found(content, Table(declared=(COLUMNS[3],), size=10))
-
-
-_VALUES = st.sampled_from(
-    ["", "1", "0", "12.5", "1,234.5", "-3", "1e3", "nan", "inf", "yes", "north", "NA", " 7 ", "2024-05-05"]
-)
-
-
-@given(st.lists(st.tuples(_VALUES, _VALUES, _VALUES), min_size=1, max_size=8))
-def test_both_readers_of_text_agree_on_every_row(rows: list[tuple[str, ...]]) -> None:
-    filled: dict[str, Any] = {"missing": "fill"}
-    columns = (
-        Number(name="a", low=0, high=100, fill=5, **filled),
-        Category(name="b", levels=("north", "south", "x"), other="x", fill="x", **filled),
-        Boolean(name="c", fill=True, **filled),
-    )
-    expected = Expected(Table(declared=columns, size=10))
-    content = csv_of([[f'"{value}"' for value in row] for row in rows], ["a", "b", "c"])
-    with Spool(None, 1 << 20) as spool:
-        spool.write(content)
-        header, reader = csv_tables.open_table(spool, expected, PLAIN)
-        findings = [Findings(True), Findings(True)]
-        careful = list(csv_tables.read_carefully(spool.open(), header, reader, findings[0]))
-        try:
-            fast = list(csv_tables.read_fast(spool.open(), header, reader, findings[1]))
-        except Unclean:
-            return
-    for name in ("values", "faults"):
-        one, other = (np.concatenate([getattr(batch, name) for batch in each]) for each in (fast, careful))
-        assert np.array_equal(one, other)
-    assert findings[0].columns() == findings[1].columns()
-
-
-def test_a_file_with_gaps_to_fill_is_read_by_the_fast_reader(tmp_path: Path) -> None:
-    columns = (Number(name="a", low=0, high=100, missing="fill", fill=5), COLUMNS[2])
-    with Spool(tmp_path, 1 << 20) as spool:
-        spool.write(b"a,region\n1,north\n,west\n")
-        expected = Expected(Table(declared=columns, size=10))
-        header, reader = csv_tables.open_table(spool, expected, PLAIN)
-        (batch,) = csv_tables.read_fast(spool.open(), header, reader, Findings(False))
-    assert len(batch) == 2
