@@ -1,18 +1,15 @@
-"""The house rules that no linter knows: short modules that say what they are for, an argument beside what
+"""The house rules that no linter knows: modules that say what they are for, an argument beside what
 needs one, nothing dead, nothing of this machine, no seeds and no hidden randomness where rows are read."""
 
 import ast
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parent.parent
 SHIPPED = ("core", "service", "client")
-LONGEST_MODULE, LONGEST_TEST = 400, 450
-LARGEST_PACKAGE = 12
 
 # Modules of core (or packages of them) whose contents need a privacy argument beside the code.
 ARGUED = (
@@ -78,21 +75,6 @@ def lines_matching(pattern: re.Pattern[str]) -> list[str]:
 
 
 # --- shape of a module ------------------------------------------------------------------------------------
-
-
-def test_modules_are_short_enough_to_read_in_one_sitting() -> None:
-    def longest(name: str) -> int:
-        return LONGEST_MODULE if name.split("/")[0] in SHIPPED else LONGEST_TEST
-
-    lengths = {name: len(text(name).splitlines()) for name in modules()}
-    assert {name: length for name, length in lengths.items() if length > longest(name)} == {}
-
-
-def test_packages_are_small_enough_to_find_a_module_in() -> None:
-    listed = [PurePosixPath(name) for name in modules("core", "service") if not name.endswith("__init__.py")]
-    sizes = Counter(str(name.parent) for name in listed)
-    large = {package for package, size in sizes.items() if size > LARGEST_PACKAGE}
-    assert large <= {"core/algorithms"}  # one file for each algorithm
 
 
 def test_modules_say_in_their_first_sentence_what_they_are_for() -> None:

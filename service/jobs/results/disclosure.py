@@ -109,6 +109,7 @@ def explanation(
         "What is not protected?": (
             f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
         ),
+        "What was taken from the rows, and declared public?": _from_rows(dataset),
         **_origins(working_bounds),
         **_public_rows(plan),
         "How can this be checked?": (
@@ -117,6 +118,17 @@ def explanation(
         ),
     }
     return [{"question": question, "answer": answer} for question, answer in answers.items()]
+
+
+def _from_rows(dataset: Dataset) -> str:
+    """Name the public facts that a look at rows suggested; nothing of them is charged."""
+    facts = [f"{name} ({', '.join(facts)})" for name, facts in (dataset.from_rows or {}).items()]
+    confirmed = (dataset.reading or {}).get("confirmed_from_rows", ())
+    if confirmed:
+        facts.append(f"how the file is read ({', '.join(confirmed)})")
+    if dataset.reading is None:
+        facts.append("how the file is read, which an earlier version inferred from all records")
+    return f"{'; '.join(facts)}." if facts else "Nothing, as far as the curator has stated."
 
 
 def _origins(working_bounds: list[dict[str, Any]] | None) -> dict[str, str]:

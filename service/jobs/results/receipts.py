@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from core.plan import CLUSTER, Plan
-from service.datasets import access
+from service.datasets import access, reading
 from service.jobs.results import disclosure
 from service.ledger import accountants
 from service.ledger.units import NOTHING, Cost
@@ -15,10 +15,11 @@ from service.operations.clock import rfc3339
 from service.operations.signing import SigningKeys
 from service.operations.tables import Dataset, Job
 
-#: Receipts of format 1 are not signed, and have neither citation nor explanation.
-FORMAT = 2
+#: Receipts of format 1 are not signed, and have neither citation nor explanation. Those of formats 2 and 3 do
+#: not say how the file was read, nor which public facts were taken from rows.
+FORMAT = 4
 #: Receipts of questions name their kind in place of an algorithm.
-QUESTION_FORMAT = 3
+QUESTION_FORMAT = 5
 _UNHASHED = ("digest", "signature")
 
 
@@ -57,6 +58,8 @@ def make_receipt(
         "statement": _statement(job, plan, unit),
         "domain": plan.described.to_json(),
         **({} if working_bounds is None else {"working_bounds": working_bounds}),
+        "reading": dataset.reading or reading.INFERRED,
+        "confirmed_from_rows": dataset.from_rows or {},
         "revised_after_a_look": access.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from pyarrow import csv as arrow_csv
 from service.datasets.ingest.findings import Findings
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.readers.columns import Matched, match_columns
-from service.datasets.ingest.readers.text import ENCODINGS, Dialect
+from service.datasets.ingest.readers.text import ENCODINGS, SEPARATORS, Dialect
 from service.errors import BadFormat
 
 _BLOCK = 1 << 20
@@ -30,6 +31,14 @@ _LONGEST_RECORD = 1 << 20
 #: In place of the bytes of a record that is too long; they are valid in no encoding.
 _TOO_LONG = b"\xff\xfe\xfd"
 _CODECS = {"utf-16": "utf-16", "windows-1252": "cp1252", "latin-1": "latin-1"}
+
+#: Lines in which each quote opens or closes a whole field.
+_QUOTED = {
+    sign: re.compile(
+        rb'(?:(?:"(?:[^"\n]|"")*+"|[^"\n%b]*+)(?:%b|\r?\n))*+' % ((re.escape(sign.encode()),) * 2)
+    )
+    for sign in SEPARATORS
+}
 
 csv.field_size_limit(_LONGEST_RECORD)
 
@@ -173,10 +182,8 @@ def read_cells(found: Iterator[Block], header: Header, findings: Findings) -> It
 
 def _split_at_once(block: Block, header: Header) -> Cells | None:
     """Split plain lines that have as many fields as the header; None where there are others."""
-    content = block.content
-    if b'"' in content or b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
-        return None
-    if content.startswith(codecs.BOM_UTF8):  # which Arrow would leave out
+    content, quoted = block.content, b'"' in block.content
+    if not _is_plain(content, header.dialect, quoted):
         return None
     keys = [header.keys[place] for place in header.places]
     try:
@@ -187,7 +194,7 @@ def _split_at_once(block: Block, header: Header) -> Cells | None:
                 use_threads=False, block_size=len(content) + 1, column_names=header.keys
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=header.dialect.separator, quote_char=False, double_quote=False
+                delimiter=header.dialect.separator, quote_char='"' if quoted else False, double_quote=quoted
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(keys, pa.string()), include_columns=keys, check_utf8=False
@@ -199,6 +206,17 @@ def _split_at_once(block: Block, header: Header) -> Cells | None:
         return None
     columns = [pa.concat_arrays(table.column(key).chunks) for key in keys]
     return Cells(columns, np.arange(block.line, block.line + table.num_rows))
+
+
+def _is_plain(content: bytes, dialect: Dialect, quoted: bool) -> bool:
+    """Return True for lines that Arrow and `split` cut alike."""
+    if b"\0" in content or content.startswith(codecs.BOM_UTF8):  # which Arrow would leave out
+        return False
+    if b"\r" in content and content.count(b"\r") != content.count(b"\r\n"):
+        return False
+    return not quoted or (
+        not dialect.quoted_lines and _QUOTED[dialect.separator].fullmatch(content) is not None
+    )
 
 
 def _split_one_by_one(block: Block, header: Header, findings: Findings) -> Cells:
