@@ -1,4 +1,4 @@
-"""Run a campaign: `python -m assurance audit`, `chaos`, `fuzz` or `soak`, followed by its options.
+"""Run a campaign: `python -m assurance audit`, `chaos`, `fuzz`, `soak` or `mutants`.
 
 Each campaign is a module with a function `main`, which takes the options and returns the exit code.
 """
@@ -13,6 +13,7 @@ CAMPAIGNS = {
     "chaos": "assurance.chaos.campaign",
     "fuzz": "assurance.fuzz.campaign",
     "soak": "assurance.chaos.soak",
+    "mutants": "assurance.mutants.campaign",
 }
 
 
