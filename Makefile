@@ -65,21 +65,19 @@ coverage: browser ## Run the tests and report the line coverage of core and serv
 	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
-	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.neighbours
-	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
+	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance audit
 	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
 
 chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outages cuts" runs some of it
-	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos $(PIECES)
+	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance chaos $(PIECES)
 	$(PYTEST) -m chaos $(PYTEST_ARGS)
 	$(MAKE) fuzz
 
 soak: $(TEST_READY) ## Use a service with eight clients for an hour, or SECONDS, and print what grew
-	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos.soak $(SECONDS)
+	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance soak $(SECONDS)
 
 fuzz: $(TEST_READY) ## Send 20,000 hostile requests in every role, half of them on each database, and count faults
-	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.fuzz.campaign --database sqlite --requests 10000 --seconds 3600
-	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.fuzz.campaign --database postgresql --requests 10000 --seconds 3600
+	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance fuzz
 
 test-upload: $(TEST_READY) ## Upload 1,000,000 x 20 numbers to a real server and print what memory that takes
 	UPLOAD_ROWS=1000000 $(PYTEST) -s tests/acceptance/test_upload.py -k little_memory $(PYTEST_ARGS)

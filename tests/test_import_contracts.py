@@ -71,6 +71,8 @@ def test_modules_that_import_nothing_keep_every_contract(toy: Path) -> None:
         ("service.ledger", "service.jobs"),
         ("service.http", "service.people"),
         ("service.operations", "benchmarks"),
+        ("service.workers.worker", "assurance"),
+        ("core.algorithms", "assurance"),
         ("cairn_client.client", "core.plan"),
         ("cairn_client.client", "scipy"),
         ("cairn_client.client", "typer"),

@@ -153,13 +153,14 @@ def imported_by(name: str) -> Iterator[str]:
 
 
 def is_entry(name: str) -> bool:
-    """Started by a command, by a tool or by `python -m benchmarks`, rather than imported."""
+    """Started by a command, by a tool, by `python -m benchmarks` or by `python -m assurance`."""
     if name.endswith(("/__init__.py", "/__main__.py", "/cli.py")) or name.startswith(
         ("migrations/", "tests/", "examples/", "docs/", "deploy/")
     ):
         return True
     tops = {getattr(node, "name", None) for node in tree(name).body}
-    return name.startswith("benchmarks/") and bool(tops & {"main", "app"} or "app = " in text(name))
+    started = name.startswith(("assurance/", "benchmarks/"))
+    return started and bool(tops & {"main", "app"} or "app = " in text(name))
 
 
 def test_every_module_is_used() -> None:
@@ -269,6 +270,12 @@ def test_only_the_probe_makes_numpy_generators() -> None:
     assert [found for name in others for found in numpy_randomness(name)] == []
 
 
-def test_benchmarks_import_nothing_of_the_tests() -> None:
-    importing = [p.name for p in (ROOT / "benchmarks").rglob("*.py") if "from tests" in p.read_text()]
-    assert importing == []
+def test_benchmarks_import_nothing_of_the_tests_and_campaigns() -> None:
+    imported = {target for name in modules("benchmarks") for target in imported_by(name)}
+    assert {target for target in imported if target.startswith(("tests", "assurance"))} == set()
+
+
+def test_campaigns_import_nothing_of_the_tests_but_their_support() -> None:
+    imported = {target for name in modules("assurance") for target in imported_by(name)}
+    of_tests = {target for target in imported if target.startswith("tests")}
+    assert {target for target in of_tests if not target.startswith("tests.support")} == set()

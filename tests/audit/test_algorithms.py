@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.algorithms import registry
-from core.plan import Plan
-from core.privacy import Budget
-from core.questions import registry as questions
-from core.statistics.sums import ResidualSums, SecondMoments
-from tests.audit.audits import Audit, sample
-from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
-from tests.audit.probes import WHOLE
-from tests.audit.twins import (
+from assurance.audit.audits import Audit, sample
+from assurance.audit.cases import CASES, PAIRS, VARIANTS, Case
+from assurance.audit.probes import WHOLE
+from assurance.audit.twins import (
     broken_plan,
     exactly,
     half_the_noise,
     skipping_empty,
     unscaled,
 )
+from core.algorithms import registry
+from core.plan import Plan
+from core.privacy import Budget
+from core.questions import registry as questions
+from core.statistics.sums import ResidualSums, SecondMoments
 from tests.support.bits import inject_bytes
 
 ALPHA = 1e-9

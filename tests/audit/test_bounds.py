@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.audit.bounds import Claim, Event, Rate, Scores, lower, upper
+from assurance.audit.bounds import Claim, Event, Rate, Scores, lower, upper
 
 #: More sequences than this out of 400 miss the truth with probability below 1e-6, where each may with 5%.
 MOST_MISSES = 48

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assurance.audit.audits import Audit
+from assurance.audit.mechanisms import MECHANISMS, MechanismCase, loop
+from assurance.audit.probes import WHOLE
+from assurance.audit.twins import SkipsEmptyCells, fresh_coins, half_the_noise
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.mechanisms.threshold import Threshold
 from core.probe import Probe
-from tests.audit.audits import Audit
-from tests.audit.mechanisms import MECHANISMS, MechanismCase, loop
-from tests.audit.probes import WHOLE
-from tests.audit.twins import SkipsEmptyCells, fresh_coins, half_the_noise
 from tests.support.bits import inject_bytes
 
 ALPHA = 1e-8

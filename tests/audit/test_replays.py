@@ -12,6 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assurance.audit import twins
+from assurance.audit.audits import light
+from assurance.audit.losses import Unfaithful
+from assurance.audit.neighbours import KINDS_OF_JOBS, replayed
+from assurance.audit.probes import Neighbours
+from assurance.audit.replays import replay
+from assurance.audit.twins import broken_plan, fresh_coins, growing, half_the_noise, skipping_empty
 from core import probe
 from core.algorithms import registry
 from core.algorithms.sulq import Sulq
@@ -30,13 +37,6 @@ from core.statistics.fourier import FourierSums
 from core.statistics.scores import SwapLosses
 from core.statistics.sums import AbsoluteSums, ResidualSums, SecondMoments
 from core.views import clear_cache
-from tests.audit import twins
-from tests.audit.audits import light
-from tests.audit.losses import Unfaithful
-from tests.audit.neighbours import KINDS_OF_JOBS, replayed
-from tests.audit.probes import Neighbours
-from tests.audit.replays import replay
-from tests.audit.twins import broken_plan, fresh_coins, growing, half_the_noise, skipping_empty
 
 #: Pairs of every kind of job in `make test`; `make audit` replays thousands.
 SAMPLE = 2

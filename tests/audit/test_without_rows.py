@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assurance.audit.cases import PAIRS, VARIANTS, Case
 from core.algorithms.base import Clustering
 from core.jobs import kinds
 from core.jobs.transcript import Transcript
 from core.questions.base import Findings
-from tests.audit.cases import PAIRS, VARIANTS, Case
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.chaos.attacks import attack
-from tests.chaos.stage import Stage, Tally
+from assurance.chaos.attacks import attack
+from assurance.chaos.stage import Stage, Tally
 
 #: What may be answered; a connection that is closed while a body is being sent shows no answer.
 ALLOWED = {

@@ -23,6 +23,7 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from assurance.chaos.scene import DELTA, Accountant, Scene, plan
 from core.privacy import Budget
 from service import errors, ledger
 from service.datasets import grants, lifecycle
@@ -33,7 +34,6 @@ from service.operations.states import JobState
 from service.operations.tables import Dataset, Grant, Job, Result
 from service.people import principals
 from service.people.authentication import Caller
-from tests.chaos.scene import DELTA, Accountant, Scene, plan
 from tests.support.service import START
 
 LEASE = timedelta(seconds=30)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Barrier, Thread
 
+from assurance.chaos.invariants import faults
+from assurance.chaos.scene import Scene, body, plan
 from core.plan import Work
 from service import errors
 from service.datasets import access
 from service.jobs import submit
 from service.operations.clock import SystemClock
-from tests.chaos.invariants import faults
-from tests.chaos.scene import Scene, body, plan
 
 CLIENTS = 8
 

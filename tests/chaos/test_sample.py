@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from assurance.chaos.invariants import faults
+from assurance.chaos.scene import DELTA, Scene
 from benchmarks.harness.processes import ROOT, server
 from service.operations.database import Database
 from service.operations.states import JobState
 from service.operations.tables import Job, LedgerEntry, Result
-from tests.chaos.invariants import faults
-from tests.chaos.scene import DELTA, Scene
 from tests.support.databases import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_lost_or_overspent_in_a_sample_of_the_campaign(kind: str) -> None:
     """In a process of its own, because forking needs one without threads."""
-    command = [sys.executable, "-m", "tests.chaos", f"sample-{kind}"]
+    command = [sys.executable, "-m", "assurance", "chaos", f"sample-{kind}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     injected, raced = re.findall(r"faults injected (\d+), races run (\d+), lost 0, overspent 0", done.stdout)[

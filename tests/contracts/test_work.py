@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from assurance.audit.audits import light
 from core.algorithms import registry, summit_public
 from core.algorithms import summit_tuning as tuning
 from core.coverage.loop import CoverageLoop
@@ -44,7 +45,6 @@ from core.questions import registry as questions
 from core.questions.base import Question
 from core.statistics.sums import AbsoluteSums, SecondMoments
 from core.views import Encoded, clear_cache
-from tests.audit.audits import light
 from tests.contracts.test_algorithms import EVERY, domain_for, make_request
 from tests.support.bits import inject_bytes
 from tests.support.rows import SPARSE, chunk_of

@@ -7,7 +7,7 @@
 Only values that no BLAS and no libm rounds are kept in the repository: released integers of tiny cases.
 `--against` runs both trees on this machine and compares all there is, to the letter: seeds, released values,
 centres, sizes and details. With `--same-noise` this tree takes the other commit's mechanisms, for a change
-that moved noise within the tolerance of `tests.contracts.golden`.
+of noise that is wanted.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from httpx import Response
 
+from assurance.fuzz.stage import MISSING_JOB, TOKEN, Stage
 from benchmarks.harness.postgres import Server
 from service import console
 from service.app import create_app
-from tests.fuzz.stage import MISSING_JOB, TOKEN, Stage
 from tests.support.databases import KINDS
 
 CURATORS, ANALYSTS = ("carla", "cleo"), ("ada", "ben", "dan")

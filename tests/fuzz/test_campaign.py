@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from assurance.fuzz.campaign import ROLES, Campaign
+from assurance.fuzz.judge import HEADERS, Judge
+from assurance.fuzz.stage import RECORDS, VALUE, Stage
 from benchmarks.harness.postgres import Server
-from tests.fuzz.campaign import ROLES, Campaign
-from tests.fuzz.judge import HEADERS, Judge
-from tests.fuzz.stage import RECORDS, VALUE, Stage
 from tests.support.databases import KINDS
 
 GOOD = {**HEADERS, "content-security-policy": "default-src 'none'", "content-type": "application/json"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from assurance.fuzz.judge import HEADERS
 from service import console
 from service.app import create_app
-from tests.fuzz.judge import HEADERS
 from tests.support.service import Browser, House, answer_to_a_mistake
 
 REQUESTS = [

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from assurance.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged
 from core.data import Dense
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.arrow_sizes import unpacked_sizes
@@ -17,7 +18,6 @@ from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.readers.columns import match_columns
 from service.datasets.ingest.spool import Spool
 from service.operations.settings import Settings
-from tests.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged
 from tests.support.service import House
 
 DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)

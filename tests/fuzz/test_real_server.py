@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from assurance.fuzz.judge import HEADERS, KEY
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from service.operations.logs import redact
-from tests.fuzz.judge import HEADERS, KEY
 
 # How long a test waits for the server to lose patience; its own limits are a few seconds.
 LONG = 60.0

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ def _job(owner: Person, path: str) -> dict[str, Any]:
         "result": owner.get(f"{path}/result").json(),
         "csv": owner.get(f"{path}/result", headers={"Accept": "text/csv"}).text,
         "receipt": owner.get(f"{path}/receipt").text,
+        "transcript": sha256(owner.get(f"{path}/transcript").content).hexdigest(),
     }
 
 

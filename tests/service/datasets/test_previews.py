@@ -14,8 +14,8 @@ import pytest
 from pyarrow import feather, parquet
 from sqlalchemy import func, select
 
+from assurance.fuzz.files import GOOD, damaged
 from service.operations.tables import Base
-from tests.fuzz.files import GOOD, damaged
 from tests.support.service import House, Person
 from tests.support.spreadsheets import spreadsheet
 

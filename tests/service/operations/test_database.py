@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Row, func, select, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from assurance.chaos.scene import Scene
 from benchmarks.harness.postgres import Server
 from service.ledger import verification
 from service.operations import database
 from service.operations.database import Database
 from service.operations.tables import Dataset
-from tests.chaos.scene import Scene
 
 #: Takes a lock until its transaction ends, and changes nothing.
 CHANGE = text("UPDATE alembic_version SET version_num = version_num")

@@ -1,6 +1,6 @@
 """Generated pairs of neighbours for replays: every algorithm, objective, kind of records and guarantee.
 
-`python -m tests.audit.neighbours --count 5000` replays so many pairs and prints how many there were of each.
+`python -m assurance audit replays --count 5000` replays so many pairs and prints how many there were of each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from assurance.audit.audits import forget, light
+from assurance.audit.probes import Neighbours
+from assurance.audit.replays import Report, replay
 from core.algorithms import registry
 from core.algorithms.base import SiteAlgorithm
 from core.algorithms.summit_tuning import MOST_AXES
@@ -44,9 +47,6 @@ from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
-from tests.audit.audits import forget, light
-from tests.audit.probes import Neighbours
-from tests.audit.replays import Report, replay
 
 __all__ = ["KINDS_OF_JOBS", "WIDTHS", "Pair", "pair", "replayed"]
 
@@ -314,13 +314,14 @@ def replayed(number: int, width: int | None = None) -> tuple[Pair, Report] | Non
     return made, report
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str]) -> int:
+    """Replay generated pairs and print how many of each kind there were."""
+    parser = argparse.ArgumentParser(prog="python -m assurance audit replays", description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="pairs of neighbours")
     parser.add_argument("--first", type=int, default=0, help="number of the first pair, of those chosen")
     parser.add_argument("--only", default="", help="kinds of jobs whose names contain this")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     until = time.monotonic() + 60 * given.minutes
     pairs, seen, shares = Counter[str](), Counter[str](), defaultdict[str, float](float)
     measured = differing = refused = 0
@@ -350,7 +351,3 @@ def main() -> int:
         f"{measured:,} measurements, {differing:,} of them differing; {dict(seen)}\n"
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,6 +17,10 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from assurance.chaos.invariants import unfinished
+from assurance.chaos.racers import Answer, Apis, Clients, Racer, Request
+from assurance.chaos.scene import DELTA, Accountant, Scene, plan
+from assurance.chaos.stage import Stage, Tally
 from core.privacy import EPSILON_UNIT, RHO_UNIT, Budget, rho_to_epsilon
 from service import ledger
 from service.datasets import grants, lifecycle
@@ -25,10 +29,6 @@ from service.ledger.units import Cost
 from service.operations.clock import SystemClock
 from service.operations.tables import Dataset, Grant, Job, LedgerEntry
 from service.people import principals
-from tests.chaos.invariants import unfinished
-from tests.chaos.racers import Answer, Apis, Clients, Racer, Request
-from tests.chaos.scene import DELTA, Accountant, Scene, plan
-from tests.chaos.stage import Stage, Tally
 from tests.support.service import table
 
 __all__ = ["CONTESTS", "race"]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from assurance.audit.covers import Kinds, log_cover_ratio
+from assurance.audit.scores import exact_match, log_ratio
 from core.coverage.loop import CoverageLoop
 from core.data import Chunk, DataSource
 from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan
 from core.probe import Probe
-from tests.audit.covers import Kinds, log_cover_ratio
-from tests.audit.scores import exact_match, log_ratio
 
 __all__ = ["SCORES", "WHOLE", "Neighbours", "ScoringProbe"]
 

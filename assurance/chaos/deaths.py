@@ -23,6 +23,10 @@ from typing import Any
 from sqlalchemy import make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from assurance.chaos.invariants import unfinished
+from assurance.chaos.racers import Apis
+from assurance.chaos.scene import DELTA, Scene
+from assurance.chaos.stage import LaterClock, Stage, Tally, await_stop, drain, fork, reap
 from service.http.wire import JobKind
 from service.operations import faults
 from service.operations.database import Database
@@ -30,10 +34,6 @@ from service.operations.settings import Settings
 from service.operations.tables import Dataset, Job
 from service.people.authentication import Caller
 from service.workers.worker import Heartbeat, Worker
-from tests.chaos.invariants import unfinished
-from tests.chaos.racers import Apis
-from tests.chaos.scene import DELTA, Scene
-from tests.chaos.stage import LaterClock, Stage, Tally, await_stop, drain, fork, reap
 from tests.support.proxy import Proxy
 from tests.support.service import table
 

@@ -23,10 +23,10 @@ import psutil
 from sqlalchemy import Engine, create_engine, select
 from sqlalchemy.orm import Session
 
+from assurance.chaos.stage import Stage, Tally
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from benchmarks.pages import fill, small_dataset
 from service.operations.tables import Job, Result
-from tests.chaos.stage import Stage, Tally
 
 #: Bars: the analyst's median beside an attack over that without one, 99th percentile, memory of the API.
 _MOST_RATIO, _MOST_SECONDS, _MOST_BYTES = 3.0, 1.0, 500 << 20

@@ -17,6 +17,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assurance.audit.losses import (
+    ROUNDING,
+    LoopRun,
+    Pick,
+    Unfaithful,
+    change_of,
+    loss_of,
+    loss_of_loop,
+    require_no_more,
+    require_within,
+    share_of,
+)
+from assurance.audit.probes import Neighbours
 from core.coverage.coins import Coins
 from core.coverage.loop import CoverageLoop
 from core.data import DataSource
@@ -30,19 +43,6 @@ from core.privacy.sensitivity import Sensitivity
 from core.probe import Probe
 from core.statistics.base import Statistic
 from core.views import View
-from tests.audit.losses import (
-    ROUNDING,
-    LoopRun,
-    Pick,
-    Unfaithful,
-    change_of,
-    loss_of,
-    loss_of_loop,
-    require_no_more,
-    require_within,
-    share_of,
-)
-from tests.audit.probes import Neighbours
 from tests.support.bits import RepeatableBytes
 
 __all__ = ["Report", "Unfaithful", "replay"]

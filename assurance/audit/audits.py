@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from assurance.audit.bounds import ALPHA, Claim, Event, Scores, choose_events
+from assurance.audit.cases import Case
+from assurance.audit.probes import SCORES, WHOLE, ScoringProbe
 from core.algorithms import base
 from core.coverage.loop import _states
 from core.jobs import kinds
@@ -17,9 +20,6 @@ from core.plan import Plan
 from core.postprocessing import kmeans
 from core.postprocessing.mixture import Mixture, MixtureFit
 from core.views import clear_cache
-from tests.audit.bounds import ALPHA, Claim, Event, Scores, choose_events
-from tests.audit.cases import Case
-from tests.audit.probes import SCORES, WHOLE, ScoringProbe
 
 __all__ = ["Audit", "forget", "light", "sample"]
 

@@ -17,6 +17,8 @@ import numpy as np
 from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
+from assurance.chaos.scene import Accountant, Scene
+from assurance.chaos.stage import Stage, Tally, drain, fork, reap
 from core.data import PublicRows
 from core.privacy import Budget
 from service import errors
@@ -29,8 +31,6 @@ from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.tables import Dataset, Job
 from service.people import principals
-from tests.chaos.scene import Accountant, Scene
-from tests.chaos.stage import Stage, Tally, drain, fork, reap
 
 __all__ = ["ACTS", "kill_at_every_statement"]
 

@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import uvicorn
 
+from assurance.chaos.scene import Scene
+from assurance.chaos.stage import LaterClock, fork
 from service.app import create_app
 from service.jobs import queue
 from service.jobs.queue import Claim
@@ -22,8 +24,6 @@ from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.workers.worker import Worker
-from tests.chaos.scene import Scene
-from tests.chaos.stage import LaterClock, fork
 
 __all__ = ["Answer", "Apis", "Clients", "Racer", "Request"]
 

@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from assurance.audit.audits import forget
+from assurance.audit.bounds import STEP_DELTA, Claim, Scores
+from assurance.audit.covers import log_cover_ratio
+from assurance.audit.probes import SCORES, WHOLE, Neighbours
+from assurance.audit.scores import additive_ratios, log_named, log_ratio
 from core.coverage.families import SiteBalls
 from core.coverage.loop import CoverageLoop
 from core.data import UNITS, ArraySource, Ids, Sites
@@ -23,11 +28,6 @@ from core.privacy import Budget
 from core.privacy.sensitivity import Sensitivity
 from core.probe import Probe
 from core.views import SiteDistances
-from tests.audit.audits import forget
-from tests.audit.bounds import STEP_DELTA, Claim, Scores
-from tests.audit.covers import log_cover_ratio
-from tests.audit.probes import SCORES, WHOLE, Neighbours
-from tests.audit.scores import additive_ratios, log_named, log_ratio
 
 __all__ = ["MECHANISMS", "MechanismCase", "loop"]
 

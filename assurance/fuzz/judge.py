@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from assurance.fuzz.stage import RECORDS, Stage
 from service.errors import PROBLEMS
-from tests.fuzz.stage import RECORDS, Stage
 
 TRACES = re.compile(
     r"Traceback|File \"|site-packages|\.py\b|sqlalchemy|psycopg|sqlite3?\.|pydantic|SELECT |INSERT |"

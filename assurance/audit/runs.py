@@ -1,6 +1,6 @@
 """The long privacy audit of every mechanism and algorithm: runs where bounds are loose, then prints a table.
 
-`python -m tests.audit.campaign` keeps thresholds and counts in a CSV file after every few seconds of work, so
+`python -m assurance audit runs` keeps thresholds and counts in a CSV file after every few seconds of work, so
 it can be stopped and taken up again at any time; randomness comes from the operating system. Counts belong to
 one state of the code that measures: when it changes, they start anew. `--questions` audits questions alone.
 
@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from assurance.audit.audits import Audit, sample
+from assurance.audit.bounds import ALPHA, Claim, Event, Rate
+from assurance.audit.cases import CASES, PAIRS, VARIANTS, Case
+from assurance.audit.mechanisms import MECHANISMS, MechanismCase
+from assurance.audit.probes import WHOLE
 from core.questions import registry as questions
-from tests.audit.audits import Audit, sample
-from tests.audit.bounds import ALPHA, Claim, Event, Rate
-from tests.audit.cases import CASES, PAIRS, VARIANTS, Case
-from tests.audit.mechanisms import MECHANISMS, MechanismCase
-from tests.audit.probes import WHOLE
 
 ROOT = Path(__file__).parent.parent.parent
 COUNTS = ROOT / "benchmarks/results/audit.csv"
@@ -297,15 +297,16 @@ def violations(work: list[Item]) -> list[str]:
     ]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str]) -> int:
+    """Count runs until bounds are clear, and print them."""
+    parser = argparse.ArgumentParser(prog="python -m assurance audit runs", description=__doc__)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; go on later")
     parser.add_argument("--only", default="", help="items whose names contain this")
     parser.add_argument("--questions", action="store_true", help="questions alone")
     parser.add_argument("--every-run", action="store_true", help="go on where bounds are clear already")
     parser.add_argument("--each", type=int, help="so many runs on each neighbour of every item, and no more")
     parser.add_argument("--counts", type=Path, default=COUNTS, help="where thresholds and counts are kept")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     until = time.monotonic() + 60 * given.minutes
     every = items(given.each)
     load(every, given.counts)
@@ -327,7 +328,3 @@ def main() -> int:
     report += [f"{len(broken)} bounds exceed what was declared", *broken]
     sys.stdout.write("\n".join(report) + "\n")
     return 1 if broken else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from assurance.audit.probes import Neighbours
+from assurance.audit.scores import log_named
 from core.coverage.coins import Coins
 from core.coverage.loop import CoverageLoop
 from core.data import Chunk, DataSource
@@ -22,8 +24,6 @@ from core.plan import Plan
 from core.privacy.composition import compose
 from core.privacy.losses import ZCDP, Approximate, Gaussian, Loss, Pure
 from core.privacy.sensitivity import Sensitivity
-from tests.audit.probes import Neighbours
-from tests.audit.scores import log_named
 
 __all__ = ["LoopRun", "Pick", "Unfaithful", "change_of", "loss_of", "loss_of_loop"]
 __all__ += ["require_no_more", "require_within", "share_of"]

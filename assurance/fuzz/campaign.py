@@ -1,6 +1,6 @@
 """The fuzzing campaign: thousands of hostile requests in every role, on either database, counted by kind.
 
-    python -m tests.fuzz.campaign --database sqlite --requests 5000 --seed 1
+    python -m assurance fuzz --database sqlite --requests 5000 --seed 1
 
 It goes through the OpenAPI description with schemathesis (fitting and unfitting calls, and chains of calls
 along the links), spoils good bodies in every place, and damages files. Each answer is judged; a fault is
@@ -29,14 +29,15 @@ from hypothesis import strategies as st
 from schemathesis.core.result import Ok
 
 import migrations
+from assurance.fuzz import bodies, files
+from assurance.fuzz.judge import Judge
+from assurance.fuzz.stage import TOKEN, Stage
 from benchmarks.harness.postgres import Server
 from core.algorithms import registry
 from core.questions import registry as questions
 from service.operations.database import Database
-from tests.fuzz import bodies, files
-from tests.fuzz.judge import Judge
-from tests.fuzz.stage import TOKEN, Stage
 
+KINDS = ("sqlite", "postgresql")
 KNOWN = ("ada", "ben", "dan", "carla", "cleo", "browser")
 ROLES = ("nobody", "unknown", "revoked", "scraper", *KNOWN)
 #: What one request may take of this process, in seconds of its own time: more is a hang.
@@ -431,19 +432,19 @@ def stage_on(kind: str, folder: Path) -> Iterator[Stage]:
             server.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--requests", type=int, default=5000)
-    parser.add_argument("--seconds", type=float, default=420.0)
+def main(arguments: list[str]) -> int:
+    """Send hostile requests on one database, or on each in turn; print what was answered."""
+    parser = argparse.ArgumentParser(prog="python -m assurance fuzz", description=__doc__)
+    parser.add_argument("--database", choices=KINDS, help="default: each in turn")
+    parser.add_argument("--requests", type=int, default=10_000, help="on each database")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="stop after this time on each database")
     parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, stage_on(chosen.database, Path(folder)) as stage:
-        campaign = Campaign(stage, chosen.seed)
-        campaign.run(chosen.requests, chosen.seconds)
-    sys.stdout.write(f"{chosen.database}: {campaign.report()}\n")
-    sys.exit(1 if campaign.faults else 0)
-
-
-if __name__ == "__main__":
-    main()
+    chosen = parser.parse_args(arguments)
+    faults = 0
+    for kind in [chosen.database] if chosen.database else KINDS:
+        with tempfile.TemporaryDirectory() as folder, stage_on(kind, Path(folder)) as stage:
+            campaign = Campaign(stage, chosen.seed)
+            campaign.run(chosen.requests, chosen.seconds)
+        sys.stdout.write(f"{kind}: {campaign.report()}\n")
+        faults += len(campaign.faults)
+    return 1 if faults else 0

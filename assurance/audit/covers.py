@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
+from assurance.audit.scores import log_sum
 from core.coverage.families import Family
 from core.coverage.loop import CoverageLoop
 from core.data import Chunk
 from core.mechanisms.coverage_choice import CoverageChoice
-from tests.audit.scores import log_sum
 
 __all__ = ["Kinds", "log_cover_ratio"]
 

@@ -21,10 +21,10 @@ import httpx
 import psutil
 from sqlalchemy import create_engine, text
 
+from assurance.chaos.stage import Stage, Tally
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from benchmarks.pages import small_dataset
 from service.operations.database import Database
-from tests.chaos.stage import Stage, Tally
 
 _CLIENTS = 8
 #: The service is started so many times; slopes are taken within each run.
@@ -228,8 +228,9 @@ def _commit() -> str:
     return found.stdout.strip() or "an unknown commit"
 
 
-def main(seconds: float) -> int:
-    """Soak PostgreSQL; print and keep the report."""
+def main(arguments: list[str]) -> int:
+    """Soak PostgreSQL for an hour, or for as many seconds as are given; print and keep the report."""
+    seconds = float(arguments[0]) if arguments else 3600.0
     tally = Tally()
     began = f"{time.strftime('%Y-%m-%d %H:%M')}, commit {_commit()}"
     with Stage("postgresql") as stage:
@@ -240,7 +241,3 @@ def main(seconds: float) -> int:
     _REPORT.write_text("\n".join(lines) + "\n")
     sys.stdout.write(_REPORT.read_text())
     return 1 if tally.problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1])))

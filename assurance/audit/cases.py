@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from assurance.audit.bounds import STEP_DELTA, Claim
+from assurance.audit.probes import WHOLE, Neighbours
 from core.data import (
     ArraySource,
     Category,
@@ -33,8 +35,6 @@ from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
-from tests.audit.bounds import STEP_DELTA, Claim
-from tests.audit.probes import WHOLE, Neighbours
 
 __all__ = ["CASES", "PAIRS", "VARIANTS", "Case", "Pair", "Variant"]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import migrations
+from assurance.chaos.invariants import faults, unfinished
 from benchmarks.harness.postgres import Server
 from benchmarks.harness.scratch import scratch
 from service.operations.clock import SystemClock
@@ -24,7 +25,6 @@ from service.operations.database import Database
 from service.operations.settings import Settings
 from service.workers.rows import close_databases
 from service.workers.worker import Worker
-from tests.chaos.invariants import faults, unfinished
 
 __all__ = ["LaterClock", "Stage", "Tally", "await_stop", "drain", "fork", "reap"]
 

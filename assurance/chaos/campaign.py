@@ -1,4 +1,4 @@
-"""The long campaign of `make chaos`: `python -m tests.chaos` runs all pieces, or those that are named.
+"""The long campaign of `make chaos`: `python -m assurance chaos` runs all pieces, or those that are named.
 
 Each piece takes a few minutes and leaves its counts in `build/chaos/`, so that a campaign can be split; at
 the end the counts of all pieces so far are added up. The exit code is 1 when anything was lost or overspent.
@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from assurance.chaos import attacks, deaths, races, statements
+from assurance.chaos.scene import Accountant
+from assurance.chaos.stage import Stage, Tally
 from core.postprocessing import kmeans
 from service.operations.logs import configure
-from tests.chaos import attacks, deaths, races, statements
-from tests.chaos.scene import Accountant
-from tests.chaos.stage import Stage, Tally
 from tests.support.databases import share_statements
 
 FOLDER = Path("build/chaos")
@@ -158,7 +158,3 @@ def _print(title: str, counts: Counter[str], problems: list[str]) -> None:
     lines += [f"  PROBLEM: {problem}" for problem in problems[:20]]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""Mutants of `service`: the ledger, the queue, submission, and the locks that only PostgreSQL needs."""
+
+from __future__ import annotations
+
+LEDGER = {
+    "service/ledger/units.py": (
+        ("self.loss <= room.loss and self.delta", "self.loss <= room.loss or self.delta"),
+        ("if min(self.loss, self.delta) < 0 or", "if"),
+    ),
+    "service/ledger/accounts.py": (
+        ("self.total.loss - self.reserved.loss - self.spent.loss", "self.total.loss - self.spent.loss"),
+        (
+            "self.total.delta - self.reserved.delta - self.spent.delta",
+            "self.total.delta - self.reserved.delta",
+        ),
+        (
+            "if total.loss < account.loss_total or total.delta < account.delta_total:",
+            "if total.loss < account.loss_total and total.delta < account.delta_total:",
+        ),
+        ("(present.reserved + present.spent).fits(total)", "present.spent.fits(total)"),
+        (
+            "_require_room({whose: balance(account) for whose, account in paying.items()}, cost)",
+            '_require_room({"dataset": balance(accounts.dataset)}, cost)',
+        ),
+        (
+            "for account in paying.values():\n        account.loss_reserved += cost.loss",
+            "for account in [accounts.dataset]:\n        account.loss_reserved += cost.loss",
+        ),
+        ("account.delta_reserved += cost.delta", "account.delta_reserved += 0"),
+        ("least_delta = min(", "least_delta = max("),
+        (
+            "if [row.kind for row in rows] != [EntryKind.RESERVE] or",
+            "if EntryKind.RESERVE not in [row.kind for row in rows] or",
+        ),
+        (" or rows[0].grant_id != accounts.grant_id:", ":"),
+        ("account.delta_spent += cost.delta", "account.delta_spent += 0"),
+        ("account.loss_reserved -= cost.loss", "account.loss_reserved -= 0"),
+        ("if self.grant_id is None:\n            return", "if self.grant is None:\n            return"),
+        ("select(func.min(Account.delta_total", "select(func.max(Account.delta_total"),
+        ("append(session, account, EntryKind.RAISE, total, actor=actor, at=at)", "pass"),
+    ),
+    "service/ledger/entries.py": (
+        ('    "actor",\n', ""),
+        ('    "delta_units",\n', ""),
+        ("previous=account.head,", "previous=GENESIS,"),
+    ),
+    "service/ledger/verification.py": (
+        ("if entry.previous != found.head:", "if False:"),
+        ("if entry.hash != hash_of(entry):", "if False:"),
+        ("if entry.sequence != found.entries:", "if False:"),
+        ("if job in self.open or job in self.settled:", "if job in self.open:"),
+        ("(account.entries, account.head) != (found.entries, found.head)", "False"),
+        ("if self.open.pop(job, None) != (entry.grant_id, cost):", "if self.open.pop(job, None) is None:"),
+        ("if replayed != balance(account):", "if replayed.spent != balance(account).spent:"),
+    ),
+    "service/ledger/checkpoints.py": (
+        ("if stored is not None and not keys.verifies(", "if stored is None and not keys.verifies("),
+        ('return bool(session.scalar(query) == state["head"])', "return True"),
+        ("or_(wanted != had, amounts, and_(LedgerEntry", "or_(wanted != had, and_(LedgerEntry"),
+        ("amounts, and_(LedgerEntry.id.is_not(None), other_grant))", "amounts)"),
+        ("state = None if whole or stored is None else", "state = None if stored is None else"),
+    ),
+    "service/ledger/accountants.py": (
+        ("zcdp_rho(Budget(epsilon_units, half))", "zcdp_rho(Budget(epsilon_units, delta_units))"),
+        ("delta_units - half)", "delta_units)"),
+        ("Cost(plan.rho_units, plan.approximate_delta_units)", "Cost(plan.rho_units, 0)"),
+        ("Cost(plan.epsilon_units, plan.delta_units)", "Cost(plan.epsilon_units, 0)"),
+    ),
+}
+
+QUEUE = {
+    "service/jobs/queue.py": (
+        ("if job.attempts >= MOST_ATTEMPTS:", "if job.attempts > MOST_ATTEMPTS:"),
+        ("(Job.state == JobState.RUNNING) & (Job.lease_expires_at < now)", "Job.state == JobState.RUNNING"),
+        (
+            "ledger.charge(session, accounts, job.id, actor=worker, at=now)\n        return True",
+            "pass\n        return True",
+        ),
+        ("if allowed and understood:", "if understood:"),
+        ("if allowed and understood:", "if allowed:"),
+        (
+            "        ledger.void(session, accounts, job.id, actor=worker, at=now)\n    if allowed",
+            "        pass\n    if allowed",
+        ),
+        (", Job.lease == claim.lease)", ")"),
+        ('"released_at": claim.released_at(now),', '"released_at": now,'),
+        ("for stored in (Answer, TranscriptPart, Result):", "for stored in (Answer, TranscriptPart):"),
+        ("if release.state_at(locked, now, held=True).finished_at is not None:", "if False:"),
+        ('"attempts": Job.attempts - 1', '"attempts": Job.attempts'),
+        (
+            "if locked.state != JobState.QUEUED:\n        return False",
+            "if locked.state == JobState.SUCCEEDED:\n        return False",
+        ),
+        ("_void(session, locked, actor=actor, now=now)\n    faults", "faults"),
+        ("            func.coalesce(recent.c.operations, 0),\n", ""),
+        ("            Job.rehearsal,\n            func", "            func"),
+        ("            case((Job.worker == worker, 0), else_=1),\n", ""),
+        ("    job.attempts += 1\n", ""),
+        ("EndReason.LOST, now, _released_at(job, dataset, now))", "EndReason.LOST, now, now)"),
+        (
+            "if locked.state == JobState.QUEUED:\n        _void",
+            "if locked.state != JobState.SUCCEEDED:\n        _void",
+        ),
+        (
+            "    if job.claimed_at is None:\n        job.claimed_at = now",
+            "    if True:\n        job.claimed_at = now",
+        ),
+        ("        transcripts.store(session, claim.job_id, result.transcript)\n", ""),
+    ),
+}
+
+SUBMIT = {
+    "service/jobs/submit.py": (
+        ("if found is not None and found.request_digest != _digest(body):", "if False:"),
+        ("found.unfinished + found.unreleased >= limits", "found.unfinished >= limits"),
+        ("found.unreleased >= limits.queued_jobs", "found.unreleased > limits.queued_jobs"),
+        ("if found.last_hour >= dataset.jobs_per_hour:", "if found.last_hour > dataset.jobs_per_hour:"),
+        ("        Job.rehearsal.is_(False),\n", ""),
+        ('        Job.dataset_id == bindparam("dataset"),\n', ""),
+        ("if not access.is_open(session, dataset.id, grant_id, body.kind):", "if False:"),
+        ("scalar_one() >= limits.rehearsals_per_minute:", "scalar_one() > limits.rehearsals_per_minute:"),
+        ("    quotes.require_quoted(dataset, grant, body, plan)\n", ""),
+        ("if rehearsal and operations > self.rehearsal_operations:", "if False:"),
+        ("ledger.lock(session, dataset.id, grant_id)", "ledger.lock(session, dataset.id, None)"),
+        ("loss_units=cost.loss,", "loss_units=0,"),
+        ("    if not body.rehearsal:\n        try:", "    if True:\n        try:"),
+        ("if found.earlier is not None and (earlier :=", "if found.earlier is None and (earlier :="),
+        ('of_dataset = refusal.whose == "dataset" or grant is None', "of_dataset = grant is None"),
+        (
+            "canonical = json.dumps(body.asked(), sort_keys=True",
+            'canonical = json.dumps({"k": body.k}, default=str',
+        ),
+    ),
+}
+
+LOCKS = {
+    "service/ledger/accounts.py": (("    .with_for_update()\n", ""),),
+    "service/jobs/submit.py": ((".with_for_update(key_share=True)", ""),),
+    "service/jobs/queue.py": (
+        (".with_for_update(skip_locked=True, of=Job)", ""),
+        (".with_for_update()\n    return session.scalars(locked", "\n    return session.scalars(locked"),
+    ),
+}
