@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -109,12 +110,6 @@ def test_heartbeat_keeps_the_lease(busy: House) -> None:
         assert busy.worker.claim() is None
 
 
-def left_by(make: Callable[[Callable[[int], Any]], Heartbeat]) -> list[int]:
-    codes: list[int] = []
-    make(codes.append).beat()
-    return codes
-
-
 def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -125,7 +120,9 @@ def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
         held = house.worker.claim()
         assert held is not None
         house.worker.stop.set()
-        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, leave)) == [0]  # type: ignore[misc]  # a lambda's default
+        Heartbeat(house.worker, held).beat()
+        assert house.left.pop() == 0
+    house.worker.stop.clear()
     assert house.work()
     assert (charges(house), results(house)) == (1, 1)
     house.close()
@@ -143,7 +140,8 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     house.submit()
     held = house.worker.claim()
     assert held is not None
-    assert left_by(lambda leave: Heartbeat(house.worker, held, leave)) == [75]
+    Heartbeat(house.worker, held).beat()
+    assert house.left == [75]
     assert (the_job(house).state, charges(house)) == ("failed", 1)
     house.close()
 
@@ -360,24 +358,43 @@ def test_stopping_worker_leaves_a_job_that_was_ended_at_once(busy: House) -> Non
     assert held is not None
     assert ended(busy).status_code == 200
     busy.worker.stop.set()
-    assert left_by(lambda leave: Heartbeat(busy.worker, held, leave)) == [0]
-    busy.worker.stop.clear()
+    Heartbeat(busy.worker, held).beat()
+    assert busy.left == [0]
+
+
+def without_end(
+    _held: Any, _database: Any, _settings: Any, listen: Callable[[str, int, int], None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An execution that takes one step after the other until it is told to stop."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        listen("sums", 1, 1000)
+        time.sleep(0.01)
+    pytest.fail("the job was not stopped")
 
 
 def test_worker_stops_when_its_job_was_ended(busy: House, monkeypatch: pytest.MonkeyPatch) -> None:
     held = busy.worker.claim()
     assert held is not None
     assert ended(busy).status_code == 200
-    measured: list[int] = []
-
-    def execute(_held: Any, _database: Any, _settings: Any, listen: Callable[[str, int, int], None]) -> Any:
-        for number in range(1000):
-            measured.append(number)
-            listen("sums", number, 1000)
-            time.sleep(0.01)
-        return {}, {}
-
-    monkeypatch.setattr(execution, "execute", execute)
+    monkeypatch.setattr(execution, "execute", without_end)
     busy.worker.settings = busy.settings.model_copy(update={"lease_seconds": 0.3})
     assert not busy.worker.carry_out(held)
-    assert len(measured) < 500
+
+
+@pytest.mark.parametrize("settings", [{"stop_seconds": 0.0}, {"job_seconds": 1e-9}])
+def test_worker_that_may_not_end_its_process_ends_its_job_instead(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    with closing(House(sqlite_url, tmp_path, lease_seconds=0.3, **settings)) as house:
+        house.ready()
+        house.submit()
+        worker = Worker(house.settings, house.database, house.clock)
+        worker.stop.set()
+        held = worker.claim()
+        assert held is not None
+        monkeypatch.setattr(execution, "execute", without_end)
+        assert not worker.carry_out(held)
+        given_back = house.worker.claim() is not None
+        assert (given_back, the_job(house).state) in [(True, "running"), (False, "failed")]
+        assert given_back == ("stop_seconds" in settings)

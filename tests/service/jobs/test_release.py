@@ -153,7 +153,7 @@ def test_job_that_was_ended_by_a_limit_is_held_and_so_is_its_worker(
     held = house.worker.claim()
     assert held is not None
     house.clock.move(2.0)
-    Heartbeat(house.worker, held, leave=lambda _code: None)._end_by_limit(limit)
+    Heartbeat(house.worker, held)._end_by_limit(limit)
     assert house.ada.get(job).json()["state"] == "running"
     # Its process ends, and the one that replaces it finds the hold in the database.
     monkeypatch.setattr(house.worker.stop, "wait", house.clock.move)
