@@ -22,7 +22,10 @@ VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
 
 # One BLAS thread per test process: several processes on two cores should not become twice as many threads.
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
-PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
+# pytest, watched: a test process that is lost fails the run and names its test, and so does one that hangs.
+PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m tests.support.run
+DISTRIBUTED := -n $(WORKERS) --dist loadscope --max-worker-restart 0
+HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 # Tests start many processes: where a machine asks for no bytecode, each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -59,15 +62,15 @@ format: $(TEST_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 
 check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
-	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
+	$(PYTEST) $(DISTRIBUTED) $(HANGING) $(PYTEST_ARGS)
 
 coverage: browser ## Run the tests and report the line coverage of core and service (htmlcov/index.html)
-	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
+	$(PYTEST) $(DISTRIBUTED) --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.neighbours
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.audit.campaign
-	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=audit $(PYTEST) $(DISTRIBUTED) -m "audit or hypothesis" $(PYTEST_ARGS)
 
 chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outages cuts" runs some of it
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.chaos $(PIECES)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.markdown import ROOT
 from tests.support.scheduling import home_of
+from tests.support.test_run import makefile_options
 
 WHO = """
 import os, pytest
@@ -28,15 +28,12 @@ def test_a_directory_with_a_service_is_one_home_and_other_tests_have_their_own()
 
 def test_the_test_command_keeps_a_home_in_one_process(tmp_path: Path) -> None:
     """With the options of the Makefile, on test files of the same names elsewhere."""
-    makefile = (ROOT / "Makefile").read_text()
-    options = re.search(r"(?m)^check:.*\n\t.*-n \$\(WORKERS\) (.*) \$\(PYTEST_ARGS\)", makefile)
-    assert options
     for folder in ("client", "console", "core"):
         (tmp_path / "tests" / folder).mkdir(parents=True)
         (tmp_path / "tests" / folder / "test_who.py").write_text(WHO)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
     plugins = ["-p", "xdist", "-p", "tests.support.scheduling"]
-    command = [sys.executable, "-m", "pytest", *plugins, "-n", "2", *options[1].split()]
+    command = [sys.executable, "-m", "pytest", *plugins, *makefile_options()]
     environment = {
         "SEEN": str(tmp_path / "seen"),
         "PYTHONPATH": str(ROOT),
