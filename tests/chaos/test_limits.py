@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Barrier, Thread
 
+import pytest
+
 from core.plan import Work
 from service import errors
 from service.datasets import access
@@ -12,6 +14,8 @@ from service.jobs import submit
 from service.operations.clock import SystemClock
 from tests.chaos.invariants import faults
 from tests.chaos.scene import Scene, body, plan
+
+pytestmark = pytest.mark.both_databases
 
 CLIENTS = 8
 

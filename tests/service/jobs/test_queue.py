@@ -44,6 +44,7 @@ def busy(house: House) -> House:
     return house
 
 
+@pytest.mark.both_databases
 def test_job_is_charged_with_its_claim_before_a_row_is_read(
     busy: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +59,7 @@ def test_job_is_charged_with_its_claim_before_a_row_is_read(
     assert seen == [1]
 
 
+@pytest.mark.both_databases
 def test_lost_worker_is_replaced_under_the_same_charge(busy: House) -> None:
     assert busy.worker.claim() is not None
     assert busy.worker.claim() is None
@@ -66,6 +68,7 @@ def test_lost_worker_is_replaced_under_the_same_charge(busy: House) -> None:
     assert (charges(busy), results(busy), the_job(busy).state) == (1, 1, "succeeded")
 
 
+@pytest.mark.both_databases
 def test_job_is_given_up_after_three_lost_workers(busy: House) -> None:
     for _ in range(queue.MOST_ATTEMPTS):
         assert busy.worker.claim() is not None
@@ -87,6 +90,7 @@ def test_exception_ends_the_job_at_the_first_attempt(busy: House, monkeypatch: p
     assert busy.worker.claim() is None
 
 
+@pytest.mark.both_databases
 def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
     first = busy.worker.claim()
     assert first is not None
@@ -100,6 +104,7 @@ def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
     assert (results(busy), charges(busy)) == (1, 1)
 
 
+@pytest.mark.both_databases
 def test_heartbeat_keeps_the_lease(busy: House) -> None:
     held = busy.worker.claim()
     assert held is not None
@@ -110,6 +115,7 @@ def test_heartbeat_keeps_the_lease(busy: House) -> None:
         assert busy.worker.claim() is None
 
 
+@pytest.mark.both_databases
 def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -146,6 +152,7 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     house.close()
 
 
+@pytest.mark.both_databases
 def test_racing_workers_claim_each_job_once(house: House) -> None:
     house.ready(release_ticks=False)
     for _ in range(6):
@@ -170,6 +177,7 @@ def test_racing_workers_claim_each_job_once(house: House) -> None:
     assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
 
 
+@pytest.mark.both_databases
 def test_claim_of_a_withdrawn_job_voids_it(house: House) -> None:
     house.ready()
     job = house.submit("0.5").json()
@@ -242,10 +250,12 @@ def crowded(house: House) -> House:
     return house
 
 
+@pytest.mark.both_databases
 def test_free_worker_takes_the_job_of_the_analyst_with_least_recent_work(crowded: House) -> None:
     assert [claimed(crowded) for _ in range(4)] == ["ada 2", "ben 2", "ada 3", "ben 3"]
 
 
+@pytest.mark.both_databases
 def test_small_job_comes_next_however_many_another_analyst_has_queued(house: House) -> None:
     house.ready(release_ticks=False)
     house.grant("ben")
@@ -281,6 +291,7 @@ def test_clock_that_is_set_back_does_not_idle_a_worker(
     assert pauses == [planned.total_seconds()]
 
 
+@pytest.mark.both_databases
 def test_recent_work_is_forgotten(crowded: House) -> None:
     assert claimed(crowded) == "ada 2"
     crowded.clock.move(11 * 60)  # the lease has run out too, so the job of number 1 comes first again
@@ -293,6 +304,7 @@ def test_order_does_not_depend_on_how_long_jobs_took(crowded: House) -> None:
     assert [claimed(crowded) for _ in range(3)] == ["ben 2", "ada 3", "ben 3"]
 
 
+@pytest.mark.both_databases
 def test_rehearsals_come_last(house: House) -> None:
     house.ready(release_ticks=False)
     house.grant("ben")
@@ -311,6 +323,7 @@ def test_rehearsal_of_too_much_work_is_refused(sqlite_url: str, tmp_path: Path) 
     house.close()
 
 
+@pytest.mark.both_databases
 def test_queued_jobs_of_a_disabled_analyst_end_void(busy: House) -> None:
     assert busy.carla.delete("/v1/principals/ada").status_code == 204
     assert busy.worker.claim() is None
@@ -324,6 +337,7 @@ def ended(house: House) -> Any:
     return house.carla.post("/v1/jobs/latest/end")
 
 
+@pytest.mark.both_databases
 def test_curator_ends_a_running_job_whose_charge_stays(busy: House) -> None:
     held = busy.worker.claim()
     assert held is not None

@@ -80,6 +80,7 @@ def watch(house: House, job: str, moments: tuple[float, ...]) -> list[Any]:
     return seen
 
 
+@pytest.mark.both_databases
 def test_result_appears_at_the_planned_time_however_short_the_run(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
