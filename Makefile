@@ -9,6 +9,8 @@ PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
 SECONDS ?= 3600
+# Rounds of `make test-repeat`.
+N ?= 10
 # The digest of the base image, for releases: `make image BASE_DIGEST=sha256:...`.
 BASE_DIGEST ?=
 
@@ -40,7 +42,7 @@ timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - b
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-all test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots dist image image-test requirements sbom clean
+.PHONY: help install browser run test test-all test-repeat test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots dist image image-test requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +73,9 @@ test-all: lint check ## As `make test`, and long tests, wheels on every Python h
 
 check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
 	$(PYTEST) $(DISTRIBUTED) $(HANGING) $(ALL) $(PYTEST_ARGS)
+
+test-repeat: browser ## Repeat N times, under load, the tests that chance can change; stopped, it goes on where it was
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.support.repeat --rounds $(N) --workers $(WORKERS)
 
 coverage: browser ## Run the tests and report the line coverage of core and service (htmlcov/index.html)
 	$(PYTEST) $(DISTRIBUTED) --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)

@@ -6,6 +6,7 @@ group to a test's private id, which pytest has since renamed. So the scheduler i
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -51,10 +52,18 @@ def _place_in_line(item: pytest.Item) -> int:
     return next(lines, len(TOGETHER))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--order", type=int, help="shuffle the tests, home by home, in the order of this number")
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The homes first, so that the single tests fill the rest of the time."""
     items.sort(key=_place_in_line)
+    if (order := config.getoption("--order")) is not None:
+        chance = random.Random(order)
+        places = {home_of(item.nodeid): chance.random() for item in items}
+        items.sort(key=lambda item: places[home_of(item.nodeid)])
 
 
 class ByHome(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
