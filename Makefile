@@ -9,6 +9,8 @@ PYTEST_ARGS ?=
 BENCH ?= sampler
 PIECES ?=
 SECONDS ?= 3600
+# Rounds of `make test-repeat`.
+N ?= 10
 # The digest of the base image, for releases: `make image BASE_DIGEST=sha256:...`.
 BASE_DIGEST ?=
 
@@ -22,17 +24,25 @@ VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
 
 # One BLAS thread per test process: several processes on two cores should not become twice as many threads.
 ONE_BLAS_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
-PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m pytest
+# pytest, watched: a test process that is lost fails the run and names its test, and so does one that hangs.
+PYTEST := $(ONE_BLAS_THREAD) $(BIN)/python -m tests.support.run
+DISTRIBUTED := -n $(WORKERS) --dist loadscope --max-worker-restart 0
+EVERYTHING := --both-databases -m "not audit and not chaos and not containers"
+HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 # Tests start many processes: where a machine asks for no bytecode, each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
+
+# An index of packages, or the way to it, may be slow.
+export PIP_DEFAULT_TIMEOUT ?= 180
+export PIP_RETRIES ?= 10
 
 # Run a command and print how long it took.
 timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - begun)) s"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots dist image image-test requirements sbom clean
+.PHONY: help install browser run test test-all test-repeat test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots dist image image-test requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +55,7 @@ browser: $(TEST_READY) ## Find a browser for the console's tests, or install one
 run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and print its address and keys
 	$(BIN)/cairn-server demo
 
-test: lint check ## Set up (a browser too), then run everything that must pass: style, types, contracts, tests
+test: lint check ## Set up (a browser too), then run what each change must pass: style, types, contracts, tests
 
 lint: $(TEST_READY) ## Check style (ruff), spelling, types (mypy --strict) and import contracts
 	$(call timed,$(BIN)/ruff check .)
@@ -58,15 +68,21 @@ format: $(TEST_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+test-all: ALL := $(EVERYTHING)
+test-all: lint check ## As `make test`, and long tests, wheels on every Python here, both databases for all tests
+
 check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
-	$(PYTEST) -n $(WORKERS) --dist loadscope $(PYTEST_ARGS)
+	$(PYTEST) $(DISTRIBUTED) $(HANGING) $(ALL) $(PYTEST_ARGS)
+
+test-repeat: browser ## Repeat N times, under load, the tests that chance can change; stopped, it goes on where it was
+	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.support.repeat --rounds $(N) --workers $(WORKERS)
 
 coverage: browser ## Run the tests and report the line coverage of core and service (htmlcov/index.html)
-	$(PYTEST) -n $(WORKERS) --dist loadscope --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
+	$(PYTEST) $(DISTRIBUTED) --cov --cov-report=term --cov-report=html $(PYTEST_ARGS)
 
 audit: $(TEST_READY) ## Run the long privacy audits, and every property test on many fresh examples
 	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance audit
-	HYPOTHESIS_PROFILE=audit $(PYTEST) -n $(WORKERS) --dist loadscope -m "audit or hypothesis" $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=audit $(PYTEST) $(DISTRIBUTED) -m "audit or hypothesis" $(PYTEST_ARGS)
 
 chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outages cuts" runs some of it
 	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance chaos $(PIECES)
@@ -119,19 +135,31 @@ clean: ## Remove .venv and every cache and build product
 	rm -rf $(VENV) $(VENV)-sbom build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# `make run` and `make test` may set up one checkout at the same time: the second waits, and finds it done.
+LOCK := $(PYTHON) -c "import fcntl, subprocess, sys; lock = open('.set-up.lock', 'w'); \
+  fcntl.flock(lock, fcntl.LOCK_EX); sys.exit(subprocess.call(sys.argv[1:]))"
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+ifndef LOCKED
+$(SERVER_READY) $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt
+	@$(LOCK) $(MAKE) -s LOCKED=1 $@
+else
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Cairn needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(SERVER_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]' -e ./client
+	@echo "Installing Cairn into $(VENV)"
+	$(INSTALL) -e '.[server]' -e ./client
 	@touch $@
 
 $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[test]' -e ./client
+	@echo "Installing Cairn, with everything that its tests need, into $(VENV)"
+	$(INSTALL) --no-compile -e '.[test]' -e ./client
 	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib  # as pip would, on every core
 	@touch $@ $(SERVER_READY)
+endif
 
 # A tool of its own, kept apart: nothing of Cairn needs it.
 $(SBOM_READY):

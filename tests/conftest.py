@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.support.databases",
     "tests.support.folders",
     "tests.support.live",
+    "tests.support.running",
     "tests.support.scheduling",
     "tests.support.service",
     "tests.support.timing",

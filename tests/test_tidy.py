@@ -270,6 +270,21 @@ def test_only_the_probe_makes_numpy_generators() -> None:
     assert [found for name in others for found in numpy_randomness(name)] == []
 
 
+def process_ends(name: str) -> Iterator[str]:
+    """The functions that can end or signal the process they run in, whatever it is doing."""
+    ways = {"os._exit", "os.abort", "os.kill", "os.killpg", "signal.raise_signal"}
+    for function in ast.walk(tree(name)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            used = {ast.unparse(node) for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+            if used & ways:
+                yield f"{name}:{function.name}"
+
+
+def test_only_a_workers_main_and_an_armed_fault_can_end_a_process() -> None:
+    found = {end for name in modules(*SHIPPED) for end in process_ends(name)}
+    assert found == {"service/workers/worker.py:main", "service/operations/faults.py:meet"}
+
+
 def test_benchmarks_import_nothing_of_the_tests_and_campaigns() -> None:
     imported = {target for name in modules("benchmarks") for target in imported_by(name)}
     assert {target for target in imported if target.startswith(("tests", "assurance"))} == set()

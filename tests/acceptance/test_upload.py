@@ -18,7 +18,9 @@ from sqlalchemy import func, select
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from service.operations.database import Database
 from service.operations.tables import Dataset, DatasetChunk
-from tests.support.databases import KINDS, new_database
+from tests.support.databases import new_database
+
+pytestmark = pytest.mark.both_databases
 
 ROWS = int(os.environ.get("UPLOAD_ROWS", "50000"))
 COLUMNS = 20
@@ -46,10 +48,13 @@ def facts(name: str) -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def url(
+    request: pytest.FixtureRequest, database_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """One database of each kind for the whole module: starting a service takes longer than the tests."""
-    yield from new_database(request, tmp_path_factory.mktemp("upload"))
+    with new_database(request, database_kind, tmp_path_factory.mktemp("upload")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

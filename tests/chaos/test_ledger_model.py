@@ -407,6 +407,7 @@ def expected(refusal: type[errors.ServiceError] | None) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("accountant", accountants.ACCOUNTANTS)
+@pytest.mark.both_databases
 def test_books_follow_the_model_in_any_order_of_events(
     database_url: str, accountant: str, tmp_path: Path
 ) -> None:

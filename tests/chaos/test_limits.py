@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Barrier, Thread
 
+import pytest
+
 from assurance.chaos.invariants import faults
 from assurance.chaos.scene import Scene, body, plan
 from core.plan import Work
@@ -12,6 +14,8 @@ from service import errors
 from service.datasets import access
 from service.jobs import submit
 from service.operations.clock import SystemClock
+
+pytestmark = pytest.mark.both_databases
 
 CLIENTS = 8
 

@@ -137,7 +137,7 @@ def test_a_draft_is_corrected_its_rows_thrown_away_and_it_is_discarded(
 
     page.get_by_role("button", name="Discard this draft").click()
     page.get_by_role("dialog").get_by_role("button", name="Discard it").click()
-    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    expect(page.get_by_role("heading", name="Datasets", exact=True)).to_be_visible()
     expect(page.get_by_text(name, exact=True)).to_have_count(0)
 
 

@@ -253,4 +253,4 @@ def test_an_address_without_a_page_is_said_to_be_wrong(tab: Tab, finished: tuple
         expect(page.get_by_role("heading", name="Not found")).to_be_visible()
         expect(page.get_by_text("Check the address.")).to_be_visible()
     page.get_by_role("link", name="All datasets").click()
-    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()
+    expect(page.get_by_role("heading", name="Datasets", exact=True)).to_be_visible()

@@ -83,7 +83,7 @@ def test_signing_out_ends_the_session_in_every_tab(tab: Tab, service: Service) -
 
 def test_signing_out_without_a_connection_is_not_claimed(tab: Tab, service: Service) -> None:
     page = tab.sign_in(service.curator_key)
-    expect(page.get_by_role("heading", name="Datasets")).to_be_visible()  # all of it has been fetched
+    expect(page.get_by_role("heading", name="Datasets", exact=True)).to_be_visible()  # all has been fetched
     tab.foreseen = ("ERR_INTERNET_DISCONNECTED",)
     tab.context.set_offline(True)
     page.get_by_role("button", name="Sign out").click()

@@ -8,20 +8,18 @@ must look like what does not exist.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 from httpx import Response
 
 from assurance.fuzz.stage import MISSING_JOB, TOKEN, Stage
-from benchmarks.harness.postgres import Server
 from service import console
 from service.app import create_app
-from tests.support.databases import KINDS
+from tests.support.databases import migrated_database
 
 CURATORS, ANALYSTS = ("carla", "cleo"), ("ada", "ben", "dan")
 PEOPLE = (*CURATORS, *ANALYSTS)
@@ -189,23 +187,13 @@ def ask(
     return stage.client.request(verb, path, headers=headers, **options)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
 def stage(
-    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, database_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("stage")
-    if request.param == "sqlite":
-        shutil.copy(sqlite_template, folder / "cairn.sqlite3")
-        made = Stage(f"sqlite:///{folder / 'cairn.sqlite3'}", folder)
+    with migrated_database(request, database_kind, folder) as url, closing(Stage(url, folder)) as made:
         yield made
-        made.close()
-        return
-    server: Server = request.getfixturevalue("postgres")
-    name = server.create(template=request.getfixturevalue("postgres_template"))
-    made = Stage(server.url(name), folder)
-    yield made
-    made.close()
-    server.drop(name)
 
 
 def test_every_route_of_the_description_has_a_rule(stage: Stage) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -12,26 +11,24 @@ import pytest
 from assurance.fuzz.campaign import ROLES, Campaign
 from assurance.fuzz.judge import HEADERS, Judge
 from assurance.fuzz.stage import RECORDS, VALUE, Stage
-from benchmarks.harness.postgres import Server
-from tests.support.databases import KINDS
+from tests.support.databases import migrated_database
+
+pytestmark = pytest.mark.both_databases
 
 GOOD = {**HEADERS, "content-security-policy": "default-src 'none'", "content-type": "application/json"}
 SETTINGS: dict[str, Any] = {"max_upload_bytes": 8 << 20, "max_queued_jobs": 1000, "max_operations": 1e10}
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
 def campaign(
-    request: pytest.FixtureRequest, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, database_kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Campaign]:
     folder = tmp_path_factory.mktemp("campaign")
-    shutil.copy(sqlite_template, folder / "cairn.sqlite3")
-    url = f"sqlite:///{folder / 'cairn.sqlite3'}"
-    if request.param == "postgresql":
-        server: Server = request.getfixturevalue("postgres")
-        url = server.url(server.create(template=request.getfixturevalue("postgres_template")))
-    stage = Stage(url, folder, **SETTINGS)
-    yield Campaign(stage, 20)
-    stage.close()
+    with (
+        migrated_database(request, database_kind, folder) as url,
+        closing(Stage(url, folder, **SETTINGS)) as stage,
+    ):
+        yield Campaign(stage, 20)
 
 
 def test_hostile_requests_of_every_kind_are_answered_in_order(campaign: Campaign) -> None:

@@ -101,6 +101,7 @@ def test_two_readers_of_one_file_do_not_move_each_other() -> None:
     two.close()
 
 
+@pytest.mark.both_databases
 def test_names_that_are_no_text_are_shown_as_such(house: House) -> None:
     for number, (kind, content) in enumerate(
         [

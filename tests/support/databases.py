@@ -1,9 +1,10 @@
-"""Fixtures that hand out a migrated database of each kind, fresh for every test."""
+"""Fixtures that hand out a migrated database, fresh for every test, of the kinds that the test needs."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,36 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    """Yield the address of an empty database of the requested kind, and drop it afterwards."""
-    if request.param == "sqlite":
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--both-databases", action="store_true", help="run every test that uses a database on both"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests whose SQL, locks or types differ run on both databases, the others on SQLite, or as marked."""
+    if "database_kind" not in metafunc.fixturenames:
+        return
+    marked = {mark.name for mark in metafunc.definition.iter_markers()}
+    kinds: tuple[str, ...] = KINDS
+    if "postgresql" in marked:
+        kinds = ("postgresql",)
+    elif "both_databases" not in marked and not metafunc.config.getoption("--both-databases"):
+        kinds = ("sqlite",)
+    metafunc.parametrize("database_kind", kinds, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """The kind of database that a test runs on."""
+    kind: str = request.param
+    return kind
+
+
+@contextmanager
+def new_database(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[str]:
+    """The address of a database without tables, which is dropped afterwards."""
+    if kind == "sqlite":
         yield f"sqlite:///{folder / 'new.sqlite3'}"
         return
     server: Server = request.getfixturevalue("postgres")
@@ -87,11 +115,11 @@ def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     server.drop(name)
 
 
-@pytest.fixture(params=KINDS)
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a fresh migrated database, once of each kind."""
-    if request.param == "sqlite":
-        path = tmp_path / "cairn.sqlite3"
+@contextmanager
+def migrated_database(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[str]:
+    """The address of a database with all tables, which is dropped afterwards."""
+    if kind == "sqlite":
+        path = folder / "cairn.sqlite3"
         shutil.copy(request.getfixturevalue("sqlite_template"), path)
         yield f"sqlite:///{path}"
         return
@@ -99,6 +127,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     name = server.create(template=request.getfixturevalue("postgres_template"))
     yield server.url(name)
     server.drop(name)
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, database_kind: str, tmp_path: Path) -> Iterator[str]:
+    """The address of a fresh migrated database."""
+    with migrated_database(request, database_kind, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture
@@ -111,7 +146,7 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """A fresh migrated database, once of each kind."""
+    """A fresh migrated database."""
     opened = Database(database_url)
     yield opened
     opened.dispose()

@@ -103,7 +103,11 @@ class House:
         self.clock = HandClock()
         self.app = create_app(self.settings, database=self.database, clock=self.clock)
         self.client = Browser(self.app)
-        self.worker = Worker(self.settings, self.database, self.clock, name="worker-test")
+        #: The exit codes with which the worker would have ended its process.
+        self.left: list[int] = []
+        self.worker = Worker(
+            self.settings, self.database, self.clock, name="worker-test", leave=self.left.append
+        )
         known = self._first_people() if keys is None else keys
         self.carla, self.ada, self.ben = (
             Person(self.client, name, known[name]) for name in ("carla", "ada", "ben")

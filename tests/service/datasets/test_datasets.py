@@ -116,6 +116,7 @@ def test_bounds_of_every_kind_come_back_as_given(small_house: House) -> None:
     assert names == ["d0", "d1", "d2", "d3"]
 
 
+@pytest.mark.both_databases
 def test_name_of_a_dataset_is_taken_once(house: House) -> None:
     house.create()
     assert house.create().status_code == 409
@@ -176,6 +177,7 @@ def test_withdrawn_and_renewed_grant_remembers_what_was_spent(house: House) -> N
     }
 
 
+@pytest.mark.both_databases
 def test_retired_dataset_loses_its_rows_and_keeps_its_ledger(house: House) -> None:
     house.ready(release_ticks=False)
     house.submit("0.3", delta="0")
@@ -211,6 +213,7 @@ def test_ledger_shows_all_to_the_owner_and_their_own_to_analysts(house: House) -
     assert table_text.splitlines()[1].startswith("1,open,2030-01-01T09:00:00.000Z,")
 
 
+@pytest.mark.both_databases
 def test_ledger_is_written_as_a_table_a_page_at_a_time(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget_routes, "_CSV_PAGE", 2)
     monkeypatch.setattr(budget_routes, "_CSV_PIECE", 10)
@@ -230,6 +233,7 @@ def test_ledger_is_written_as_a_table_a_page_at_a_time(house: House, monkeypatch
     assert asked == [2] * 5
 
 
+@pytest.mark.both_databases
 def test_sites_are_stored_once_under_a_name(house: House) -> None:
     house.create()
     put = {"content": b"1,1\n5,2\n9,3\n", "headers": {"Content-Type": "text/csv"}}

@@ -95,6 +95,7 @@ def test_rows_of_another_report_are_not_sealed_and_a_lost_answer_may_be_asked_fo
     assert house.carla.post(seal, {}).json()["type"] == "/problems/already-sealed"
 
 
+@pytest.mark.both_databases
 def test_another_upload_replaces_the_rows_of_a_draft(house: House) -> None:
     house.create(size=10)
     house.check(table(10))
@@ -219,6 +220,7 @@ def test_copies_of_values_are_in_no_log_and_gone_when_the_dataset_is_sealed(
     assert "patient-4711" not in house.carla.get("/v1/audit").text
 
 
+@pytest.mark.both_databases
 def test_rows_that_nobody_seals_are_deleted_after_some_days(house: House) -> None:
     house.create("sealed")
     house.upload(table(3), "sealed")

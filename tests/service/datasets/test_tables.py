@@ -28,6 +28,7 @@ def body(declared: list[dict[str, Any]] = COLUMNS, **others: Any) -> dict[str, A
     return {"name": "patients", "table": declared, "size": 1000, "budget": budget, **others}
 
 
+@pytest.mark.both_databases
 def test_a_table_is_shown_as_it_was_declared(house: House) -> None:
     made = house.carla.post("/v1/datasets", body(rows_per_person=2))
     assert made.status_code == 201

@@ -193,6 +193,7 @@ def test_json_within_the_limits_is_read_as_it_is(value: Any) -> None:
     assert strict_json(json.dumps(value).encode()) == value
 
 
+@pytest.mark.both_databases
 def test_result_is_sent_as_it_was_stored_and_in_pieces(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsing and writing a result of some MB would keep the interpreter from everybody else."""
     house.ready(release_ticks=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.service import House
 
 
+@pytest.mark.both_databases
 def test_ten_tenths_fill_the_budget_and_a_unit_more_is_refused(house: House) -> None:
     house.ready(release_ticks=False)
     for _ in range(10):
@@ -87,6 +90,7 @@ def test_delta_is_refused_where_none_is_offered(small_house: House) -> None:
     assert small_house.submit().json()["cost"] == {"epsilon": "0.1", "delta": "0"}
 
 
+@pytest.mark.both_databases
 def test_zcdp_charges_rho_and_keeps_delta_for_approximate_parts(house: House) -> None:
     house.ready(accountant="zcdp", budget={"epsilon": "1", "delta": "0.000001"}, release_ticks=False)
     total = house.ada.get("/v1/datasets/flowers").json()["budget"]["total"]

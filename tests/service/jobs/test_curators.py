@@ -102,6 +102,7 @@ def test_a_curators_queued_job_ends_void_when_the_dataset_is_retired(patients: H
     assert patients.carla.post("/v1/datasets/patients/ledger/verify").json()["ok"]
 
 
+@pytest.mark.both_databases
 def test_the_database_refuses_an_analysts_job_without_a_grant(patients: House) -> None:
     job = patients.submit("0.3", dataset="patients", algorithm="auto").json()["id"]
     with pytest.raises(IntegrityError), patients.database.write() as session:
@@ -128,6 +129,7 @@ def test_verification_notices_a_job_that_was_paid_without_its_grant(patients: Ho
     assert "under another grant" in found["faults"][0]
 
 
+@pytest.mark.both_databases
 def test_narrowing_the_kinds_of_a_grant_ends_queued_jobs_of_the_others(patients: House) -> None:
     house = patients
     request = {"dataset": "patients", "kind": "summary", "epsilon": "0.3"}

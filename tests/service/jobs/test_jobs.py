@@ -21,6 +21,7 @@ def remaining(house: House) -> str:
     return left
 
 
+@pytest.mark.both_databases
 def test_job_runs_from_submission_to_result(house: House) -> None:
     house.ready(release_ticks=False)
     accepted = house.submit("0.5")
@@ -141,6 +142,7 @@ def test_plans_and_jobs_are_answered_without_any_chunk(house: House) -> None:
     assert house.ada.get("/v1/datasets/flowers").status_code == 200
 
 
+@pytest.mark.both_databases
 def test_same_idempotency_key_is_the_same_job(house: House) -> None:
     house.ready()
     first, second = house.submit(key="once"), house.submit(key="once")
@@ -153,6 +155,7 @@ def test_same_idempotency_key_is_the_same_job(house: House) -> None:
     assert house.submit(who=house.ben, key="once", delta="0").json()["id"] != first.json()["id"]
 
 
+@pytest.mark.both_databases
 def test_cancelled_job_gives_its_reservation_back(house: House) -> None:
     house.ready()
     job = house.submit("0.7").json()

@@ -44,6 +44,7 @@ def test_texts_that_are_too_long_or_odd_are_refused(small_house: House, body: di
     assert small_house.ada.put(f"/v1/jobs/{job}/note", body).status_code == 422
 
 
+@pytest.mark.both_databases
 def test_jobs_are_found_by_a_part_of_their_name_or_note(house: House) -> None:
     house.ready()
     first, second, _third = (house.submit(rehearsal=True).json()["id"] for _ in range(3))

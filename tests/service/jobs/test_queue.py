@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -43,6 +44,7 @@ def busy(house: House) -> House:
     return house
 
 
+@pytest.mark.both_databases
 def test_job_is_charged_with_its_claim_before_a_row_is_read(
     busy: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +59,7 @@ def test_job_is_charged_with_its_claim_before_a_row_is_read(
     assert seen == [1]
 
 
+@pytest.mark.both_databases
 def test_lost_worker_is_replaced_under_the_same_charge(busy: House) -> None:
     assert busy.worker.claim() is not None
     assert busy.worker.claim() is None
@@ -65,6 +68,7 @@ def test_lost_worker_is_replaced_under_the_same_charge(busy: House) -> None:
     assert (charges(busy), results(busy), the_job(busy).state) == (1, 1, "succeeded")
 
 
+@pytest.mark.both_databases
 def test_job_is_given_up_after_three_lost_workers(busy: House) -> None:
     for _ in range(queue.MOST_ATTEMPTS):
         assert busy.worker.claim() is not None
@@ -86,6 +90,7 @@ def test_exception_ends_the_job_at_the_first_attempt(busy: House, monkeypatch: p
     assert busy.worker.claim() is None
 
 
+@pytest.mark.both_databases
 def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
     first = busy.worker.claim()
     assert first is not None
@@ -99,6 +104,7 @@ def test_worker_that_lost_its_lease_stores_nothing(busy: House) -> None:
     assert (results(busy), charges(busy)) == (1, 1)
 
 
+@pytest.mark.both_databases
 def test_heartbeat_keeps_the_lease(busy: House) -> None:
     held = busy.worker.claim()
     assert held is not None
@@ -109,12 +115,7 @@ def test_heartbeat_keeps_the_lease(busy: House) -> None:
         assert busy.worker.claim() is None
 
 
-def left_by(make: Callable[[Callable[[int], Any]], Heartbeat]) -> list[int]:
-    codes: list[int] = []
-    make(codes.append).beat()
-    return codes
-
-
+@pytest.mark.both_databases
 def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -125,7 +126,9 @@ def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
         held = house.worker.claim()
         assert held is not None
         house.worker.stop.set()
-        assert left_by(lambda leave, held=held: Heartbeat(house.worker, held, leave)) == [0]  # type: ignore[misc]  # a lambda's default
+        Heartbeat(house.worker, held).beat()
+        assert house.left.pop() == 0
+    house.worker.stop.clear()
     assert house.work()
     assert (charges(house), results(house)) == (1, 1)
     house.close()
@@ -143,11 +146,13 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     house.submit()
     held = house.worker.claim()
     assert held is not None
-    assert left_by(lambda leave: Heartbeat(house.worker, held, leave)) == [75]
+    Heartbeat(house.worker, held).beat()
+    assert house.left == [75]
     assert (the_job(house).state, charges(house)) == ("failed", 1)
     house.close()
 
 
+@pytest.mark.both_databases
 def test_racing_workers_claim_each_job_once(house: House) -> None:
     house.ready(release_ticks=False)
     for _ in range(6):
@@ -172,6 +177,7 @@ def test_racing_workers_claim_each_job_once(house: House) -> None:
     assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
 
 
+@pytest.mark.both_databases
 def test_claim_of_a_withdrawn_job_voids_it(house: House) -> None:
     house.ready()
     job = house.submit("0.5").json()
@@ -244,10 +250,12 @@ def crowded(house: House) -> House:
     return house
 
 
+@pytest.mark.both_databases
 def test_free_worker_takes_the_job_of_the_analyst_with_least_recent_work(crowded: House) -> None:
     assert [claimed(crowded) for _ in range(4)] == ["ada 2", "ben 2", "ada 3", "ben 3"]
 
 
+@pytest.mark.both_databases
 def test_small_job_comes_next_however_many_another_analyst_has_queued(house: House) -> None:
     house.ready(release_ticks=False)
     house.grant("ben")
@@ -283,6 +291,7 @@ def test_clock_that_is_set_back_does_not_idle_a_worker(
     assert pauses == [planned.total_seconds()]
 
 
+@pytest.mark.both_databases
 def test_recent_work_is_forgotten(crowded: House) -> None:
     assert claimed(crowded) == "ada 2"
     crowded.clock.move(11 * 60)  # the lease has run out too, so the job of number 1 comes first again
@@ -295,6 +304,7 @@ def test_order_does_not_depend_on_how_long_jobs_took(crowded: House) -> None:
     assert [claimed(crowded) for _ in range(3)] == ["ben 2", "ada 3", "ben 3"]
 
 
+@pytest.mark.both_databases
 def test_rehearsals_come_last(house: House) -> None:
     house.ready(release_ticks=False)
     house.grant("ben")
@@ -313,6 +323,7 @@ def test_rehearsal_of_too_much_work_is_refused(sqlite_url: str, tmp_path: Path) 
     house.close()
 
 
+@pytest.mark.both_databases
 def test_queued_jobs_of_a_disabled_analyst_end_void(busy: House) -> None:
     assert busy.carla.delete("/v1/principals/ada").status_code == 204
     assert busy.worker.claim() is None
@@ -326,6 +337,7 @@ def ended(house: House) -> Any:
     return house.carla.post("/v1/jobs/latest/end")
 
 
+@pytest.mark.both_databases
 def test_curator_ends_a_running_job_whose_charge_stays(busy: House) -> None:
     held = busy.worker.claim()
     assert held is not None
@@ -360,24 +372,43 @@ def test_stopping_worker_leaves_a_job_that_was_ended_at_once(busy: House) -> Non
     assert held is not None
     assert ended(busy).status_code == 200
     busy.worker.stop.set()
-    assert left_by(lambda leave: Heartbeat(busy.worker, held, leave)) == [0]
-    busy.worker.stop.clear()
+    Heartbeat(busy.worker, held).beat()
+    assert busy.left == [0]
+
+
+def without_end(
+    _held: Any, _database: Any, _settings: Any, listen: Callable[[str, int, int], None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An execution that takes one step after the other until it is told to stop."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        listen("sums", 1, 1000)
+        time.sleep(0.01)
+    pytest.fail("the job was not stopped")
 
 
 def test_worker_stops_when_its_job_was_ended(busy: House, monkeypatch: pytest.MonkeyPatch) -> None:
     held = busy.worker.claim()
     assert held is not None
     assert ended(busy).status_code == 200
-    measured: list[int] = []
-
-    def execute(_held: Any, _database: Any, _settings: Any, listen: Callable[[str, int, int], None]) -> Any:
-        for number in range(1000):
-            measured.append(number)
-            listen("sums", number, 1000)
-            time.sleep(0.01)
-        return {}, {}
-
-    monkeypatch.setattr(execution, "execute", execute)
+    monkeypatch.setattr(execution, "execute", without_end)
     busy.worker.settings = busy.settings.model_copy(update={"lease_seconds": 0.3})
     assert not busy.worker.carry_out(held)
-    assert len(measured) < 500
+
+
+@pytest.mark.parametrize("settings", [{"stop_seconds": 0.0}, {"job_seconds": 1e-9}])
+def test_worker_that_may_not_end_its_process_ends_its_job_instead(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    with closing(House(sqlite_url, tmp_path, lease_seconds=0.3, **settings)) as house:
+        house.ready()
+        house.submit()
+        worker = Worker(house.settings, house.database, house.clock)
+        worker.stop.set()
+        held = worker.claim()
+        assert held is not None
+        monkeypatch.setattr(execution, "execute", without_end)
+        assert not worker.carry_out(held)
+        given_back = house.worker.claim() is not None
+        assert (given_back, the_job(house).state) in [(True, "running"), (False, "failed")]
+        assert given_back == ("stop_seconds" in settings)

@@ -80,6 +80,7 @@ def watch(house: House, job: str, moments: tuple[float, ...]) -> list[Any]:
     return seen
 
 
+@pytest.mark.both_databases
 def test_result_appears_at_the_planned_time_however_short_the_run(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +154,7 @@ def test_job_that_was_ended_by_a_limit_is_held_and_so_is_its_worker(
     held = house.worker.claim()
     assert held is not None
     house.clock.move(2.0)
-    Heartbeat(house.worker, held, leave=lambda _code: None)._end_by_limit(limit)
+    Heartbeat(house.worker, held)._end_by_limit(limit)
     assert house.ada.get(job).json()["state"] == "running"
     # Its process ends, and the one that replaces it finds the hold in the database.
     monkeypatch.setattr(house.worker.stop, "wait", house.clock.move)

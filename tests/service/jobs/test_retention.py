@@ -39,6 +39,7 @@ def plans(house: House) -> dict[str, bool]:
         return {job: bool(plan) for job, plan in session.execute(select(Job.id, Job.plan))}
 
 
+@pytest.mark.both_databases
 def test_old_plans_of_cancelled_jobs_and_rehearsals_go_and_all_else_stays(
     house: House, used: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

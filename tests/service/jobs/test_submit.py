@@ -20,6 +20,8 @@ from service.operations.tables import Dataset, Job, LedgerEntry
 from service.people import principals
 from tests.support.service import House, Person
 
+pytestmark = pytest.mark.both_databases
+
 
 def at_once(house: House, *bodies: dict[str, Any]) -> list[Response]:
     """Submit several jobs at the same moment."""

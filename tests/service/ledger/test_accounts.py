@@ -16,6 +16,8 @@ from service.ledger.units import Cost
 from service.operations.database import Database
 from service.operations.tables import Dataset, Grant, Principal
 
+pytestmark = pytest.mark.both_databases
+
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 

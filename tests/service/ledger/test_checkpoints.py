@@ -69,6 +69,7 @@ def cut_the_tail(house: House, kept: int) -> None:
     )
 
 
+@pytest.mark.both_databases
 def test_a_second_verification_reads_the_new_entries_alone(used: House) -> None:
     first = verify(used)
     assert (first["ok"], first["entries"], first["since"]) == (True, 9, 0)
@@ -98,6 +99,7 @@ def test_cutting_the_tail_and_adjusting_the_accounts_no_longer_verifies(used: Ho
     assert verify(used)["since"] == 0  # nothing was signed
 
 
+@pytest.mark.both_databases
 def test_a_tail_cut_behind_a_checkpoint_is_noticed_with_its_jobs_deleted_too(used: House) -> None:
     verify(used)
     cut_the_tail(used, 8)
@@ -152,6 +154,7 @@ def test_an_old_entry_altered_behind_a_checkpoint_is_found_by_a_whole_verificati
     assert found["faults"] == ["entry 4 was altered: its hash does not match its content"]
 
 
+@pytest.mark.both_databases
 def test_checkpoints_hold_after_the_key_was_rotated(used: House) -> None:
     verify(used)
     context = used.app.state.context
@@ -162,6 +165,7 @@ def test_checkpoints_hold_after_the_key_was_rotated(used: House) -> None:
     assert verify(used)["since"] == 10
 
 
+@pytest.mark.both_databases
 def test_rows_and_objects_of_entries_have_the_same_hash(used: House) -> None:
     with used.database.read() as session:
         for entry in session.query(LedgerEntry):

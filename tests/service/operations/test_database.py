@@ -17,6 +17,8 @@ from service.operations import database
 from service.operations.database import Database
 from service.operations.tables import Dataset
 
+pytestmark = pytest.mark.both_databases
+
 #: Takes a lock until its transaction ends, and changes nothing.
 CHANGE = text("UPDATE alembic_version SET version_num = version_num")
 

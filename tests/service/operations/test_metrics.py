@@ -48,6 +48,7 @@ def test_charges_refusals_and_states_are_counted(house: House) -> None:
     assert (after['cairn_jobs{state="queued"}'], after['cairn_jobs{state="succeeded"}']) == (1, 1)
 
 
+@pytest.mark.both_databases
 def test_counts_of_jobs_and_entries_are_those_of_the_tables(house: House) -> None:
     """Whatever ends a job: a worker, its analyst, its curator before and after it ran, a withdrawn grant."""
     house.ready()
@@ -76,6 +77,7 @@ def test_counts_of_jobs_and_entries_are_those_of_the_tables(house: House) -> Non
         assert told[f'cairn_ledger_entries_total{{kind="{kind}"}}'] == times
 
 
+@pytest.mark.both_databases
 def test_waiting_in_the_queue_is_measured(house: House) -> None:
     house.ready()
     house.submit("0.1", delta="0")

@@ -14,6 +14,8 @@ import migrations
 from service.operations.database import Database
 from service.operations.tables import Base
 
+pytestmark = pytest.mark.both_databases
+
 
 def test_migrated_database_equals_the_tables_in_code(database: Database) -> None:
     with database.engine.connect() as connection:

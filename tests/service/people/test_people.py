@@ -81,6 +81,7 @@ def test_curator_cannot_take_over_another_curators_people(small_house: House) ->
     assert cleo.post("/v1/principals/cleo/keys", {}).status_code == 201
 
 
+@pytest.mark.both_databases
 def test_name_is_taken_once(house: House) -> None:
     answer = house.carla.post("/v1/principals", {"name": "ada", "role": "analyst"})
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/invalid-request")

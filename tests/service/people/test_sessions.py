@@ -128,6 +128,7 @@ def test_session_does_not_outlive_its_key(small_house: House) -> None:
     assert not browser.works()
 
 
+@pytest.mark.both_databases
 def test_revoked_key_ends_its_sessions_and_no_others(house: House) -> None:
     issued = house.carla.post("/v1/principals/ada/keys", {}).json()
     other = SignedIn(house.ada)

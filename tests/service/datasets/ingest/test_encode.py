@@ -72,6 +72,7 @@ def test_refused_upload_keeps_no_file_open() -> None:
             encode(upload)
 
 
+@pytest.mark.both_databases
 def test_bad_row_at_the_end_of_a_large_file_leaves_nothing_behind(house: House) -> None:
     house.create()
     answer = house.upload(long_table(60_000) + b"1,x\n")
@@ -81,6 +82,7 @@ def test_bad_row_at_the_end_of_a_large_file_leaves_nothing_behind(house: House) 
     assert house.upload(long_table(60_000)).json()["rows"] == 60_000
 
 
+@pytest.mark.both_databases
 def test_upload_with_another_digest_than_announced_leaves_nothing_behind(house: House) -> None:
     house.create()
     answer = house.carla.call(
@@ -91,6 +93,7 @@ def test_upload_with_another_digest_than_announced_leaves_nothing_behind(house: 
     assert house.carla.get("/v1/datasets/flowers").json()["state"] == "draft"
 
 
+@pytest.mark.both_databases
 def test_uploads_at_once_store_one_file(house: House) -> None:
     house.create()
     with house.database.read() as session:

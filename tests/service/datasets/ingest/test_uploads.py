@@ -99,6 +99,7 @@ def test_good_file_of_each_format_is_stored_encoded(small_house: House, name: st
     assert np.array_equal(stored(small_house), DOMAIN.encode(VALUES))
 
 
+@pytest.mark.both_databases
 def test_upload_works_on_both_databases(house: House) -> None:
     house.create()
     report = house.upload(b"a,b,c\n1,1,9\n99,0.25,9\n0,4,9\n").json()

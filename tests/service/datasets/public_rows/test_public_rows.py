@@ -65,6 +65,7 @@ def submit(house: House, **changes: Any) -> str:
     return str(answer.json()["id"])
 
 
+@pytest.mark.both_databases
 def test_public_rows_are_facts_of_the_dataset_and_named_by_plans_and_receipts(house: House) -> None:
     with_digits(house)
     assert house.ada.get("/v1/datasets/digits").json()["public_rows"] is None

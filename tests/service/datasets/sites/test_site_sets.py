@@ -27,6 +27,7 @@ def stored(house: House) -> tuple[list[Job], list[SiteSet]]:
 
 
 @pytest.mark.parametrize("algorithm", ["gupta", "jones"])
+@pytest.mark.both_databases
 def test_sites_sent_with_jobs_are_stored_once_and_named_by_digest(house: House, algorithm: str) -> None:
     house.ready(release_ticks=False)
     for _ in range(2):

@@ -44,6 +44,7 @@ def person_house(house: House) -> None:
     assert house.grant().status_code == 200
 
 
+@pytest.mark.both_databases
 def test_a_receipt_is_signed_by_the_service_on_either_database(house: House) -> None:
     house.ready()
     made = receipt_of(house)

@@ -178,6 +178,7 @@ def test_command_says_why_it_did_not_replay(
     assert "not the transcript that the receipt names" in answer.output
 
 
+@pytest.mark.both_databases
 def test_transcript_is_streamed_in_parts_on_either_database(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
