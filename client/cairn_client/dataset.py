@@ -191,11 +191,13 @@ class Dataset(Questions, WorkingBounds, PublicRows):
         `seal` has been called; `seal=True` does that at once, and raises CannotSeal if the rows look wrong.
 
         A file is streamed, not read into memory. Its SHA-256 is sent along, so that a damaged upload is
-        refused and an interrupted one can safely be repeated. A DataFrame is sent without its index, as its
-        dtypes say: booleans as 0 and 1, whole numbers with gaps as whole numbers, times in ISO 8601, missing
-        values of any dtype as gaps. `progress` is called with the bytes sent so far and the bytes in total.
+        refused and an interrupted one can safely be repeated. A DataFrame is sent without its index, as Arrow
+        if pyarrow is installed and else as CSV: booleans as 0 and 1, whole numbers as whole numbers, missing
+        values of any dtype as gaps. What becomes of a cell never depends on other rows. `progress` is called
+        with the bytes sent so far and the bytes in total.
         """
-        with body_of(data, kind, progress) as body:
+        reading = self.refresh().reading if is_frame(data) else None
+        with body_of(data, kind, progress, reading) as body:
             query = {"on_bad_row": on_bad_row, "sha256": body.sha256}
             report = self._put(UploadReport, "/data", body, query)
         self._facts = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cairn_client.tables import is_frame
 from cairn_client.transport import Transport
 from cairn_client.uploading import body_of, file_options
 from cairn_client.wire import DatasetFacts
@@ -15,6 +16,9 @@ class PublicRows:
     _transport: Transport
     _facts: DatasetFacts | None
 
+    def refresh(self) -> DatasetFacts:
+        raise NotImplementedError
+
     def _path(self, rest: str = "") -> str:
         raise NotImplementedError
 
@@ -25,7 +29,8 @@ class PublicRows:
         people in the dataset: the guarantee does not cover them. They replace those attached before; earlier
         jobs keep theirs.
         """
-        with body_of(data, kind, None) as body:
+        reading = self.refresh().reading if is_frame(data) else None
+        with body_of(data, kind, None, reading) as body:
             self._facts = self._transport.request(
                 DatasetFacts,
                 "PUT",

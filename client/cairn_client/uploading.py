@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import io
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -68,8 +68,13 @@ def file_options(body: Body) -> dict[str, Any]:
 
 
 @contextmanager
-def body_of(data: Any, kind: str | None, progress: Sent | None) -> Iterator[Body]:
-    """Open what is to be uploaded: paths, an open binary file, bytes, a table of numbers or a DataFrame."""
+def body_of(
+    data: Any, kind: str | None, progress: Sent | None, reading: Mapping[str, Any] | None = None
+) -> Iterator[Body]:
+    """Open what is to be uploaded: paths, an open binary file, bytes, a table of numbers or a DataFrame.
+
+    `reading` is how the dataset reads delimited text.
+    """
     if isinstance(data, list | tuple) and data and all(isinstance(each, str | Path) for each in data):
         with tempfile.TemporaryFile() as joined:
             join_text(data, joined)
@@ -84,10 +89,11 @@ def body_of(data: Any, kind: str | None, progress: Sent | None) -> Iterator[Body
     else:
         with tempfile.TemporaryFile() as file:
             if is_frame(data):
-                write_frame(data, file)
+                written = write_frame(data, file, reading or {})
             else:
+                written = "application/x-npy"
                 np.save(file, _numbers(data), allow_pickle=False)
-            yield Body(file, "text/csv" if is_frame(data) else "application/x-npy", progress)
+            yield Body(file, written, progress)
 
 
 def join_text(paths: Sequence[str | Path], into: BinaryIO) -> None:

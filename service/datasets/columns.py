@@ -16,7 +16,9 @@ _SMOKER = {"name": "smoker", "kind": "boolean", "missing": "drop"}
 
 
 #: Facts of a column that a look at rows may suggest.
-FromRows = Literal["levels", "low", "high", "missing", "fill"]
+FromRows = Literal[
+    "kind", "role", "levels", "low", "high", "whole", "log", "missing", "fill", "order"
+]  # fmt: skip
 
 
 class _Column(Body):

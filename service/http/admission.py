@@ -53,7 +53,7 @@ def body_limit(scope: Scope, settings: Settings) -> int:
         return settings.max_upload_bytes
     if _SITES.fullmatch(scope["path"]):
         return settings.max_sites_bytes
-    if scope["method"] not in ("POST", "PUT"):
+    if scope["method"] not in ("POST", "PUT", "PATCH"):
         return KIB  # nothing is expected, but some clients send an empty object
     if (scope["method"], scope["path"]) in _PLANS:
         return min(_PLAN_BYTES, settings.max_body_bytes)

@@ -72,7 +72,7 @@ def test_a_data_frame_is_uploaded_with_its_types(live: Live) -> None:
 
 def test_a_missing_value_of_a_data_frame_is_named(live: Live) -> None:
     frame = pandas.DataFrame({"a": pandas.array([1, None], dtype="Int64"), "b": [1.0, 2.0]})
-    with pytest.raises(BadRows, match="line 3: a is"):
+    with pytest.raises(BadRows, match="line 2: a is"):
         live.dataset(rows=None).upload(frame)
 
 

@@ -1,4 +1,4 @@
-"""The first rows of Parquet and Arrow files as text."""
+"""The first cells of the columns of Parquet and Arrow files as text, with the kinds that their types show."""
 
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
@@ -17,22 +17,37 @@ from service.datasets.ingest.readers.tables import (
     require_valid,
     undamaged,
 )
+from service.datasets.proposals import KINDS, Cells
 from service.errors import BadFormat
 
 #: Characters of a text that are kept; a level has fewer.
 LONGEST = 200
 
 
-def first_rows(file: IO[bytes], format_name: str, count: int) -> Iterator[Sequence[str]]:
-    """Return the names of the columns, then at most `count` rows; a column of no kind we know is empty."""
-    columns = _parquet(file, count) if format_name == "parquet" else _arrow(file, count)
-    yield list(columns)
+def first_rows(file: IO[bytes], format_name: str, count: int) -> list[Cells]:
+    """Return the first cells of each column, at most `count`; none of a column of no kind we know."""
+    schema, columns = _parquet(file, count) if format_name == "parquet" else _arrow(file, count)
     rows = max(map(len, columns.values()), default=0)
-    padded = (cells or [""] * rows for cells in columns.values())
-    yield from zip(*padded, strict=True)
+    return [
+        Cells(name, cells or [""] * rows, _kinds(kind), pa.types.is_integer(kind))
+        for (name, cells), kind in zip(columns.items(), schema.types, strict=True)
+    ]
 
 
-def _parquet(file: IO[bytes], count: int) -> dict[str, list[str]]:
+def _kinds(kind: Any) -> tuple[str, ...]:
+    """Return the kinds of columns that an Arrow type can hold."""
+    if pa.types.is_boolean(kind):
+        return ("boolean",)
+    if pa.types.is_date(kind):
+        return ("date",)
+    if pa.types.is_timestamp(kind):
+        return ("date", "datetime")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return ("number",)
+    return KINDS
+
+
+def _parquet(file: IO[bytes], count: int) -> tuple[Any, dict[str, list[str]]]:
     schema = open_parquet(file).schema_arrow
     _require_names(schema.names)
     texts = [each.name for each in schema if has_lengths(each.type)]
@@ -44,18 +59,18 @@ def _parquet(file: IO[bytes], count: int) -> dict[str, list[str]]:
             require_valid(block)
             yield block.select([name])
 
-    return {
+    return schema, {
         each.name: _cells(blocks(each.name), 1, count)[0] if _is_plain(each.type) else [] for each in schema
     }
 
 
-def _arrow(file: IO[bytes], count: int) -> dict[str, list[str]]:
+def _arrow(file: IO[bytes], count: int) -> tuple[Any, dict[str, list[str]]]:
     buffer, schema = open_arrow(file)
     _require_names(schema.names)
     places = [place for place, kind in enumerate(schema.types) if _is_plain(kind)]
     found = _cells(arrow_blocks(buffer, places), len(places), count)
     cells = dict(zip(places, found, strict=True))
-    return {name: cells.get(place, []) for place, name in enumerate(schema.names)}
+    return schema, {name: cells.get(place, []) for place, name in enumerate(schema.names)}
 
 
 def require_width(width: int) -> None:

@@ -1,64 +1,110 @@
-"""The first lines of a file of any format as CSV, for a curator who is about to describe its columns.
+"""The first lines of a file of any format, for a curator who is about to describe its columns.
 
-They are bounded whatever the file says of itself, and nothing of them is kept.
+They come with proposals for the columns and for how a text file is read. They are bounded whatever the file
+says of itself, and nothing of them is kept.
 """
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from service.datasets.ingest.first_rows import LONGEST, first_rows, require_width
-from service.datasets.ingest.readers.batch import reading
 from service.datasets.ingest.readers.excel import to_csv
-from service.datasets.ingest.readers.proposed import decoded, propose_reading
+from service.datasets.ingest.readers.proposed import ProposedReading, decoded, propose_reading
 from service.datasets.ingest.readers.text import recognised
 from service.datasets.ingest.spool import Spool
+from service.datasets.proposals import Cells, Numbers, Proposal, looks_like_data, propose
 from service.errors import BadFormat
 from service.operations.settings import KIB, Settings
 
 MOST_ROWS = 200
-_MOST_BYTES = 256 * KIB
-_SAMPLE = 1024 * KIB
+#: Bytes of a text file that proposals are made from, and most characters that are shown.
+_SAMPLE = 256 * KIB
+_DATA = (
+    "the first line looks like data, not like names of columns, so nothing was taken from it: names are "
+    "public; add a first line with the names"
+)
 
 
-def preview(spool: Spool, content_type: str, settings: Settings) -> str:
-    """Return the names of a file's columns and its first rows as CSV, every field in quotes."""
+@dataclass(frozen=True)
+class Preview:
+    """The first lines of a file, and what they suggest about it."""
+
+    format: str
+    reading: ProposedReading
+    names: list[str]
+    rows: list[list[str]]
+    columns: list[Proposal]
+    #: Why the first line was not taken for names.
+    problem: str = ""
+
+
+def preview(spool: Spool, content_type: str, settings: Settings, named: bool = True) -> Preview:
+    """Return the first lines of a file with proposals; its first line holds data if it is not `named`."""
     with recognised(spool, content_type, settings) as (format_name, content):
         if format_name in ("npy", "npz"):
             raise BadFormat("an array has no column names; describe its columns yourself")
         if format_name in ("parquet", "arrow"):
-            return _written(first_rows(content.open(), format_name, MOST_ROWS))
-        return _written(_lines(content, format_name, settings))
-
-
-def _lines(content: Spool, format_name: str, settings: Settings) -> list[list[str]]:
-    """Return the first lines of text or of a sheet."""
-    if format_name == "excel":
-        sheet, _words = to_csv(
-            content.open(), settings.spool_directory, settings.max_upload_bytes, MOST_ROWS + 1
-        )
-        with sheet:
-            sample, separator = sheet.open().read(_SAMPLE), ","
-            text = sample.decode("utf-8", "ignore")
-    else:
+            columns = first_rows(content.open(), format_name, MOST_ROWS)
+            rows = zip(*(each.texts for each in columns), strict=True)
+            names = [each.name for each in columns]
+            return Preview(format_name, ProposedReading(), names, _bounded(rows), propose(columns, Numbers()))
+        if format_name == "excel":
+            text, _words = to_csv(
+                content.open(), settings.spool_directory, settings.max_upload_bytes, MOST_ROWS + 1
+            )
+            with text:
+                return _of_text(format_name, text.open().read(_SAMPLE), ProposedReading(), named)
         sample = content.open().read(_SAMPLE)
-        proposed = propose_reading(sample)
-        separator, text = proposed.separator, decoded(sample, proposed.encoding)
-    with reading("a field in the first lines is too long, or its quotes do not end; correct it"):
-        found = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))
-    whole = found[:-1] if len(sample) == _SAMPLE else found
-    require_width(len(whole[0]) if whole else 0)
-    return [record for record in whole if record]
+        return _of_text(format_name, sample, propose_reading(sample), named)
 
 
-def _written(records: Iterable[Sequence[str]]) -> str:
-    """Write as many records as the limits allow, of which the first holds the names."""
-    written, end = io.StringIO(), 0
-    writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    for record in islice(records, MOST_ROWS + 1):
-        writer.writerow([field[:LONGEST] for field in record])
-        if written.tell() > _MOST_BYTES:
+def _of_text(format_name: str, sample: bytes, reading: ProposedReading, named: bool) -> Preview:
+    """Return what a sample of text shows that is read like this."""
+    text = decoded(sample, reading.encoding)
+    if "\0" in text:
+        raise BadFormat("the file holds zero bytes, so it is not text; save it as UTF-8 text")
+    lines = list(_records(text, reading))
+    if len(sample) == _SAMPLE:
+        lines = lines[:-1]
+    first = lines[0] if lines else []
+    require_width(len(first))
+    if not any(first):
+        raise BadFormat("the first line is empty; put the names of the columns there")
+    problem = _DATA if named and looks_like_data(first, lines[1:]) else ""
+    names = first if named and not problem else []
+    rows = [line for line in (lines[1:] if names else lines) if line]
+    fitting = [row for row in rows if len(row) == len(first)]
+    columns = [
+        Cells(names[place] if names else "", [row[place] for row in fitting])
+        for place in range(len(first))
+        if not names or names[place]  # programs leave the name of an index empty
+    ]
+    proposals = propose(columns, Numbers(reading.decimal, reading.thousands))
+    return Preview(format_name, reading, names, _bounded(rows), proposals, problem)
+
+
+def _records(text: str, reading: ProposedReading) -> Iterator[list[str]]:
+    """Yield the fields of each record, which is a line unless quoted fields go on over several."""
+    whole = io.StringIO(text, newline="")
+    sources = [whole] if reading.quoted_lines else ([line.rstrip("\r\n")] for line in whole)
+    for source in sources:
+        try:
+            for record in csv.reader(source, delimiter=reading.separator):
+                yield [field.strip() for field in record]
+        except csv.Error:
+            yield []
+
+
+def _bounded(rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return as many rows as are shown, with long texts cut."""
+    shown: list[list[str]] = []
+    left = _SAMPLE
+    for row in rows:
+        cut = [field[:LONGEST] for field in row]
+        left -= sum(map(len, cut)) + len(cut)
+        if left < 0 or len(shown) == MOST_ROWS:
             break
-        end = written.tell()
-    return written.getvalue()[:end]
+        shown.append(cut)
+    return shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import random
@@ -62,15 +61,97 @@ def ask(person: Person, content: bytes, kind: str = "application/octet-stream") 
     return person.call("POST", "/v1/previews", content=content, headers={"Content-Type": kind})
 
 
-def lines(house: House, content: bytes) -> list[list[str]]:
+def preview(house: House, content: bytes) -> dict[str, Any]:
     answer = ask(house.carla, content)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8")
-    return list(csv.reader(io.StringIO(answer.text)))
+    assert answer.status_code == 200
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_any_format_is_shown_as_the_same_lines(shared_house: House, name: str) -> None:
-    assert lines(shared_house, FILES[name]) == [NAMES, *ROWS]
+    found = preview(shared_house, FILES[name])
+    assert ([found["names"], *found["rows"]], found["problem"]) == ([NAMES, *ROWS], None)
+
+
+def test_a_text_file_is_proposed_with_how_it_is_read(shared_house: House) -> None:
+    found = preview(shared_house, "ort;größe\nKöln;1,5\nKöln;2,5\nBonn;3,5\n".encode("latin-1"))
+    assert found["reading"] == {
+        "encoding": "windows-1252",
+        "separator": ";",
+        "decimal": ",",
+        "thousands": "",
+        "quoted_lines": False,
+        "from_rows": ["decimal"],
+    }
+    assert found["columns"] == [
+        {
+            "name": "ort",
+            "kind": "category",
+            "role": "cluster",
+            "levels": ["Bonn", "Köln"],
+            "missing": "refuse",
+            "from_rows": ["kind", "role", "levels", "missing"],
+        },
+        {
+            "name": "größe",
+            "kind": "number",
+            "role": "cluster",
+            "low": 1.5,
+            "high": 3.5,
+            "whole": False,
+            "missing": "refuse",
+            "from_rows": ["kind", "role", "low", "high", "whole", "missing"],
+        },
+    ]
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow", "arrow stream", "gzip"])
+def test_the_types_of_a_file_say_the_kinds_of_its_columns(shared_house: House, name: str) -> None:
+    columns = {each["name"]: each for each in preview(shared_house, FILES[name])["columns"]}
+    kinds = {name: (each["kind"], "kind" in each["from_rows"]) for name, each in columns.items()}
+    assert kinds == {
+        "age": ("number", False),
+        "sex": ("text", True),
+        "cost": ("number", False),
+        "admitted": ("date", True),  # a timestamp at midnight everywhere
+        "smoker": ("boolean", False),
+    }
+    assert "whole" not in columns["age"]["from_rows"]
+    assert "whole" in columns["cost"]["from_rows"]
+
+
+def test_a_proposal_is_accepted_as_a_table_once_it_is_confirmed(shared_house: House) -> None:
+    text = "\n".join(
+        ["id,age,sex,day", *(f"{i},{20 + i},{'fm'[i % 2]},{i % 28 + 1}.1.2024" for i in range(60))]
+    )
+    columns = preview(shared_house, text.encode())["columns"]
+    table = [{**each, "confirmed_from_rows": each["from_rows"]} for each in columns]
+    for each in table:
+        del each["from_rows"]
+    body = {"name": "as-proposed", "table": table, "size": 60, "budget": {"epsilon": "1"}}
+    made = shared_house.carla.call("POST", "/v1/datasets", json=body)
+    assert made.status_code == 201, made.text
+    assert made.json()["table"][1]["confirmed_from_rows"] == ["kind", "missing", "role", "whole"]
+
+
+def test_a_first_line_of_data_gives_no_names(shared_house: House) -> None:
+    found = preview(shared_house, b"ann,41\nben,50\n")
+    assert (found["names"], found["rows"]) == ([], [["ann", "41"], ["ben", "50"]])
+    assert found["problem"].startswith("the first line looks like data")
+    assert [each["name"] for each in found["columns"]] == ["", ""]
+    answer = shared_house.carla.call("POST", "/v1/previews?first_line=data", content=b"name,town\nann,bonn\n")
+    assert (answer.json()["names"], len(answer.json()["rows"]), answer.json()["problem"]) == ([], 2, None)
+
+
+def test_a_text_file_may_end_in_the_middle_of_a_line(shared_house: House) -> None:
+    text = ("größe,sex\n" + "1.5,f\n" * 100_000).encode()
+    assert preview(shared_house, text[: 256 * 1024])["columns"][0]["high"] == 3
+
+
+def test_an_unnamed_index_is_left_out(shared_house: House) -> None:
+    found = preview(shared_house, b",age\n0,41\n1,67\n")
+    assert (found["names"], [each["name"] for each in found["columns"]]) == (["", "age"], ["age"])
 
 
 @pytest.mark.parametrize("write", [as_parquet, as_arrow], ids=["parquet", "arrow"])
@@ -83,16 +164,17 @@ def test_only_the_first_rows_are_shown_without_what_no_column_can_hold(
         "list": [[1, 2]] * 500,
         "day": [date(2024, 1, 1)] * 500,
     }
-    head, *rows = lines(shared_house, write(pa.table(long)))
-    assert (head, len(rows)) == (list(long), 200)
+    found = preview(shared_house, write(pa.table(long)))
+    rows = found["rows"]
+    assert (found["names"], len(rows)) == (list(long), 200)
     assert rows[199] == ["199", "é" * 200, "", "2024-01-01"]
 
 
 def test_wide_and_long_lines_are_bounded(shared_house: House) -> None:
     text = "a,b\n" + ("x" * 5000 + "," + "y" * 5000 + "\n") * 500
-    found = lines(shared_house, text.encode())
-    assert found[1] == ["x" * 200, "y" * 200]
-    assert len(found) < 202
+    found = preview(shared_house, text.encode())["rows"]
+    assert found[0] == ["x" * 200, "y" * 200]
+    assert len(found) < 201
     wide = ask(shared_house.carla, ",".join(f"c{i}" for i in range(1001)).encode())
     assert wide.json()["detail"] == "a table has at most 1000 columns, and this file has 1001"
 
@@ -133,7 +215,7 @@ def test_nothing_is_stored(shared_house: House) -> None:
             return {each.name: session.scalar(select(func.count()).select_from(each)) for each in tables}
 
     before = counts()
-    lines(shared_house, FILES["parquet"])
+    preview(shared_house, FILES["parquet"])
     assert counts() == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy import select
 
 from service.errors import InvalidRequest, RateLimited
 from service.http import json_limits
-from service.http.admission import Allowances, Pacing, counted_bytes
+from service.http.admission import Allowances, Pacing, body_limit, counted_bytes
 from service.http.json_limits import strict_json
 from service.jobs.results import routes
 from service.operations.settings import Settings
@@ -55,6 +56,31 @@ def test_plan_longer_than_its_sites_may_be_is_refused_unread(shared_house: House
     answer = shared_house.client.request("POST", path, content=body_that_counts(read), headers=headers)
     assert (answer.status_code, answer.json()["limit"]) == (413, 320 << 10)
     assert read == []
+
+
+def test_every_route_that_takes_a_body_has_room_for_one(shared_house: House) -> None:
+    settings = shared_house.settings
+    expecting = {
+        (verb.upper(), re.sub(r"{[a-z_]+}", "x", path))
+        for path, verbs in shared_house.app.openapi()["paths"].items()
+        for verb, call in verbs.items()
+        if isinstance(call, dict) and "requestBody" in call
+    }
+    assert {("PATCH", "/v1/datasets/x"), ("PUT", "/v1/datasets/x/data")} <= expecting
+    small = {each for each in expecting if body_limit(scope(*each), settings) < 320 << 10}
+    assert small == set()
+
+
+@pytest.mark.parametrize("width", [12, 300])
+def test_a_draft_with_many_columns_can_be_edited(shared_house: House, width: int) -> None:
+    table = [{"name": f"column {i}", "kind": "number", "low": 0, "high": 100} for i in range(width)]
+    name = f"wide-{width}"
+    body = {"name": name, "table": table, "size": 60, "budget": {"epsilon": "1"}}
+    assert shared_house.carla.call("POST", "/v1/datasets", json=body).status_code == 201
+    table[-1]["high"] = 120
+    edited = shared_house.carla.call("PATCH", f"/v1/datasets/{name}", json={"table": table})
+    assert edited.status_code == 200, edited.text
+    assert edited.json()["table"][-1]["high"] == 120
 
 
 def scope(verb: str = "GET", path: str = "/v1/jobs") -> dict[str, Any]:
