@@ -88,7 +88,13 @@ def test_the_later_database_holds_tables_questions_and_what_else_came_with_them(
 
 
 def test_ledgers_results_and_receipts_survive_to_the_letter(legacy: House, stored: Stored) -> None:
-    assert list(lost(stored.snapshot, snapshot(legacy.carla))) == []
+    now = snapshot(legacy.carla)
+    for each in now["datasets"].values():  # what nobody said when these files were read
+        warnings = each["facts"]["warnings"]
+        new = [words for words in warnings if words.startswith("the file was read by an earlier version")]
+        assert len(new) == (each["facts"]["state"] != "draft")
+        each["facts"]["warnings"] = [words for words in warnings if words not in new]
+    assert list(lost(stored.snapshot, now)) == []
 
 
 def test_unfinished_and_new_jobs_run(legacy: House, stored: Stored) -> None:
