@@ -1,10 +1,11 @@
 """The only access to rows: measures what was planned, as often as planned, and nothing else."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import partial
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from core.mechanisms.sampler import random_bytes
 from core.plan import Plan, Step
 from core.statistics.base import Statistic
 
-#: Called after every measurement with the step's name, how many measurements are done, how many were planned.
+#: Called after every measurement, and between the rounds of a coverage loop, with the step's name, how many
+#: measurements are done, how many were planned.
 Listener = Callable[[str, int, int], None]
 
 #: Chunk tasks under way at once on an executor; bounds what waits in memory.
@@ -32,6 +34,33 @@ class Release:
 
     step: str
     values: Integers
+
+
+class Journal(Protocol):
+    """Keeps what a run releases before anything uses it, and returns it to a run that starts over.
+
+    A value that it keeps is never measured again. A coverage loop is one measurement.
+    """
+
+    def release(
+        self, step: Step, statistic: Statistic | CoverageLoop, measure: Callable[[], Integers]
+    ) -> Integers:
+        """The values kept for the next measurement, or those of `measure`, once they are kept."""
+
+    def seed(self, name: str, draw: Callable[[], bytes]) -> bytes:
+        """The seed kept under a name, or that of `draw`, once it is kept."""
+
+
+class _NoJournal:
+    """For a run that is never started over."""
+
+    def release(
+        self, step: Step, statistic: Statistic | CoverageLoop, measure: Callable[[], Integers]
+    ) -> Integers:
+        return measure()
+
+    def seed(self, name: str, draw: Callable[[], bytes]) -> bytes:
+        return draw()
 
 
 def evaluate(statistic: Statistic | LoopRound, loader: ChunkLoader) -> Total:
@@ -51,6 +80,7 @@ class Probe:
         source: DataSource,
         executor: Executor | None = None,
         listener: Listener | None = None,
+        journal: Journal | None = None,
     ) -> None:
         if source.domain.fingerprint != plan.domain.fingerprint:
             raise PlanViolation("the plan was made for another domain than the source's")
@@ -60,8 +90,8 @@ class Probe:
         self._source = source
         self._executor = executor
         self._listener = listener
+        self._journal = journal or _NoJournal()
         self._left = {step.name: step.repeats for step in plan.steps}
-        self._measured = 0
 
     def measure(self, step_name: str, statistic: Statistic | CoverageLoop) -> Integers:
         """The statistic's total over all records, released under the step's mechanism.
@@ -80,12 +110,15 @@ class Probe:
             if not isinstance(statistic, CoverageLoop) or len(statistic.schedule) != step.repeats:
                 raise PlanViolation(f"step {step_name!r} needs a cover of {step.repeats} rounds")
             self._left[step_name] = 0  # opened once, and one cost for all rounds
-            return self._cover(step_name, step.mechanism, statistic)
+            cover = partial(self._cover, step_name, step.mechanism, statistic)
+            picks = self._journal.release(step, statistic, cover)
+            self._publish(step_name, picks[:, np.newaxis])
+            return picks
         if isinstance(statistic, CoverageLoop):
             raise PlanViolation("a cover is measured by a coverage step only")
         self._left[step_name] -= 1
-        released = self._release(step, statistic)
-        self._publish(step_name, released)
+        released = self._journal.release(step, statistic, partial(self._release, step, statistic))
+        self._publish(step_name, [released])
         return released
 
     def _release(self, step: Step, statistic: Statistic) -> Integers:
@@ -96,20 +129,24 @@ class Probe:
         coins = Coins(random_bytes(32), mechanism.keep)
         picks: list[int] = []
         for level in cover.schedule:
+            if picks:
+                self._report(step_name, len(picks))
             before = LoopRound(cover, coins, tuple(picks))
             if before.opens_level:
                 set_counts = cover.family.set_counts(level)
             for parts in self._evaluate(before):
                 set_counts.change(parts, 1 if before.opens_level else -1)
             picks.append(mechanism.pick(*set_counts.listed(), cover.family.size(level)))
-            self._publish(step_name, np.array(picks[-1:], dtype=np.int64))
         return np.array(picks, dtype=np.int64)
 
-    def _publish(self, step_name: str, released: Integers) -> None:
-        self.transcript.append(Release(step_name, released))
-        self._measured += 1
+    def _publish(self, step_name: str, released: Iterable[Integers]) -> None:
+        self.transcript += [Release(step_name, values) for values in released]
+        self._report(step_name)
+
+    def _report(self, step_name: str, rounds: int = 0) -> None:
+        """Tell the listener how far the run is, in a coverage loop with the rounds that are over."""
         if self._listener is not None:
-            self._listener(step_name, self._measured, self.plan.measurements)
+            self._listener(step_name, len(self.transcript) + rounds, self.plan.measurements)
 
     def rescale(self, geometry: Geometry) -> None:
         """Go on with a geometry of the same table, of which released values decided.
@@ -128,7 +165,7 @@ class Probe:
         """
         if name in self.draws:
             raise PlanViolation(f"randomness named {name!r} was drawn already")
-        seed = self._seed(name)
+        seed = self._journal.seed(name, partial(self._seed, name))
         self.draws[name] = seed.hex()
         return np.random.default_rng(int.from_bytes(seed, "big"))
 

@@ -137,9 +137,7 @@ class ScoringProbe(Probe):
         """The same step released from the other neighbour; it joins no transcript."""
         mechanism = self.plan.step(step_name).mechanism
         if isinstance(mechanism, CoverageChoice):
-            kept, measured = list(self.transcript), self._measured
             picks: Integers = self._on_the_other(lambda: self._cover(step_name, mechanism, statistic))
-            self.transcript, self._measured = kept, measured
             return picks
         return mechanism.release(self._other, statistic.sensitivity)
 

@@ -125,5 +125,4 @@ def fresh_coins(probe: Any, step_name: str, mechanism: CoverageChoice, cover: Co
             parts = cover.family.parts(cover.family.positions(chunk, before.everyone), level, before.in_play)
             counts_of_sets.change(parts, 1)
         picks.append(mechanism.pick(*counts_of_sets.listed(), cover.family.size(level)))
-        probe._publish(step_name, np.array(picks[-1:], dtype=np.int64))
     return np.array(picks, dtype=np.int64)

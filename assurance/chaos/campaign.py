@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from assurance.chaos import attacks, deaths, races, statements
+from assurance.chaos import attacks, deaths, lost, races, statements
 from assurance.chaos.scene import Accountant
 from assurance.chaos.stage import Stage, Tally
 from core.postprocessing import kmeans
@@ -36,6 +36,14 @@ def _deaths(kind: str) -> Callable[[Tally], None]:
         with Stage(kind) as stage:
             deaths.kill_workers(stage, tally, rounds=3)
             deaths.kill_api(stage, tally, rounds=3)
+
+    return run
+
+
+def _lost(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            lost.kill_at_every_statement_of_a_job(stage, tally)
 
     return run
 
@@ -72,6 +80,7 @@ _ACCOUNTANTS: tuple[Accountant, ...] = ("sum", "zcdp")
 PIECES: dict[str, Callable[[Tally], None]] = {
     **{f"statements-{kind}-{each}": _statements(kind, each) for kind in _DATABASES for each in _ACCOUNTANTS},
     **{f"deaths-{kind}": _deaths(kind) for kind in _DATABASES},
+    **{f"lost-{kind}": _lost(kind) for kind in _DATABASES},
     **{f"attacks-{kind}": _attacks(kind) for kind in _DATABASES},
     "outages": _postgres,
     "cuts": _cuts,
@@ -102,6 +111,7 @@ def _sample(kind: str) -> Callable[[Tally], None]:
         with Stage(kind) as stage:
             first = _DATABASES.index(kind)  # other statements on the other database
             statements.kill_at_every_statement(stage, tally, acts=_SAMPLED, first=first, stride=3)
+            lost.kill_at_every_statement_of_a_job(stage, tally, first=20 + first, stride=29)
             workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
             requests = ("submit.enqueued", "upload.chunk", "seal.updated")

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from service.ledger import verification
 from service.operations.database import Database
-from service.operations.tables import Account, Dataset, DatasetChunk, Job, LedgerEntry, Result
+from service.operations.tables import Account, Dataset, DatasetChunk, Job, JournalEntry, LedgerEntry, Result
 
 __all__ = ["faults", "unfinished"]
 
@@ -70,6 +70,7 @@ def _jobs(session: Session) -> list[str]:
         if job_id is not None:
             moves[job_id].append((kind, grant, loss, delta))
     results = set(session.scalars(select(Result.job_id)))
+    journals = set(session.scalars(select(JournalEntry.job_id)))
     found = []
     columns = (Job.id, Job.state, Job.reason, Job.rehearsal, Job.grant_id, Job.loss_units, Job.delta_units)
     for job_id, state, reason, rehearsal, grant, loss, delta in session.execute(select(*columns)):
@@ -79,6 +80,8 @@ def _jobs(session: Session) -> list[str]:
             found.append(f"job {job_id} is {state} ({reason}) with the entries {made}")
         if (job_id in results) != (state == "succeeded"):
             found.append(f"job {job_id} is {state}, and its result is {job_id in results}")
+        if job_id in journals and state != "running":
+            found.append(f"job {job_id} is {state} and has a journal")
     found += [f"job {job_id} is in the ledger alone: it was lost" for job_id in moves]
     return found
 

@@ -4,7 +4,6 @@ What the proof (`loop.md`) needs is kept here and in the probe, out of the algor
 far, which records are still in play, and the secret coin of every record.
 """
 
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -20,13 +19,14 @@ from core.coverage.families import Family, Mask, Positions
 from core.data import Chunk
 from core.kernels.cache import CACHE
 from core.kernels.sparse_counts import Total
+from core.views.base import Parametrised
 
 #: Bytes of loop states that one process keeps.
 _STATE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class CoverageLoop:
+class CoverageLoop(Parametrised):
     """The measurement of a coverage step: at each level of the family, that many rounds of picking a set."""
 
     kind: ClassVar[str] = "coverage"
@@ -45,10 +45,6 @@ class CoverageLoop:
     def schedule(self) -> tuple[int, ...]:
         """The level of each round, in order."""
         return tuple(level for level, rounds in enumerate(self.rounds) for _ in range(rounds))
-
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(f"{self.family.digest};{self.rounds}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from core.algorithms import registry as algorithms
 from core.algorithms.base import Algorithm, Clustering
 from core.data import DataSource, Domain, Geometry, Stored
 from core.plan import CLUSTER, Plan, Request, Work
-from core.probe import Listener, Probe
+from core.probe import Journal, Listener, Probe
 from core.questions import registry as questions
 from core.questions.base import Findings, Kind, Question
 
@@ -33,10 +33,14 @@ def plan(stored: Stored, request: Request | Question) -> Plan:
 
 
 def run(
-    plan: Plan, source: DataSource, executor: Executor | None = None, listener: Listener | None = None
+    plan: Plan,
+    source: DataSource,
+    executor: Executor | None = None,
+    listener: Listener | None = None,
+    journal: Journal | None = None,
 ) -> Released:
-    """Carry a plan out on a source of rows."""
-    return get(plan).run(plan, Probe(plan, source, executor, listener))
+    """Carry a plan out on a source of rows, or the rest of a plan of which the journal has a part."""
+    return get(plan).run(plan, Probe(plan, source, executor, listener, journal))
 
 
 def work_on(plan: Plan, rows: int) -> Work:

@@ -6,7 +6,7 @@ numbers. It holds released values, seeds of public randomness and public inputs;
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,7 +18,6 @@ from core.coverage.loop import CoverageLoop
 from core.data import Partition, PublicRows, Sites, Stored
 from core.errors import CoreError, InvalidTranscript
 from core.jobs import kinds
-from core.mechanisms.coverage_choice import CoverageChoice
 from core.plan import Plan, Step
 from core.probe import Probe, Release
 from core.statistics.base import Statistic
@@ -95,7 +94,7 @@ class Transcript:
 
     def replay(self) -> kinds.Released:
         """Run the plan again on what was released: the same result, without rows."""
-        probe = _ReplayProbe(self)
+        probe = Probe(self.plan, _NoRows(self.plan.stored), journal=_Replay(self))
         try:
             found = kinds.get(self.plan).run(self.plan, probe)
         except (CoreError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -151,28 +150,25 @@ class _NoRows:
         return ()
 
 
-class _ReplayProbe(Probe):
-    """A probe that answers from a transcript; it refuses what is not planned as any probe does."""
+class _Replay:
+    """The journal of a run that is over: every value is in it, and nothing is measured."""
 
     def __init__(self, transcript: Transcript) -> None:
-        super().__init__(transcript.plan, _NoRows(transcript.plan.stored))
-        self._released = iter(transcript.releases)
+        self._releases = iter(transcript.releases)
         self._seeds = transcript.draws
 
-    def _release(self, step: Step, statistic: Statistic) -> Integers:
+    def release(
+        self, step: Step, statistic: Statistic | CoverageLoop, measure: Callable[[], Integers]
+    ) -> Integers:
+        if isinstance(statistic, CoverageLoop):
+            return np.concatenate([self._next(step.name) for _ in statistic.schedule])
         return self._next(step.name)
 
-    def _cover(self, step_name: str, mechanism: CoverageChoice, cover: CoverageLoop) -> Integers:
-        picks = [self._next(step_name) for _ in cover.schedule]
-        for pick in picks:
-            self._publish(step_name, pick)
-        return np.concatenate(picks)
-
     def _next(self, step_name: str) -> Integers:
-        release = next(self._released, None)
+        release = next(self._releases, None)
         if release is None or release.step != step_name:
             raise InvalidTranscript(f"the transcript has no value of step {step_name!r} in this place")
         return release.values
 
-    def _seed(self, name: str) -> bytes:
+    def seed(self, name: str, draw: Callable[[], bytes]) -> bytes:
         return bytes.fromhex(self._seeds[name])

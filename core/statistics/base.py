@@ -9,9 +9,10 @@ from core.data import Chunk
 from core.kernels.sparse_counts import SparseCounts, Total
 from core.privacy.sensitivity import Sensitivity
 from core.views import Buckets, CandidateDistances, Cubes, View
+from core.views.base import Parametrised
 
 
-class Statistic(ABC):
+class Statistic(Parametrised, ABC):
     """An additive, integer-valued function of records: a frozen dataclass over a view of them."""
 
     kind: ClassVar[str]

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,24 +25,34 @@ LARGEST_COORDINATE = 1 << 17
 Derived = TypeVar("Derived")
 
 
-class View:
-    """A derivation; two views with the same digest derive the same."""
-
-    domain: str
+class Parametrised:
+    """Base of dataclasses that compute something from records; two with the same digest compute the same."""
 
     @cached_property
     def digest(self) -> str:
         hasher = hashlib.sha256(type(self).__name__.encode())
-        for field in fields(self):  # type: ignore[arg-type]  # every view is a dataclass
-            value = getattr(self, field.name)
-            if isinstance(value, View):
-                hasher.update(value.digest.encode())
-            elif isinstance(value, np.ndarray):
-                hasher.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
-            else:
-                hasher.update(repr(value).encode())
+        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            _update(hasher, getattr(self, field.name))
             hasher.update(b";")
         return hasher.hexdigest()
+
+
+def _update(hasher: Any, value: object) -> None:
+    if isinstance(value, Parametrised):
+        hasher.update(value.digest.encode())
+    elif isinstance(value, np.ndarray):
+        hasher.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+    elif isinstance(value, tuple) and any(isinstance(part, Parametrised) for part in value):
+        for part in value:
+            _update(hasher, part)
+    else:
+        hasher.update(repr(value).encode())
+
+
+class View(Parametrised):
+    """A derivation of rows."""
+
+    domain: str
 
     def cached(self, chunk: Chunk, make: Callable[[], Derived]) -> Derived:
         """The result of `make`, which derives something from the chunk, or that of an earlier call."""

@@ -12,11 +12,11 @@ from core.data import UNITS, Chunk, Dense, Domain, Ids, Sites
 from core.kernels.geometry import floor_sqrt, integer_sqrt, squared_distances
 from core.kernels.rows import row_blocks
 from core.kernels.sphere import ARC_EDGES, angle_tables, arc_steps, unit_vectors
-from core.views.base import RowView, View, require_in_ball
+from core.views.base import Parametrised, RowView, View, require_in_ball
 
 
 @dataclass(frozen=True, eq=False)
-class CandidateDistances:
+class CandidateDistances(Parametrised):
     """Squared distances, or distances rounded down, of a view's rows to candidates inside its ball."""
 
     view: RowView

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import case, delete, func, or_, select, update
+from sqlalchemy import bindparam, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from service import ledger
@@ -24,12 +24,22 @@ from service.jobs import release
 from service.jobs.results import answers, transcripts
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Answer, Dataset, Job, Result, TranscriptPart
+from service.operations.tables import Answer, Dataset, Job, JournalEntry, Result, TranscriptPart
 
 MOST_ATTEMPTS = 3
 #: Work of jobs that were claimed longer ago does not count against their analyst.
 _LATELY = timedelta(minutes=10)
 _INSTANT = timedelta(microseconds=1)
+# Built once: every measurement needs it.
+_LOCK_HELD = (
+    select(Job.number)
+    .where(Job.id == bindparam("job"), Job.state == JobState.RUNNING, Job.lease == bindparam("lease"))
+    .with_for_update(key_share=True)
+)
+
+
+class JobLost(Exception):
+    """The job is no longer this worker's: a curator ended it, or another worker took it over."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +88,8 @@ def claim(
     rehearsals come last. Planned work is public: how long jobs really took must not show in the order.
 
     A queued job is charged here, before any row is read. A job whose worker was lost is taken over under
-    the charge it has, first of all by the process that replaces its own. One that cannot run any more is
-    ended instead.
+    the charge it has, first of all by the process that replaces its own, and goes on from its journal. One
+    that cannot run any more is ended instead.
     """
     recent = (
         select(Job.principal_id, func.sum(Job.operations).label("operations"))
@@ -110,6 +120,7 @@ def claim(
     domain = working_bounds.domain_named(session, dataset, digest)
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
+            _empty_journal(session, job.id)
             job.end(JobState.FAILED, EndReason.LOST, now, _released_at(job, dataset, now))
             metrics.ended(session, dataset.id, job.state)
             return None
@@ -166,6 +177,13 @@ def _charge(
     return False
 
 
+def require_held(session: Session, claim: Claim) -> None:
+    """Lock a job until the transaction ends; JobLost when it is no longer this worker's."""
+    held = session.connection().execute(_LOCK_HELD, {"job": claim.job_id, "lease": claim.lease})
+    if held.one_or_none() is None:
+        raise JobLost
+
+
 def beat(session: Session, claim: Claim, *, now: datetime, lease: timedelta) -> bool:
     """Renew a lease; False when the job is no longer this worker's."""
     return _update(session, claim, {"lease_expires_at": now + lease})
@@ -191,6 +209,7 @@ def finish(
     if not _update(session, claim, values):
         return False
     faults.reach("finish.updated")
+    _empty_journal(session, claim.job_id)
     if result:
         session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))
         transcripts.store(session, claim.job_id, result.transcript)
@@ -217,7 +236,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
         _void(session, locked, actor=actor, now=now)
         locked.end(JobState.CANCELLED, EndReason.ENDED, now)
     else:
-        for stored in (Answer, TranscriptPart, Result):
+        for stored in (Answer, TranscriptPart, JournalEntry, Result):
             session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
     audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
@@ -252,6 +271,11 @@ def give_back(session: Session, claim: Claim, *, now: datetime) -> bool:
         claim,
         {"lease_expires_at": now - _INSTANT, "attempts": Job.attempts - 1, "worker": None},
     )
+
+
+def _empty_journal(session: Session, job_id: str) -> None:
+    """Delete what a job kept for a worker that takes it over: the job has ended."""
+    session.execute(delete(JournalEntry).where(JournalEntry.job_id == job_id))
 
 
 def _update(session: Session, claim: Claim, values: dict[str, Any]) -> bool:

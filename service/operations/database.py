@@ -86,17 +86,18 @@ class Database:
                 session.expunge_all()
                 session.commit()
 
-    def patiently(self, read: Callable[[Session], Found]) -> Found:
-        """Return what `read` finds, and retry for a while when the database is unavailable.
+    def patiently(self, act: Callable[[Session], Found], *, write: bool = False) -> Found:
+        """Return what `act` finds in a session; retry for a while when the database is unavailable.
 
         For workers in the middle of a job, which is charged and gets no second run. An outage reveals nothing
-        about rows, and waiting changes nothing that is released.
+        about rows, and waiting changes nothing that is released. A write may have been committed before it
+        is tried again.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                with self.read() as session:
-                    return read(session)
+                with self.write() if write else self.read() as session:
+                    return act(session)
             except (DBAPIError, PoolTimeout):
                 if time.monotonic() > deadline:
                     raise

@@ -35,6 +35,8 @@ POINTS = (
     "execute.begun",
     "execute.fetched",
     "execute.cached",
+    "execute.drawn",
+    "execute.kept",
     "execute.measured",
     "execute.released",
     "beat.renewed",

@@ -26,6 +26,7 @@ from service.operations.settings import Settings
 from service.operations.signing import open_keys
 from service.operations.tables import Dataset, Job, Principal, Result
 from service.workers.executors import make_executor
+from service.workers.journal import StoredJournal
 from service.workers.rehearsal import made_up_source, synthetic_source
 from service.workers.rows import ChunkCache, DatabaseSource
 
@@ -51,10 +52,15 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     # Before the run: a fact that the curator changes meanwhile would tell in the receipt how long it took.
     job, dataset, analyst, bounds = database.patiently(lambda session: _public_facts(session, claim))
     keys = open_keys(settings)
+    # The synthetic rows of a rehearsal are drawn for each run: another worker could not go on with them.
+    journal = None if claim.rehearsal else StoredJournal.open(database, claim, settings.transcript_bytes)
     faults.reach("execute.begun")
     try:
         with make_executor(settings) as executor:
-            released = kinds.run(plan, _source(claim, plan, database, settings), executor, listener)
+            source = _source(claim, plan, database, settings)
+            released = kinds.run(plan, source, executor, listener, journal)
+        if journal is not None:
+            journal.require_used_up()
     finally:
         clear_cache()  # derived rows follow this run's released values: no other job can use them
     faults.reach("execute.released")

@@ -24,7 +24,7 @@ from core.postprocessing import kmeans
 from core.views import limit_cache
 from service.datasets import drafts
 from service.jobs import queue
-from service.jobs.queue import Claim
+from service.jobs.queue import Claim, JobLost
 from service.operations import faults, metrics
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
@@ -40,10 +40,6 @@ log = structlog.get_logger()
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ENDED_BY_LIMIT = 75
 _DELETION_SECONDS = 600.0
-
-
-class JobLost(Exception):
-    """The job is no longer this worker's: a curator ended it, or another worker took it over."""
 
 
 class Heartbeat(threading.Thread):

@@ -25,6 +25,7 @@ from core.views import clear_cache
 from service.workers import execution
 from service.workers.executors import make_executor
 from service.workers.rows import ChunkCache, DatabaseSource
+from tests.support import journals
 from tests.support.bits import inject_bytes
 from tests.support.service import House
 
@@ -118,6 +119,25 @@ def test_a_job_outlives_its_scheduler_and_is_charged_once(
     entries = house.carla.get("/v1/datasets/flowers/ledger").json()["items"]
     assert sorted(each["kind"] for each in entries if each["job"] == job) == ["charge", "reserve"]
     assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+
+
+def test_a_job_on_the_cluster_goes_on_from_what_a_killed_worker_released(
+    house: House, cluster: Cluster
+) -> None:
+    job = house.submit("0.5", options={"rounds": 3}).json()["id"]
+    work = "import os; from service.workers.worker import main; main(os.getppid(), 0)"
+    environment = house.settings.as_environment() | {"CAIRN_TEST_FAULT": "execute.measured:kill:3:"}
+    killed = subprocess.run([sys.executable, "-c", work], env=environment, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    before = journals.entries(house.database)
+    assert len(journals.releases(before)) == 4
+    house.clock.move(3600)
+    assert house.work()
+    after = journals.transcript(house.database, job)
+    assert journals.goes_on(before, after)
+    assert len(after.releases) == 6
+    entries = house.carla.get("/v1/datasets/flowers/ledger").json()["items"]
+    assert [each["kind"] for each in entries if each["job"] == job].count("charge") == 1
 
 
 def test_the_next_job_after_a_lost_scheduler_runs_too(house: House, cluster: Cluster) -> None:

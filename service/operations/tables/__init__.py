@@ -14,7 +14,7 @@ from service.operations.tables.datasets import (
     WorkingBounds,
     allowed_kinds,
 )
-from service.operations.tables.jobs import Answer, Job, Result, TranscriptPart
+from service.operations.tables.jobs import Answer, Job, JournalEntry, Result, TranscriptPart
 from service.operations.tables.ledger import Account, LedgerCheckpoint, LedgerEntry
 from service.operations.tables.monitoring import AuditEvent, Counter, Timing
 from service.operations.tables.people import ApiKey, BrowserSession, Principal
@@ -31,6 +31,7 @@ __all__ = [
     "DatasetChunk",
     "Grant",
     "Job",
+    "JournalEntry",
     "LedgerCheckpoint",
     "LedgerEntry",
     "Principal",

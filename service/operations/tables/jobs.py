@@ -120,6 +120,22 @@ class TranscriptPart(Base):
     payload: Mapped[bytes]
 
 
+class JournalEntry(Base):
+    """A value that a running job released, kept before the job uses it; deleted when the job ends.
+
+    A worker that takes the job over goes on from these values.
+    """
+
+    __tablename__ = "journal_entries"
+
+    job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    #: Names what was asked: the step and its statistic, or the name of a seed.
+    digest: Mapped[Sha256]
+    #: None: too long to keep, so that nobody can go on from here.
+    payload: Mapped[bytes | None]
+
+
 class Answer(Base):
     """The answer for one k of a job that left k open; stored with the result, and read alone."""
 
