@@ -1,5 +1,6 @@
 """The mechanism that names the cells whose noisy count exceeds a limit."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,11 +8,17 @@ import mpmath
 import numpy as np
 
 from core.arrays import Integers
+from core.errors import InvalidRequest
 from core.kernels.sparse_counts import SparseCounts
 from core.mechanisms import sampler
 from core.mechanisms.base import OUTWARDS
 from core.privacy.losses import Gaussian, Pure
 from core.privacy.sensitivity import Norm, Sensitivity
+
+
+#: The farthest limit, in units of the noise's scale. Beyond it, the chance of an empty cell would leave the range
+#: of doubles.
+_REACH = {"laplace": 600, "gaussian": 35}
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,16 @@ class Threshold:
     limit: int
 
     def __post_init__(self) -> None:
-        if self.noise not in ("laplace", "gaussian"):
+        if self.noise not in _REACH:
             raise ValueError("the noise of a threshold is laplace or gaussian")
-        # Beyond these the chance of an empty cell would leave the range of doubles.
-        farthest = 600 if self.noise == "laplace" else 35
-        if self.limit < 0 or self.amount * (self.limit + 0.5) > farthest:
-            raise ValueError("the limit of a threshold is at least zero and within reach of its noise")
+        if self.limit < 0:
+            raise ValueError("the limit of a threshold is at least zero")
+        if self.amount * (self.limit + 0.5) > _REACH[self.noise]:
+            most = math.floor(_REACH[self.noise] / self.amount - 0.5)
+            raise InvalidRequest(
+                f"a threshold of {self.limit} is out of reach of its noise: choose at most {max(most, 0)}",
+                parameter="threshold",
+            )
 
     @property
     def loss(self) -> Gaussian | Pure:
