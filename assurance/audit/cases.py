@@ -280,6 +280,9 @@ def _variants() -> list[Variant]:
         add(question, few, **fewer.get(question, {}))
         if question != "summary":
             add(question, few, "means", "of table", "table", **fewer.get(question, {}))
+        # Under zCDP this is the default of an approximate budget.
+        options = {**fewer.get(question, {}), "noise": "gaussian"}
+        add(question, few[1:], "means", "gaussian", "dense" if question == "summary" else "table", **options)
     add("quantiles", few[1:], "means", "working bounds", "narrowed")
     return found
 

@@ -15,8 +15,7 @@ from core.mechanisms.base import OUTWARDS
 from core.privacy.losses import Gaussian, Pure
 from core.privacy.sensitivity import Norm, Sensitivity
 
-
-#: The farthest limit, in units of the noise's scale. Beyond it, the chance of an empty cell would leave the range
+#: The farthest limit in units of 1 / amount: beyond it the chance of an empty cell would leave the range
 #: of doubles.
 _REACH = {"laplace": 600, "gaussian": 35}
 

@@ -107,7 +107,7 @@ def prepare(house: House, kind: str, accountant: str) -> Stored:
 
 
 def clusterings(domain: Stored) -> Iterator[dict[str, Any]]:
-    """A job of every algorithm and objective, under both guarantees where it offers both, and one of open k."""
+    """A job of every algorithm and objective, under each guarantee that it offers, and one of open k."""
     for name in registry.names():
         algorithm = registry.get(name)
         if domain.kind not in algorithm.domains:
@@ -213,7 +213,7 @@ def answers(house: House, jobs: list[str]) -> Iterator[tuple[Any, ...]]:
     """Everything that Ada can read about the jobs."""
     paths = ["/v1/jobs", "/v1/datasets/flowers", "/v1/datasets/flowers/ledger", *jobs]
     kinds = ("application/json", "text/csv", "application/x-npy")
-    wanted = [(path, "application/json", {}) for path in paths]
+    wanted: list[tuple[str, str, dict[str, int]]] = [(path, "application/json", {}) for path in paths]
     for job in jobs:
         wanted += [(f"{job}/result", kind, query) for kind in kinds for query in ({}, {"k": 2})]
         wanted += [(f"{job}/{part}", "*/*", {}) for part in ("receipt", "transcript")]
