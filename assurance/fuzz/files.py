@@ -110,7 +110,6 @@ _SHAPE = "{'descr':'<f8','fortran_order':False,'shape':%s}\n"
 HOSTILE: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "npy for a table": (NPY, npy(_SHAPE % "(1,2)", b"\0" * 16), TABLE),
     "parquet of lists for a table": (PARQUET, as_parquet({**_MIXED, "b": [[1], [2], [3]]}), TABLE),
-    "parquet of long texts for a table": (PARQUET, as_parquet({**_MIXED, "b": ["x" * 5000] * 3}), TABLE),
     "arrow of times for numbers": (ARROW, as_arrow({**_MIXED, "a": _MIXED["d"]}), TABLE),
     "csv of a table with dates of other numbers": (
         CSV,
@@ -190,10 +189,16 @@ BOMBS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "npz, empty rows": (NPZ, npz_of_zeros(entries=0, rows=1_500_000), SPARSE),
 }
 
+#: A typed file with texts that are longer than any level.
+LONG_TEXTS = (PARQUET, as_parquet({**_MIXED, "b": ["x" * 5000] * 3}), TABLE)
 #: Good files to damage.
 GOOD: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "csv": (CSV, b'a,b,c\n1,1,x\n2,2,\xc3\xa9\n"3",3,\n', {}),
-    "semicolons": (CSV, "a;b;c\n1,5;1;x\n2,5;2;é\n".encode("utf-16"), {}),
+    "semicolons": (
+        CSV,
+        "a;b;c\n1,5;1;x\n2,5;2;é\n".encode("utf-16"),
+        {"reading": {"encoding": "utf-16", "separator": ";", "decimal": ","}},
+    ),
     "gzip": (GZIP, gzip.compress(b"a,b\n1,1\n2,2\n"), {}),
     "excel": (EXCEL, spreadsheet([["a", "b"], [1, 1], [2.5, 2]]), {}),
     "npy": (NPY, npy(_SHAPE % "(2,2)", b"\0" * 32), {}),

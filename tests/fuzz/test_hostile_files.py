@@ -10,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from assurance.fuzz.files import ARROW, BOMBS, CSV, GOOD, HOSTILE, MIB, as_arrow, as_parquet, damaged
+from assurance.fuzz.files import (
+    ARROW,
+    BOMBS,
+    CSV,
+    GOOD,
+    HOSTILE,
+    LONG_TEXTS,
+    MIB,
+    as_arrow,
+    as_parquet,
+    damaged,
+)
 from core.data import Dense
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.arrow_sizes import unpacked_sizes
@@ -102,6 +113,15 @@ def test_two_readers_of_one_file_do_not_move_each_other() -> None:
 
 
 @pytest.mark.both_databases
+def test_a_long_text_in_a_typed_file_is_an_unknown_level_of_its_record_alone(bounded: House) -> None:
+    kind, content, facts = LONG_TEXTS
+    assert bounded.create("long-texts", **facts).status_code == 201
+    answer = bounded.check(content, "long-texts", kind)
+    assert answer.status_code == 200, answer.text
+    (column,) = [each for each in answer.json()["columns"] if each["name"] == "b"]
+    assert (column["unknown"], len(column["examples"][0])) == (3, 40)
+
+
 def test_names_that_are_no_text_are_shown_as_such(house: House) -> None:
     for number, (kind, content) in enumerate(
         [
@@ -109,7 +129,7 @@ def test_names_that_are_no_text_are_shown_as_such(house: House) -> None:
             ("application/parquet", as_parquet({"a": [1.0], "b": [1.0], "\0\x7f" + "n" * 1000: [1]})),
         ]
     ):
-        house.create(f"names-{number}")
+        house.create(f"names-{number}", reading={"encoding": "latin-1"})
         answer = house.upload(content, f"names-{number}", kind)
         assert answer.status_code == 200, answer.text
         (ignored,) = answer.json()["ignored_columns"]
