@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -25,8 +25,14 @@ _BUDGET = {"epsilon": "10", "delta": "0.001"}
 
 def _finished_job(curator: RemotePerson, columns: int, last: int) -> str:
     """A curator's own job with an open k on some made-up rows."""
-    facts = {"name": "digits", "bounds": {"box": {"low": 0, "high": 1}}, "dimension": columns, "size": 1000}
-    curator.call("POST", "/v1/datasets", json={**facts, "budget": _BUDGET}, expect=201)
+    facts: dict[str, Any] = {
+        "name": "digits",
+        "bounds": {"box": {"low": 0, "high": 1}},
+        "dimension": columns,
+        "size": 1000,
+    }
+    facts |= {"budget": _BUDGET, "reading": {"header": False}}
+    curator.call("POST", "/v1/datasets", json=facts, expect=201)
     rows = np.random.default_rng(784).uniform(size=(1000, columns)).round(3)
     text = "\n".join(",".join(map(str, row)) for row in rows)
     headers = {"Content-Type": "text/csv"}

@@ -40,11 +40,11 @@ def _matrix(count: int) -> bytes:
 def _set_up(carla: RemotePerson, count: int) -> list[str]:
     """Both datasets, and an analyst for each; returns their keys."""
     facts: dict[str, Any] = {"size": 10_000, "budget": _BUDGET}
-    box = {"bounds": {"box": {"low": 0, "high": 1}}, "dimension": 2}
+    box = {"bounds": {"box": {"low": 0, "high": 1}}, "columns": ["a", "b"]}
     carla.call("POST", "/v1/datasets", json={"name": "numbers", **box, **facts}, expect=201)
     ids = {"bounds": {"ids": {"count": count}}}
     carla.call("POST", "/v1/datasets", json={"name": "places", **ids, **facts}, expect=201)
-    for name, rows in (("numbers", b"0.5,0.5\n" * 9), ("places", b"site\n" + b"1\n" * 9)):
+    for name, rows in (("numbers", b"a,b\n" + b"0.5,0.5\n" * 9), ("places", b"site\n" + b"1\n" * 9)):
         csv = {"Content-Type": "text/csv"}
         carla.call("PUT", f"/v1/datasets/{name}/data", content=rows, headers=csv, expect=200)
         carla.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["size"]}, expect=200)

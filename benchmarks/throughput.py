@@ -102,6 +102,7 @@ def _set_up(address: str, curator: str, clients: int) -> list[str]:
             "name": _DATASET,
             "dimension": 20,
             "bounds": {"box": {"low": -1, "high": 1}},
+            "reading": {"header": False},
             "size": 10_000_000,
             "budget": {"epsilon": "1000", "delta": "0.01"},
         }

@@ -17,7 +17,12 @@ WEIGHT_ONE = 1 << WEIGHT_BITS
 def clip_weights(squared: Labels, radius: Integers | int) -> Integers:
     """The largest weights w <= WEIGHT_ONE with w * norm <= WEIGHT_ONE * radius, norm = sqrt(squared).
 
-    Exact for norms below 2^17 and radii up to 2^16: w^2 * squared is at most about 2^30 * radius^2 <= 2^62.
+    For squared norms below 2^63 and radii up to 2^16: a weight above zero is at most about limit / norm, so
+    w^2 * squared is at most about 2^30 * radius^2 <= 2^62. Rows of a domain have norms below 2^17, and the
+    matrix of a projection keeps those of projected rows below 2^31 (`core.views.rows.LARGEST_MATRIX`). From
+    2^53 on, doubles round squared norms by less than 2^-50 of them: w * norm then exceeds the limit by as
+    little, and the integer norm of the truncated row is still at most the radius.
+
     Rows inside the radius take the same steps as those outside: run time must not tell how many there are.
     """
     norms = squared.astype(np.int64, copy=False)

@@ -30,8 +30,9 @@ def project(
 ) -> npt.NDArray[np.int16] | npt.NDArray[np.int32]:
     """(rows - centre) @ matrix / WEIGHT_ONE, truncated towards zero and clipped to the radius.
 
-    |row . column| <= |row| |column| < 2^17 * 2^33 for columns of norm below 2^33, and a division by a power
-    of two is exact. The result is int16 where the radius allows it: such views are kept for many passes.
+    |row . column| <= |row| |column| < 2^17 * 2^29, and a division by a power of two is exact. Squared norms
+    of the products are below 2^62 (`core.views.rows.LARGEST_MATRIX`). The result is int16 where the radius
+    allows it: such views are kept for many passes.
     """
     width, columns = matrix.shape
     right = np.zeros((width + 1, columns))

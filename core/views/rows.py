@@ -34,8 +34,11 @@ class Encoded(RowView):
         return chunk.rows
 
 
-#: Longest column of a projection, whose products stay exact.
+#: Longest column of a matrix that rows are multiplied by, so that products stay exact.
 LONGEST_COLUMN = 2.0**31
+#: Largest Frobenius norm of a projection's matrix, so that squared norms of projected rows stay below 2^62:
+#: |x M / 2^15|^2 <= |x|^2 |M|^2 / 2^30 with |x| < 2^17. `clip_weights` needs that.
+LARGEST_MATRIX = 2.0**29
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +53,8 @@ class Projected(DerivedView, RowView):
     def __post_init__(self) -> None:
         if self.matrix.shape[0] != self.base.width or self.matrix.dtype.kind != "i":
             raise ValueError("a projection is an integer matrix with one row per column of its base")
-        if np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max() > LONGEST_COLUMN:
-            raise ValueError("the columns of a projection are too long to stay exact")
+        if np.linalg.norm(self.matrix.astype(np.float64)) > LARGEST_MATRIX:
+            raise ValueError("the matrix of a projection is too large: squared norms would overflow")
         require_clipping(self.radius, self.radius)
         if self.centre is not None:
             object.__setattr__(self, "centre", checked_points(self.centre, self.base.width, "centre", 1))

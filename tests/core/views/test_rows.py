@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from core.views import ChosenColumns, Encoded, TopEntries
+from core.views import ChosenColumns, Encoded, Projected, TopEntries
 from tests.support.rows import DENSE, TEXT_ROWS, chunk_of, chunk_of_texts, cut, texts
 
 
@@ -27,3 +27,19 @@ def test_chosen_columns_keep_their_order_and_their_values() -> None:
 def test_columns_that_are_not_there_or_not_in_order_cannot_be_chosen(chosen: list[int]) -> None:
     with pytest.raises(ValueError, match="columns"):
         ChosenColumns(Encoded.of(DENSE), np.array(chosen, dtype=np.int64))
+
+
+def test_a_projection_of_the_largest_size_clips_and_a_larger_one_is_refused() -> None:
+    """A larger matrix could take squared norms beyond 2^63, where clipping would let rows through."""
+    row = np.zeros((1, DENSE.dimension), dtype=np.int16)
+    row[0, 0] = 32767
+    centre = np.zeros(DENSE.dimension, dtype=np.int64)
+    centre[0] = -(1 << 16)
+    matrix = np.zeros((DENSE.dimension, 2), dtype=np.int64)
+    matrix[0, 0] = 1 << 29
+    view = Projected(Encoded.of(DENSE), matrix, 1000, centre)
+    clipped = np.asarray(view.rows(chunk_of(row)), dtype=np.int64)
+    assert (clipped**2).sum() <= 1000**2
+    matrix[0, 1] = 1 << 15
+    with pytest.raises(ValueError, match="too large"):
+        Projected(Encoded.of(DENSE), matrix, 1000, centre)
