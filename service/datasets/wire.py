@@ -281,7 +281,8 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     least_epsilon: str
     jobs_per_hour: int
     overruns: int | None = Field(
-        description="to the owner: jobs that took longer than planned, so that their run time showed"
+        description="to the owner: jobs that took longer than planned, so that their run time showed, "
+        "or that a limit on time or memory ended"
     )
     size_warning: str | None = Field(description="to the owner: the declared size is too small for the rows")
     owner: str

@@ -195,8 +195,12 @@ def finish(
     *,
     now: datetime,
     result: Outcome | None,
+    by_limit: bool = False,
 ) -> bool:
-    """End a job, with its result or without; False when it is no longer this worker's: nothing is stored."""
+    """End a job, with its result or without; False when it is no longer this worker's: nothing is stored.
+
+    A job that a limit on time or memory ended counts as an overrun, however early that was.
+    """
     state = JobState.SUCCEEDED if result else JobState.FAILED
     values: dict[str, Any] = {
         "state": state,
@@ -216,7 +220,8 @@ def finish(
         answers.store(session, claim.job_id, result.answers)
     faults.reach("finish.stored")
     metrics.ended(session, claim.dataset_id, state)
-    if values["released_at"] > claim.claimed_at + claim.planned and claim.held:
+    late = claim.held and values["released_at"] > claim.claimed_at + claim.planned
+    if late or (by_limit and not claim.rehearsal):
         metrics.overran(session, claim.dataset_id)
     return True
 

@@ -74,6 +74,11 @@ _QUOTA = select(
 )
 
 
+#: Bytes that a worker process may hold in addition to the memory of a plan and the derived rows it keeps:
+#: Python with its libraries takes about 250 MB, and a chunk that is read and encoded about 100 MB.
+_WORKER_BYTES = 512 << 20
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits on what one analyst may ask for."""
@@ -84,11 +89,13 @@ class Limits:
     rehearsal_rows: int = 20_000
     rehearsal_operations: float = math.inf
     release_margin: float = 1.5
+    job_seconds: float = math.inf
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
         """Read the limits off the settings."""
-        work = Work(settings.max_operations, float(settings.max_memory_bytes))
+        kept = settings.view_cache_bytes + _WORKER_BYTES
+        work = Work(settings.max_operations, float(max(settings.max_memory_bytes - kept, 0)))
         return cls(
             work,
             settings.max_queued_jobs,
@@ -96,15 +103,22 @@ class Limits:
             settings.rehearsal_rows,
             settings.rehearsal_operations,
             settings.release_margin,
+            settings.job_seconds,
         )
 
     def planned_ms(self, session: Session, dataset: Dataset, plan: Plan, *, rehearsal: bool) -> int:
-        """Return the time from the claim of a job to its result, in milliseconds."""
+        """Return the time from the claim of a job to its result, in milliseconds; WorkLimit if too long."""
         rows, rates = self._rows(plan, rehearsal), timing.rates_of(session, plan)
         # Only a question about an earlier clustering can have bounds that the dataset does not have now.
         asked = dataset.working is not None or bool(plan.partitions)
         narrowed = asked and not rehearsal and plan.stored != access.domain_of(dataset)
-        return timing.planned_ms(rates, plan, rows, self.release_margin, narrowed=narrowed)
+        planned = timing.planned_ms(rates, plan, rows, self.release_margin, narrowed=narrowed)
+        if not rehearsal and planned > 1000 * self.job_seconds:
+            raise WorkLimit(
+                f"this job is planned to take {planned / 1000:,.0f} seconds; the limit is "
+                f"{self.job_seconds:,.0f}: ask for fewer clusters, or smaller options"
+            )
+        return planned
 
     def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
         """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""

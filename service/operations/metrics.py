@@ -76,12 +76,12 @@ def ended(
 
 
 def overran(session: Session, dataset_id: int) -> None:
-    """Count a job that took longer than planned."""
+    """Count a job that took longer than planned, or that a limit on time or memory ended."""
     count(session, {(_OVERRUNS, str(dataset_id)): 1})
 
 
 def overruns(session: Session, dataset_id: int) -> int:
-    """Return how many jobs on a dataset took longer than planned."""
+    """Return how many jobs on a dataset took longer than planned, or were ended by a limit."""
     found = session.get(Counter, (_OVERRUNS, str(dataset_id)))
     return found.value if found else 0
 

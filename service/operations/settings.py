@@ -98,11 +98,12 @@ class Settings(BaseSettings):
     max_operations: float = Field(default=1e14, gt=0)
     """Most arithmetic operations a plan may need; more is refused as `work-limit`."""
     max_memory_bytes: int = Field(default=4 * GIB, gt=0)
-    """Most memory a plan may need and a worker may hold before its job is ended, in bytes."""
+    """Most memory a worker may hold before its job is ended, in bytes. A plan may need 512 MiB and the view
+    cache less; more is refused as `work-limit`."""
     transcript_bytes: int = Field(default=64 << 20, ge=0)
     """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
     job_seconds: float = Field(default=3600.0, gt=0)
-    """Longest a job may run before it is ended as failed."""
+    """Longest a job may run before it is ended as failed; one that is planned to run longer is refused."""
     release_margin: float = Field(default=1.5, ge=1, le=100)
     """Time after which the result of a job appears, as a multiple of the estimate of its run time."""
     lease_seconds: float = Field(default=30.0, gt=0)

@@ -93,7 +93,7 @@ class Heartbeat(threading.Thread):
     def _end_by_limit(self, what: str) -> None:
         log.error("job ended by a limit", job=self._claim.job_id, limit=what)
         with self._worker.database.write() as session:
-            queue.finish(session, self._claim, now=self._worker.clock.now(), result=None)
+            queue.finish(session, self._claim, now=self._worker.clock.now(), result=None, by_limit=True)
         self._leave(_ENDED_BY_LIMIT)
 
     def _give_back_when_late(self) -> None:

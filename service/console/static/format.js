@@ -33,8 +33,8 @@ export function plural(n, one, many = `${one}s`) {
 }
 
 export function overrunsInWords(jobs) {
-  if (jobs === 0) return "no job took longer than planned";
-  return `${plural(jobs, "job")} took longer than planned, which revealed ${jobs === 1 ? "its run time" : "their run times"}`;
+  if (jobs === 0) return "no job took longer than planned or ended at a limit";
+  return `${plural(jobs, "job")} took longer than planned or ended at a limit, which revealed ${jobs === 1 ? "its run time" : "their run times"}`;
 }
 
 // What a job asked for: a number of clusters, or a range that leaves it open.

@@ -141,15 +141,32 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     monkeypatch.setattr(
         "service.workers.worker._resident_bytes", lambda: 2 * 10**9 if "max_memory_bytes" in limit else 0
     )
-    house = House(sqlite_url, tmp_path, **limit)
+    house = House(sqlite_url, tmp_path)
     house.ready()
     house.submit()
     held = house.worker.claim()
     assert held is not None
+    house.worker.settings = house.settings.model_copy(update=limit)  # else the job would have been refused
     Heartbeat(house.worker, held).beat()
     assert house.left == [75]
     assert (the_job(house).state, charges(house)) == ("failed", 1)
+    assert house.carla.get("/v1/datasets/flowers").json()["overruns"] == 1
     house.close()
+
+
+@pytest.mark.parametrize(
+    "limit", [{"job_seconds": 0.5}, {"max_memory_bytes": (512 << 20) + (385 << 20)}], ids=str
+)
+def test_a_job_that_would_meet_a_limit_is_refused_before_its_charge(
+    sqlite_url: str, tmp_path: Path, limit: dict[str, Any]
+) -> None:
+    with closing(House(sqlite_url, tmp_path, **limit)) as house:
+        house.ready()
+        for path in ("/v1/plans", "/v1/jobs"):
+            request = {"dataset": "flowers", "k": 50, "epsilon": "1", "algorithm": "balcan"}
+            refused = house.ada.post(path, request)
+            assert (refused.status_code, refused.json()["type"]) == (422, "/problems/work-limit")
+        assert house.carla.get("/v1/datasets/flowers/ledger").json()["items"][-1]["kind"] != "reserve"
 
 
 @pytest.mark.both_databases
@@ -400,10 +417,10 @@ def test_worker_stops_when_its_job_was_ended(busy: House, monkeypatch: pytest.Mo
 def test_worker_that_may_not_end_its_process_ends_its_job_instead(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
-    with closing(House(sqlite_url, tmp_path, lease_seconds=0.3, **settings)) as house:
+    with closing(House(sqlite_url, tmp_path, lease_seconds=0.3)) as house:
         house.ready()
         house.submit()
-        worker = Worker(house.settings, house.database, house.clock)
+        worker = Worker(house.settings.model_copy(update=settings), house.database, house.clock)
         worker.stop.set()
         held = worker.claim()
         assert held is not None

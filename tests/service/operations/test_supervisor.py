@@ -154,7 +154,7 @@ def test_a_service_in_mid_job_gives_the_job_back_when_it_is_stopped(sqlite_url: 
         carla.call("PUT", "/v1/datasets/flowers/grants/ada", json={"epsilon": "1"}, expect=200)
         long = {
             "dataset": "flowers",
-            "k": 64,
+            "k": 1000,
             "epsilon": "1",
             "algorithm": "sulq",
             "options": {"rounds": 100},
