@@ -60,10 +60,12 @@ LEDGER = {
         ("amounts, and_(LedgerEntry.id.is_not(None), other_grant))", "amounts)"),
         ("state = None if whole or stored is None else", "state = None if stored is None else"),
     ),
-    "service/ledger/accountants.py": (
-        ("zcdp_rho(Budget(epsilon_units, half))", "zcdp_rho(Budget(epsilon_units, delta_units))"),
-        ("delta_units - half)", "delta_units)"),
+    "service/ledger/accountants/zcdp.py": (
+        ("return self.declared.delta_units // 2", "return self.declared.delta_units"),
+        ("self.declared.delta_units - self._converting_delta)", "self.declared.delta_units)"),
         ("Cost(plan.rho_units, plan.approximate_delta_units)", "Cost(plan.rho_units, 0)"),
+    ),
+    "service/ledger/accountants/plain_sum.py": (
         ("Cost(plan.epsilon_units, plan.delta_units)", "Cost(plan.epsilon_units, 0)"),
     ),
 }

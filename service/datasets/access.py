@@ -152,10 +152,9 @@ def report_on(dataset: Dataset) -> dict[str, Any] | None:
 def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None) -> dict[str, dict[str, str]]:
     """Describe the balance of a dataset or, with a grant, of its cap."""
     account = ledger.find(session, dataset.id, grant.id if grant else None)
-    declared = grant or dataset
-    return accountants.balance_view(
-        dataset.accountant, ledger.balance(account), declared.epsilon_units, declared.delta_units
-    )
+    accountant = accountants.of(dataset, grant)
+    balance = ledger.balance(account)
+    return {"declared": accountants.declared(accountant.declared), **accountant.amounts(balance)}
 
 
 def revised(dataset: Dataset) -> list[str]:

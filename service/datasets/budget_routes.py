@@ -186,9 +186,7 @@ def _entry(
         "at": entry.at,
         "analyst": analysts.get(entry.grant_id) if entry.grant_id or entry.job_id else None,
         "job": entry.job_id,
-        "amount": accountants.amount(
-            dataset.accountant, Cost(entry.loss_units, entry.delta_units), dataset.delta_units
-        ),
+        "amount": accountants.of(dataset).amount(Cost(entry.loss_units, entry.delta_units)),
         "actor": entry.actor if whole else None,
         "previous": entry.previous if whole else None,
         "hash": entry.hash if whole else None,

@@ -25,7 +25,7 @@ from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
 from service.jobs import clusterings, quotes
 from service.jobs.wire import OpenK, PlanBody
 from service.ledger import accountants
-from service.ledger.units import LARGEST_UNITS, Cost
+from service.ledger.units import LARGEST_UNITS
 from service.operations.tables import Dataset, Grant
 from service.people.authentication import Caller
 
@@ -139,9 +139,8 @@ def _question(
     partitions: tuple[PartitionFacts, ...],
     budget: Budget,
 ) -> dict[str, Any]:
-    if dataset.accountant == "zcdp" and not budget.is_pure:
-        # Under zCDP Gaussian noise costs a fraction of the Laplace noise that may be smaller at one epsilon.
-        options = {"noise": "gaussian", **options}
+    if not budget.is_pure:
+        options = {"noise": accountants.of(dataset).noise, **options}
     return {
         "kind": body.kind,
         "columns": body.columns,
@@ -187,8 +186,7 @@ def _budget(dataset: Dataset, grant: Grant | None, body: PlanBody, size: int, de
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not offered or pure:
             return Budget.of(body.epsilon)
-        # Under zCDP the delta of a request is not what it costs, so what is left does not matter.
-        left = delta_left if dataset.accountant == "sum" else LARGEST_UNITS
+        left = delta_left if accountants.of(dataset).charges_delta else LARGEST_UNITS
         return Budget.of(body.epsilon, units_text(_automatic_delta(size, left), DELTA_UNIT))
     budget = Budget.of(body.epsilon, body.delta)
     if not budget.is_pure and not offered:
@@ -217,17 +215,11 @@ def quote(
     if grant is not None:
         rooms["cap"] = ledger.balance(ledger.find(session, dataset.id, grant.id)).remaining
     fits = all(cost.fits(room) for room in rooms.values())
-    after = {
-        name: accountants.amount(
-            dataset.accountant, Cost(room.loss - cost.loss, room.delta - cost.delta), dataset.delta_units
-        )
-        for name, room in rooms.items()
-        if fits
-    }
+    after = {name: accountants.of(dataset).amount(room - cost) for name, room in rooms.items() if fits}
     return {
         "plan": {**plan.to_json(), "domain": plan.described.to_json()},
         "digest": plan.digest,
-        "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
+        "cost": accountants.of(dataset).amount(cost),
         "quote": quotes.quote_of(dataset, grant, body, plan),
         "planned_seconds": planned_ms / 1000,
         "fits": fits,

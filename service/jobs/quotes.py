@@ -21,7 +21,7 @@ __all__ = ["cost_of", "quote_of", "require_quoted"]
 
 def cost_of(dataset: Dataset, body: PlanBody, plan: Plan) -> Cost:
     """Return what a request is charged: the cost of its plan, and nothing for a rehearsal."""
-    return NOTHING if body.rehearsal else accountants.cost_of(dataset.accountant, plan)
+    return NOTHING if body.rehearsal else accountants.of(dataset).cost(plan)
 
 
 def quote_of(dataset: Dataset, grant: Grant | None, body: PlanBody, plan: Plan) -> str:
@@ -42,7 +42,7 @@ def require_quoted(dataset: Dataset, grant: Grant | None, body: JobBody, plan: P
     """Raise QuoteMismatch when a request carries a quote of anything but what it would be charged for now."""
     if body.quote is None or body.quote == quote_of(dataset, grant, body, plan):
         return
-    cost = accountants.amount(dataset.accountant, cost_of(dataset, body, plan), dataset.delta_units)
+    cost = accountants.of(dataset).amount(cost_of(dataset, body, plan))
     raise QuoteMismatch(
         "the quote is for another request, or the price has changed; plan again and send the new quote",
         cost=cost,

@@ -184,7 +184,7 @@ def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetim
             "rehearsal": job.rehearsal,
             "request": job.request,
             "algorithm": job.algorithm,
-            "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
+            "cost": accountants.of(dataset).amount(cost),
             "plan_digest": job.plan_digest,
             "phase": visible.phase,
             "progress": visible.progress,

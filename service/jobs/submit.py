@@ -293,29 +293,20 @@ def _exhausted(
     dataset: Dataset, grant: Grant | None, body: JobBody, refusal: ledger.Overdrawn
 ) -> ServiceError:
     of_dataset = refusal.whose == "dataset" or grant is None
-    delta_units = dataset.delta_units if grant is None or of_dataset else grant.delta_units
-    requested, largest = (
-        accountants.amount(dataset.accountant, cost, delta_units)
-        for cost in (refusal.requested, refusal.largest)
-    )
-    present: dict[str, Any] = accountants.amounts(dataset.accountant, refusal.balance, delta_units)
+    accountant = accountants.of(dataset, None if of_dataset else grant)
+    present: dict[str, Any] = accountant.amounts(refusal.balance)
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
     automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
     why = ", chosen automatically and never less than a tenth of the default" if automatic else ""
     less = "Your cap has less left than that. " if refusal.tightest != refusal.whose else ""
     return kind(
-        f"{whose}{dataset.name} has {_in_words(present['remaining'])} left, and this asks for "
-        f"{_in_words(requested)}{why}. {less}The largest job that you can submit now costs "
-        f"{_in_words(largest)}",
-        requested=requested,
-        largest=largest,
+        f"{whose}{dataset.name} has {accountant.in_words(refusal.balance.remaining)} left, and "
+        f"this asks for {accountant.in_words(refusal.requested)}{why}. {less}The largest job that you can "
+        f"submit now costs {accountant.in_words(refusal.largest)}",
+        requested=accountant.amount(refusal.requested),
+        largest=accountant.amount(refusal.largest),
         **present,
     )
-
-
-def _in_words(amount: dict[str, str]) -> str:
-    first = "rho" if "rho" in amount else "epsilon"
-    return f"{first} {amount[first]} and delta {amount['delta']}"
 
 
 def _digest(body: JobBody) -> str:

@@ -47,10 +47,7 @@ class Balance:
     @property
     def remaining(self) -> Cost:
         """The amount that may still be reserved."""
-        return Cost(
-            self.total.loss - self.reserved.loss - self.spent.loss,
-            self.total.delta - self.reserved.delta - self.spent.delta,
-        )
+        return self.total - self.reserved - self.spent
 
 
 class Overdrawn(Exception):

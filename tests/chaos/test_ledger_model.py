@@ -135,8 +135,10 @@ class Books(RuleBasedStateMachine):
             self.time_passes(31 if lost else 1)
 
     def of(self, epsilon: str) -> Cost:
-        budget = Budget.of(epsilon, BIG_DELTA)
-        return accountants.total_of(self.accountant, budget.epsilon_units, budget.delta_units)
+        return accountants.get(self.accountant, Budget.of(epsilon, BIG_DELTA)).total
+
+    def cost_of(self, epsilon: str) -> Cost:
+        return accountants.get(self.accountant, Budget.of(epsilon, BIG_DELTA)).cost(plan(epsilon))
 
     @contextlib.contextmanager
     def transaction(self, crash: bool) -> Iterator[Session]:
@@ -223,7 +225,7 @@ class Books(RuleBasedStateMachine):
         free = rehearsal == 6
         epsilon = "0.1" if free else epsilon
         text = f"{self.name}-{key}-{who}" if key > 3 else None
-        cost = NOTHING if free else accountants.cost_of(self.accountant, plan(epsilon))
+        cost = NOTHING if free else self.cost_of(epsilon)
         earlier = self.keys.get(text or "")
         refusal: type[errors.ServiceError] | None = None
         if who != CURATOR and (who not in self.caps or who in self.revoked):
@@ -406,7 +408,7 @@ def expected(refusal: type[errors.ServiceError] | None) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("accountant", accountants.ACCOUNTANTS)
+@pytest.mark.parametrize("accountant", accountants.names())
 @pytest.mark.both_databases
 def test_books_follow_the_model_in_any_order_of_events(
     database_url: str, accountant: str, tmp_path: Path
@@ -427,6 +429,6 @@ def test_books_follow_the_model_in_any_order_of_events(
 
 
 def test_a_job_of_the_model_costs_something_under_both_accountants() -> None:
-    for accountant in accountants.ACCOUNTANTS:
-        assert accountants.cost_of(accountant, plan("0.1")).loss > 0
+    for accountant in accountants.names():
+        assert accountants.get(accountant, Budget.of("1", DELTA)).cost(plan("0.1")).loss > 0
     assert plan("0.1").budget == Budget.of("0.1", DELTA)

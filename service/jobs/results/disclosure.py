@@ -9,15 +9,12 @@ from typing import Any
 
 from core.data import Geometry
 from core.plan import CLUSTER, Plan
+from service.ledger import accountants
 from service.operations.tables import Dataset, Job
 
 #: What only people know: they replace it before they send the entry.
 _ASK = "FILL IN: "
 _SHOWN_COLUMNS = 12
-_TOGETHER = {
-    "sum": "the losses of all releases are added up",
-    "zcdp": "the losses of all releases are added up in zero-concentrated differential privacy",
-}
 _PUBLIC = (
     "names and kinds of columns, bounds, levels, scaling, and the order of magnitude of the number of records"
 )
@@ -85,6 +82,7 @@ def explanation(
     """Return questions of a data protection officer with their answers, for one page."""
     factor = math.exp(float(plan.budget.epsilon_text))
     who = "person" if unit == "person" else "row"
+    composition = accountants.of(dataset).composition
     answers = {
         "What was released?": f"{_product(plan)}, with noise{_beside(plan)}; no row and no exact count.",
         "From which data?": f"The dataset “{dataset.name}”, {_columns(plan)}.",
@@ -100,7 +98,7 @@ def explanation(
         ),
         "How much of the budget did it use?": (
             f"{', '.join(f'{name} {value}' for name, value in charged.items())}. In the dataset's ledger "
-            f"{_TOGETHER[dataset.accountant]}; a release that would exceed the curator's total is refused."
+            f"{composition}; a release that would exceed the curator's total is refused."
         ),
         "How was it protected?": (
             f"By {_mechanisms(plan)}, in the steps that the receipt lists. Noise is drawn exactly, in whole "
@@ -155,6 +153,7 @@ def _public_rows(plan: Plan) -> dict[str, str]:
 
 def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
     """Return an entry of the public registry of deployments; docs/receipts.md lists its fields."""
+    composition = accountants.of(dataset).composition
     parameters = {"epsilon": float(plan.budget.epsilon_text)}
     if not plan.budget.is_pure:
         parameters["delta"] = float(plan.budget.delta_text)
@@ -206,7 +205,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
             },
             "accounting": {
                 "post_processing": _AFTERWARDS[plan.kind == CLUSTER],
-                "composition": f"Within the release as planned; beyond it {_TOGETHER[dataset.accountant]}.",
+                "composition": f"Within the release as planned; beyond it {composition}.",
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": (

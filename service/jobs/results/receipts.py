@@ -37,7 +37,7 @@ def make_receipt(
     `working_bounds`: those of its plan by column, with where they come from; None: the declared bounds.
     """
     cost = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
-    charged = accountants.amount(dataset.accountant, cost, dataset.delta_units)
+    charged = accountants.of(dataset).amount(cost)
     planned = plan.to_json()
     unit = access.privacy_unit(dataset)
     neighbours = disclosure.neighbours(unit)
