@@ -37,7 +37,7 @@ LEDGER = {
         ("account.loss_reserved -= cost.loss", "account.loss_reserved -= 0"),
         ("if self.grant_id is None:\n            return", "if self.grant is None:\n            return"),
         ("select(func.min(Account.delta_total", "select(func.max(Account.delta_total"),
-        ("append(session, account, EntryKind.RAISE, total, actor=actor, at=at)", "pass"),
+        ("append(session, account, Event(EntryKind.RAISE, total, actor, at))", "pass"),
     ),
     "service/ledger/entries.py": (
         ('    "actor",\n', ""),
@@ -121,7 +121,7 @@ SUBMIT = {
         ('        Job.dataset_id == bindparam("dataset"),\n', ""),
         ("if not access.is_open(session, dataset.id, grant_id, body.kind):", "if False:"),
         ("scalar_one() >= limits.rehearsals_per_minute:", "scalar_one() > limits.rehearsals_per_minute:"),
-        ("    quotes.require_quoted(dataset, grant, body, plan)\n", ""),
+        ("    planned.require_quoted(body.quote)\n", ""),
         ("if rehearsal and operations > self.rehearsal_operations:", "if False:"),
         ("ledger.lock(session, dataset.id, grant_id)", "ledger.lock(session, dataset.id, None)"),
         ("loss_units=cost.loss,", "loss_units=0,"),

@@ -128,6 +128,10 @@ class Kind(ABC):
         planned = replace(draft, steps=self.steps(draft))
         return replace(planned, forecast=self.forecast(planned), work=self.work(planned))
 
+    def typical(self, stored: Stored, question: Question) -> Question:
+        """The question with columns and options of typical size, to measure running times with."""
+        return question
+
     def default_columns(self, stored: Stored) -> tuple[str, ...] | None:
         """The columns that it is about where none are named; None for all."""
         return None

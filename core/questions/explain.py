@@ -1,5 +1,6 @@
 """Explanations: for each cluster the columns that set it apart most, chosen privately."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from core.options import Option
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts, pooled_totals
 from core.probe import Probe
-from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation
+from core.questions.base import BINS, NOISE, Kind, Question, assigned, count_deviation
 from core.questions.columns import EVERYONE, BinnedColumn, binned_columns, bins_of
 from core.statistics.histograms import WHOLE, Departures, Histograms, PickedHistograms
 from core.views import Bins
@@ -43,6 +44,9 @@ class Explain(Kind):
                 parameter="options.picks",
             )
         return {"columns": list(columns), "bins": options["bins"], "picks": options["picks"]}
+
+    def typical(self, stored: Stored, question: Question) -> Question:
+        return replace(question, options={"picks": 1})
 
     def columns(self, plan: Plan) -> tuple[BinnedColumn, ...]:
         return binned_columns(plan.stored, plan.parameters["columns"], plan.parameters["bins"])

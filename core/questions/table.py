@@ -1,6 +1,7 @@
 """Tables: counts over the cells of up to three columns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from core.mechanisms.noise import additive_noise
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts
 from core.probe import Probe
-from core.questions.base import BINS, NOISE, Kind, count_deviation
+from core.questions.base import BINS, NOISE, Kind, Question, count_deviation
 from core.questions.columns import BinnedColumn, binned_columns, bins_of
 from core.statistics.histograms import CellCounts
 
@@ -35,6 +36,9 @@ class CrossTable(Kind):
                 parameter="columns",
             )
         return {"columns": list(columns), "bins": options["bins"]}
+
+    def typical(self, stored: Stored, question: Question) -> Question:
+        return replace(question, columns=stored.columns[:2])
 
     def columns(self, plan: Plan) -> tuple[BinnedColumn, ...]:
         return binned_columns(plan.stored, plan.parameters["columns"], plan.parameters["bins"])

@@ -26,6 +26,6 @@ def downgrade() -> None:
 
 def _remake(**checks: str) -> None:
     """SQLite changes no constraints: make the table again with these checks; all else is read off it."""
-    named = [sa.CheckConstraint(check, name=op.f(f"ck_datasets_{name}")) for name, check in checks.items()]
-    with op.batch_alter_table("datasets", recreate="always", table_args=named):
+    named = (sa.CheckConstraint(check, name=op.f(f"ck_datasets_{name}")) for name, check in checks.items())
+    with op.batch_alter_table("datasets", recreate="always", table_args=tuple(named)):
         pass

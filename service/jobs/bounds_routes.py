@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from core.data import Number, bounded_columns
 from core.data.tables.ranged import Ranged
-from service.datasets import access, working_bounds
+from service.datasets import access, view, working_bounds
+from service.datasets.access import Right
 from service.datasets.columns import WorkingBoundsBody, WorkingColumnBody
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts
@@ -19,9 +20,10 @@ from service.http.context import Services
 from service.http.json_limits import StrictRoute
 from service.http.problems import answers
 from service.jobs import release
+from service.jobs.results import stored
 from service.operations.states import JobState
-from service.operations.tables import Dataset, Job, Result
-from service.people.authentication import Caller, Curator
+from service.operations.tables import Job
+from service.people.authentication import Curator
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=StrictRoute)
 #: A summary proposes bounds this many spreads from the mean.
@@ -39,28 +41,26 @@ def put_working_bounds(
     """
     now = context.clock.now()
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
-        columns = [_bounds(session, caller, dataset, each, now) for each in body.columns]
-        working_bounds.put(session, dataset, columns, actor=caller.name, at=now)
-        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+        right = access.find(session, name, caller)
+        columns = [_bounds(session, right, each, now) for each in body.columns]
+        working_bounds.put(session, right.dataset, columns, actor=caller.name, at=now)
+        return DatasetFacts.model_validate(view.facts(session, right))
 
 
 @router.delete("/working-bounds", status_code=204, responses=answers("not-sealed", "retired"))
 def delete_working_bounds(name: DatasetName, caller: Curator, context: Services) -> None:
     """Go back to the declared bounds for jobs that are planned from now on."""
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         working_bounds.remove(session, dataset, actor=caller.name, at=context.clock.now())
 
 
-def _bounds(
-    session: Session, caller: Caller, dataset: Dataset, asked: WorkingColumnBody, now: datetime
-) -> NewBounds:
+def _bounds(session: Session, right: Right, asked: WorkingColumnBody, now: datetime) -> NewBounds:
     if asked.job is None:
         return NewBounds(asked.column, asked.low, asked.high)
-    job = _released(session, caller, dataset, asked.job, now)
-    columns = {each.name: each for each in bounded_columns(access.domain_of(dataset))}
-    findings = session.get_one(Result, job.id).body["findings"]
+    job = _released(session, right, asked.job, now)
+    columns = {each.name: each for each in bounded_columns(access.domain_of(right.dataset))}
+    findings = stored.body(session, job.id)["findings"]
     pair = None
     if asked.column in columns:
         propose = _of_quantiles if job.kind == "quantiles" else _of_summary
@@ -73,11 +73,11 @@ def _bounds(
     return NewBounds(asked.column, *pair, job.id)
 
 
-def _released(session: Session, caller: Caller, dataset: Dataset, job_id: str, now: datetime) -> Job:
+def _released(session: Session, right: Right, job_id: str, now: datetime) -> Job:
     """Return a job that has released its result; used any earlier, it would show when the run ended."""
-    job, _, _ = release.find(session, job_id, caller)
-    if job.dataset_id != dataset.id:
-        raise InvalidRequest(f"job {job_id} is about another dataset than {dataset.name}")
+    job = release.find(session, job_id, right.caller).job
+    if job.dataset_id != right.dataset.id:
+        raise InvalidRequest(f"job {job_id} is about another dataset than {right.dataset.name}")
     if job.kind not in ("quantiles", "summary"):
         raise InvalidRequest(f"job {job_id} is a {job.kind}: only quantiles and a summary propose bounds")
     if job.rehearsal:

@@ -28,6 +28,7 @@ from core.privacy import Budget
 from service import errors, ledger
 from service.datasets import grants, lifecycle
 from service.jobs import queue
+from service.jobs.claims import Claim, Outcome
 from service.ledger import accountants, verification
 from service.ledger.units import NOTHING, Cost
 from service.operations.states import JobState
@@ -86,7 +87,7 @@ class ModelJob:
     expires: Any = None
     #: Claimed by the one worker of this model, and not given back.
     kept: bool = False
-    claims: list[queue.Claim] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
 
     @property
     def lease(self) -> str | None:
@@ -344,7 +345,7 @@ class Books(RuleBasedStateMachine):
             elif act == "give back":
                 done = queue.give_back(session, held, now=self.now)
             else:
-                result = queue.Outcome({"centres": []}, {"digest": ""}) if act == "finish" else None
+                result = Outcome({"centres": []}, {"digest": ""}) if act == "finish" else None
                 done = queue.finish(session, held, now=self.now, result=result)
             assert done == stands
         if crash or not stands:

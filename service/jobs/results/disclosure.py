@@ -9,8 +9,9 @@ from typing import Any
 
 from core.data import Geometry
 from core.plan import CLUSTER, Plan
+from service.jobs.results.run import Run
 from service.ledger import accountants
-from service.operations.tables import Dataset, Job
+from service.operations.tables import Dataset
 
 #: What only people know: they replace it before they send the entry.
 _ASK = "FILL IN: "
@@ -63,23 +64,30 @@ def guarantee(plan: Plan) -> str:
     )
 
 
-def citation(job: Job, dataset: Dataset, plan: Plan, analyst: str, unit: str) -> str:
+def texts(run: Run) -> dict[str, Any]:
+    """Return what the receipt tells people in addition to its numbers; a rehearsal has released nothing."""
+    if run.claim.rehearsal:
+        return {"citation": None, "explanation": [], "registry": None}
+    return {
+        "citation": citation(run),
+        "explanation": explanation(run),
+        "registry": registry_entry(run),
+    }
+
+
+def citation(run: Run) -> str:
     """Return a sentence to cite the release by."""
+    claim, plan = run.claim, run.plan
     return (
-        f"{_product(plan)} of the dataset “{dataset.name}”, computed for {analyst} by Cairn "
-        f"{version('cairn-dp')} ({plan.algorithm}; job {job.id}, submitted on {job.queued_at:%Y-%m-%d}) "
-        f"under {guarantee(plan)}, which protects {protects(plan, unit)}."
+        f"{_product(plan)} of the dataset “{run.dataset.name}”, computed for {run.analyst} by Cairn "
+        f"{version('cairn-dp')} ({plan.algorithm}; job {claim.job_id}, submitted on "
+        f"{claim.queued_at:%Y-%m-%d}) under {guarantee(plan)}, which protects {protects(plan, run.unit)}."
     )
 
 
-def explanation(
-    dataset: Dataset,
-    plan: Plan,
-    unit: str,
-    charged: dict[str, str],
-    working_bounds: list[dict[str, Any]] | None,
-) -> list[dict[str, str]]:
+def explanation(run: Run) -> list[dict[str, str]]:
     """Return questions of a data protection officer with their answers, for one page."""
+    dataset, plan, unit = run.dataset, run.plan, run.unit
     factor = math.exp(float(plan.budget.epsilon_text))
     who = "person" if unit == "person" else "row"
     composition = accountants.of(dataset).composition
@@ -97,7 +105,7 @@ def explanation(
             "the curator and the operators of the service, who hold the data."
         ),
         "How much of the budget did it use?": (
-            f"{', '.join(f'{name} {value}' for name, value in charged.items())}. In the dataset's ledger "
+            f"{', '.join(f'{name} {value}' for name, value in run.charged.items())}. In the dataset's ledger "
             f"{composition}; a release that would exceed the curator's total is refused."
         ),
         "How was it protected?": (
@@ -108,7 +116,7 @@ def explanation(
             f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
         ),
         "What was taken from the rows, and declared public?": _from_rows(dataset),
-        **_origins(working_bounds),
+        **_origins(run.working_bounds),
         **_public_rows(plan),
         "How can this be checked?": (
             "The receipt is signed by the service. The command `cairn verify` checks it with the service's "
@@ -151,14 +159,15 @@ def _public_rows(plan: Plan) -> dict[str, str]:
     }
 
 
-def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
+def registry_entry(run: Run) -> dict[str, Any]:
     """Return an entry of the public registry of deployments; docs/receipts.md lists its fields."""
+    claim, dataset, plan, unit = run.claim, run.dataset, run.plan, run.unit
     composition = accountants.of(dataset).composition
     parameters = {"epsilon": float(plan.budget.epsilon_text)}
     if not plan.budget.is_pure:
         parameters["delta"] = float(plan.budget.delta_text)
     return {
-        "url_slug": f"{dataset.name}-{job.id[:8]}",
+        "url_slug": f"{dataset.name}-{claim.job_id[:8]}",
         "status": "Draft",
         "tier": 3,
         "deployment": {
@@ -175,7 +184,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
                 "data_product_region": f"{_ASK}region that the data describe",
                 "data_product_sector": f"{_ASK}sector",
                 "description": f"{_product(plan)}. {dataset.description}".strip(),
-                "publication_date": f"{job.queued_at:%Y-%m-%d}",
+                "publication_date": f"{claim.queued_at:%Y-%m-%d}",
             },
             "dp_variant": {
                 "variant_name": "Pure DP" if plan.budget.is_pure else "Approximate DP",
@@ -218,7 +227,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
                 "justification": f"{_ASK}why these parameters",
             },
             "administrative": {
-                "sources": f"- Receipt of job {job.id}, signed by the service.\n",
+                "sources": f"- Receipt of job {claim.job_id}, signed by the service.\n",
                 "registry_authors": [f"{_ASK}who sends this entry"],
             },
         },
