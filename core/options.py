@@ -25,6 +25,8 @@ class Option:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    #: A value that is more useful in a form than the default.
+    example: Any = None
 
     @classmethod
     def word(cls, name: str, description: str, *choices: str) -> Self:
@@ -66,7 +68,9 @@ class Option:
             ends = {"minimum": self.least, "maximum": self.most}
             limits = {"default": self.default, "items": {"type": "number", **ends}, "maxItems": MOST_ENTRIES}
         given = {name: value for name, value in limits.items() if value is not None}
-        words = {"enum": list(self.choices)} if self.choices else {}
+        words: dict[str, Any] = {"enum": list(self.choices)} if self.choices else {}
+        if self.example is not None:
+            words["examples"] = [self.example]
         return {"type": _TYPES[self.kind], "description": self.description, **given, **words}
 
 

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from core.algorithms import registry
 from core.options import options_schema
-from core.questions import registry as questions
 from service import ledger
 from service.datasets import access
 from service.errors import NotCancellable
@@ -72,19 +71,20 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
 
 
 @router.get("/kinds", responses=answers())
-def list_kinds(_caller: Anyone) -> KindList:
+def list_kinds(
+    caller: Anyone,
+    context: Services,
+    dataset: Annotated[
+        str | None,
+        Query(pattern=NAME_PATTERN, description="only what you may ask about this dataset, with its columns"),
+    ] = None,
+) -> KindList:
     """List the kinds of questions that a job may ask, with options as JSON Schema."""
-    items = [
-        {
-            "name": each.name,
-            "summary": each.summary,
-            "clusterings": each.clusterings,
-            "most_columns": each.most_columns,
-            "options": options_schema(each.options),
-        }
-        for each in (questions.get(name) for name in questions.names())
-    ]
-    return KindList.model_validate({"items": items})
+    if dataset is None:
+        return KindList.model_validate({"items": view.kinds_of(None)})
+    with context.database.read() as session:
+        right = access.find(session, dataset, caller)
+    return KindList.model_validate({"items": view.kinds_of(right)})
 
 
 @router.post("/plans", responses=answers(*_PLANNING))

@@ -9,6 +9,7 @@ from typing import Any
 
 from core.data import Geometry
 from core.plan import CLUSTER, Plan
+from core.questions import registry as questions
 from service.jobs.results.run import Run
 from service.ledger import accountants
 from service.operations.tables import Dataset
@@ -20,23 +21,6 @@ _PUBLIC = (
     "names and kinds of columns, bounds, levels, scaling, and the order of magnitude of the number of records"
 )
 
-_QUESTIONS = {
-    "profile": "Histograms of columns for each cluster of an earlier clustering",
-    "explain": "The columns that set clusters of an earlier clustering apart, with their histograms",
-    "table": "Counts of records by some columns",
-    "quantiles": "Quantiles of columns",
-    "summary": "Number of records, means, spreads and correlations of columns",
-    "compare": "Counts of records by their clusters in two earlier clusterings",
-}
-_TITLES = {
-    "profile": "Profile of clusters",
-    "explain": "Explanation of clusters",
-    "table": "Table",
-    "quantiles": "Quantiles",
-    "summary": "Summary",
-    "compare": "Comparison of clusterings",
-}
-_USED = {CLUSTER: "centres", "quantiles": "quantiles", "summary": "moments"}
 _AFTERWARDS = (
     "Counts are moved to the nearest ones that are not negative and add up.",
     "Weighted clustering and clipping of released values.",
@@ -163,6 +147,9 @@ def registry_entry(run: Run) -> dict[str, Any]:
     """Return an entry of the public registry of deployments; docs/receipts.md lists its fields."""
     claim, dataset, plan, unit = run.claim, run.dataset, run.plan, run.unit
     composition = accountants.of(dataset).composition
+    title, used = "Clusters", "centres"
+    if plan.kind != CLUSTER:
+        title, used = questions.get(plan.kind).title, questions.get(plan.kind).used
     parameters = {"epsilon": float(plan.budget.epsilon_text)}
     if not plan.budget.is_pure:
         parameters["delta"] = float(plan.budget.delta_text)
@@ -172,14 +159,14 @@ def registry_entry(run: Run) -> dict[str, Any]:
         "tier": 3,
         "deployment": {
             "basic": {
-                "name": f"{_TITLES.get(plan.kind, 'Clusters')} of {dataset.name}",
+                "name": f"{title} of {dataset.name}",
                 "data_curators": [
                     {
                         "data_curator_name": f"{_ASK}name of the organisation",
                         "data_curator_type": f"{_ASK}kind of organisation",
                     }
                 ],
-                "intended_use": f"{_ASK}what the {_USED.get(plan.kind, 'counts')} are used for",
+                "intended_use": f"{_ASK}what the {used} are used for",
                 "data_product_type": "Summary statistics",
                 "data_product_region": f"{_ASK}region that the data describe",
                 "data_product_sector": f"{_ASK}sector",
@@ -236,7 +223,7 @@ def registry_entry(run: Run) -> dict[str, Any]:
 
 def _product(plan: Plan) -> str:
     if plan.kind != CLUSTER:
-        return _QUESTIONS[plan.kind]
+        return questions.get(plan.kind).released
     if plan.k_range is not None:
         return f"Centres for every k from {plan.k_range.first} to {plan.k_range.last} (k-{plan.objective})"
     return f"Centres of {plan.k} clusters (k-{plan.objective})" if plan.k > 1 else "The centre of one cluster"

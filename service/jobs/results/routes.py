@@ -12,6 +12,9 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic_core import from_json, to_json
 
+from core.data import Stored
+from core.plan import CLUSTER
+from service.datasets.access import domain_of
 from service.errors import InvalidRequest, JobFailed, NotFound
 from service.http.context import Context, Services
 from service.http.documentation import BINARY
@@ -19,8 +22,7 @@ from service.http.json_limits import StrictRoute
 from service.http.problems import answers
 from service.jobs import release
 from service.jobs.results import answers as stored_answers
-from service.jobs.results import csv_files, stored, transcripts
-from service.jobs.results.findings_csv import findings_csv
+from service.jobs.results import csv_files, findings, stored, transcripts
 from service.jobs.results.wire import FindingsFacts, Receipt, ResultFacts, SampleFacts
 from service.jobs.routes import JobId
 from service.operations.states import JobState
@@ -39,7 +41,10 @@ class Released:
     """A job that has released its result, with its receipt; the result itself may be long."""
 
     job_id: str
+    kind: str
     receipt: dict[str, Any]
+    #: The declared domain of the dataset.
+    declared: Stored
 
 
 @router.get(
@@ -94,11 +99,11 @@ def _result_file(
     with context.database.read() as session:
         text = stored.text(session, released.job_id)
     wants_json = _NPY not in accept and "text/csv" not in accept
+    if released.kind != CLUSTER:
+        return _findings_file(from_json(text), released, k, accept)
     if k is None and wants_json:
         return text.encode(), "application/json"  # as it was stored, to the letter
     body = from_json(text)
-    if "findings" in body:
-        return _findings_file(body, k, accept)
     if k is not None:
         body = _at(body, k, released, context)
     if _NPY in accept:
@@ -156,10 +161,12 @@ def get_sample(
     return JSONResponse({"columns": columns, "rows": listed, "made_up": True})
 
 
-def _findings_file(body: dict[str, Any], k: int | None, accept: str) -> tuple[bytes, str]:
+def _findings_file(body: dict[str, Any], released: Released, k: int | None, accept: str) -> tuple[bytes, str]:
     if k is not None or _NPY in accept:
-        raise InvalidRequest(f"the result of a {body['kind']} has no centres: ask for it as JSON or CSV")
-    return findings_csv(body).encode(), "text/csv"
+        raise InvalidRequest(f"the result of a {released.kind} has no centres: ask for it as JSON or CSV")
+    if "text/csv" in accept:
+        return findings.as_csv(body).encode(), "text/csv"
+    return to_json(findings.shown(body, released.declared)), "application/json"
 
 
 def _at(body: dict[str, Any], k: int, released: Released, context: Context) -> dict[str, Any]:
@@ -221,4 +228,5 @@ def _released(job_id: str, caller: Caller, context: Context) -> Released:
                 headers={"Retry-After": str(visible.retry_after or 1)},
                 state=visible.state,
             )
-        return Released(found.job.id, stored.receipt(session, found.job.id))
+        job = found.job
+        return Released(job.id, job.kind, stored.receipt(session, job.id), domain_of(found.dataset))
