@@ -62,17 +62,18 @@ class Group(TyperGroup):
             return super().invoke(ctx)
         except errors.CairnError as error:
             code = exit_code(error)
-            hint(_sentence(error))
+            hint(sentence(error))
         except KeyboardInterrupt:
             code = ExitCode.INTERRUPTED
             hint("cairn: interrupted.")
         except (OSError, ValueError) as error:
             code = ExitCode.REFUSED
-            hint(_sentence(error))
+            hint(sentence(error))
         raise typer.Exit(code)
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
+    """Return what went wrong and what to do next, in the words of the command."""
     text = str(error)
     if isinstance(error, errors.Forbidden) and text.startswith("only curators"):
         text += ": sign in with a curator's key"
