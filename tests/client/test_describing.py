@@ -30,7 +30,11 @@ def test_the_first_256_kib_of_a_text_file_are_sent(tmp_path: Path, encoding: str
     assert first_lines(tmp_path / "rows") == text[: 256 * 1024]
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04...", b"PAR1...", b"ARROW1..", b"\xff\xff\xff\xff\0\0"])
+@pytest.mark.parametrize(
+    "content",
+    [b"PK\x03\x04...", b"PAR1...", b"ARROW1..", b"\xff\xff\xff\xff\0\0"],
+    ids=["spreadsheet", "Parquet", "Arrow", "Arrow stream"],
+)
 def test_of_a_file_of_another_format_no_lines_are_taken(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "rows").write_bytes(content)
     assert first_lines(tmp_path / "rows") is None
@@ -59,6 +63,7 @@ def test_the_service_describes_files_of_any_format(live: Live, tmp_path: Path) -
         (b"%PDF-1.7", "this is a PDF document, not a table"),
         (b"", "the upload is empty; send a file with at least a header line"),
     ],
+    ids=["damaged", "PDF", "empty"],
 )
 def test_a_file_that_cannot_be_described_is_refused(
     live: Live, tmp_path: Path, content: bytes, words: str

@@ -79,8 +79,9 @@ def sentence(error: Exception) -> str:
         text += ": sign in with a curator's key"
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
-    elif isinstance(error, errors.BadRows):
+    elif isinstance(error, errors.BadFormat | errors.BadRows):
         text = text.replace("on_bad_row='drop'", "--on-bad-row drop")
+        text = text.replace("; change `reading` to that if it may be public, and upload again", "")
     elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
         text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):

@@ -10,7 +10,7 @@ from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
 from cairn_client.commands.describe import TableFile, declared, describe, range_of
-from cairn_client.commands.printing import hint, in_words, print_json, print_pairs, print_table
+from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
 from cairn_client.commands.public_rows import public_rows, public_rows_line
 from cairn_client.commands.reading import (
     ConfirmedFromRows,
@@ -21,6 +21,7 @@ from cairn_client.commands.reading import (
     Separator,
     Thousands,
     present_reading,
+    reading_in_words,
     reading_of,
 )
 from cairn_client.commands.working_bounds import bounds as bounds_command
@@ -69,7 +70,7 @@ def _print_facts(facts: DatasetFacts) -> None:
             *(("working bounds", each) for each in working_lines(facts)),
             *([("public rows", public_rows_line(facts))] if facts.public_rows else []),
             *([("scaling", facts.scaling)] if facts.table is None else []),
-            ("text is read by", in_words(present_reading(facts))),
+            ("text read as", reading_in_words(present_reading(facts))),
             ("records (public)", f"about {facts.size:,}"),
             ("protects each", facts.privacy_unit),
             ("accountant", facts.accountant),

@@ -11,6 +11,7 @@ import typer
 from cairn_client.client import Client
 from cairn_client.columns import Described
 from cairn_client.commands.printing import hint, in_words, print_pairs, print_table
+from cairn_client.commands.reading import reading_in_words
 from cairn_client.describing import CONFIRMED, FROM_ROWS, Proposal
 
 #: Most characters of a proposal in a table.
@@ -82,7 +83,7 @@ def _asked(name: str, proposal: Proposal, is_public: bool) -> Proposal:
 def _print(columns: Sequence[Proposal], reading: Proposal | None) -> None:
     if reading is not None:
         left = [("from rows, to be confirmed", ", ".join(reading.from_rows))] if reading.from_rows else []
-        print_pairs([("text is read by", _shown(reading)), *left])
+        print_pairs([("text read as", reading_in_words(reading.facts)), *left])
     rows = [
         [each.facts["name"], each.facts["kind"], _shown(each), ", ".join(each.from_rows)] for each in columns
     ]

@@ -6,10 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from cairn_client.columns import Described
+from cairn_client.commands.printing import in_words
 from cairn_client.describing import CONFIRMED, Proposal
 from cairn_client.wire import DatasetFacts
 
 _TAB = "tab"
+#: Facts that are not worth a word as long as they are so.
+_USUAL = {"thousands": "", "quoted_lines": False, "header": True}
 Encoding = Annotated[
     str | None,
     typer.Option(help="Of text files: utf-8 (the default), utf-16, windows-1252 or latin-1."),
@@ -76,6 +79,12 @@ def present_reading(facts: DatasetFacts) -> Described:
     """Return how a dataset reads text, without the marks of what came from rows, which the service keeps."""
     marks = ("format", CONFIRMED)
     return {name: value for name, value in facts.reading.items() if name not in marks and value is not None}
+
+
+def reading_in_words(reading: Described) -> str:
+    """Write how text is read in a line."""
+    shown = {name: value for name, value in reading.items() if name != CONFIRMED}
+    return in_words({name: value for name, value in shown.items() if _USUAL.get(name) != value})
 
 
 def change_of(proposed: Proposal, present: Described) -> Proposal:
