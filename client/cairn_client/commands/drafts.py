@@ -110,13 +110,13 @@ def _upload(
 
 
 def _may_declare(name: str, change: Proposal) -> bool:
-    """Show how a file seems to be written; ask whether to declare that, or print the command that does."""
+    """Show how a file seems to be written; ask whether to declare that, else print the command that does."""
     hint(f"The file seems to be written like this, which {name} does not declare: {in_words(change.facts)}.")
     if change.from_rows:
         facts = in_words({fact: change.facts[fact] for fact in change.from_rows})
         hint(f"This came from the rows and would become public: {facts}.")
-    if sys.stdin.isatty():
-        return typer.confirm("Declare that, and upload again?", err=True)
+    if sys.stdin.isatty() and typer.confirm("Declare that, and upload again?", err=True):
+        return True
     hint(f"To declare that: {edit_command(name, change)}")
     hint("Then upload again.")
     return False
