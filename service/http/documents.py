@@ -1,4 +1,4 @@
-"""Documents that never change while the process runs: made once, sent with an ETag, compressed where asked."""
+"""Documents that never change while the process runs: made once, compressed, sent with an ETag."""
 
 from __future__ import annotations
 
