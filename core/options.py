@@ -47,12 +47,12 @@ class Option:
             return isinstance(value, Mapping | Sites | SiteFacts)
         if self.kind is list:
             entries = value if isinstance(value, list | tuple) else ()
-            fit = all(self._takes_number(entry, (int, float)) for entry in entries)
+            fit = all(self._takes_number(entry, whole=False) for entry in entries)
             return fit and 0 < len(entries) == len(set(entries)) <= MOST_ENTRIES
-        return self._takes_number(value, int if self.kind is int else (int, float))
+        return self._takes_number(value, whole=self.kind is int)
 
-    def _takes_number(self, value: Any, types: type | tuple[type, ...]) -> bool:
-        if isinstance(value, bool) or not isinstance(value, types):
+    def _takes_number(self, value: Any, *, whole: bool) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
             return False
         within = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
         return within and math.isfinite(value)
