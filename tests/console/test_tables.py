@@ -146,13 +146,14 @@ def test_a_semicolon_separated_latin_1_file_is_sealed_in_fewer_clicks_than_befor
 def test_a_file_that_is_written_otherwise_is_read_as_proposed_with_one_click(
     tab: Tab, service: Service, fresh: str, tmp_path: Path
 ) -> None:
-    name, file = f"other-{fresh}", tmp_path / "costs.csv"
-    file.write_bytes("größe;cost\n1,5;2,5\nfünf;1,5\n".encode("latin-1"))
+    name, parts = f"other-{fresh}", [tmp_path / "a.csv", tmp_path / "b.csv"]
+    parts[0].write_bytes("größe;cost\n1,5;2,5".encode("latin-1"))
+    parts[1].write_bytes("größe;cost\nfünf;1,5\n".encode("latin-1"))
     table = [{"name": "cost", "kind": "number", "low": 0, "high": 9}]
     body = {"name": name, "table": table, "size": 2, "budget": {"epsilon": "1"}}
     service.call("POST", "/v1/datasets", json=body)
     page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
-    page.get_by_label("File", exact=True).set_input_files(file)
+    page.get_by_label("File", exact=True).set_input_files(parts)
     page.get_by_role("button", name="Upload and check").click()
     proposal = page.locator(".notice.warn", has=page.get_by_role("button", name="Read it like this"))
     expect(proposal).to_contain_text("Semicolon-separated text in Windows-1252 with decimal commas")

@@ -42,6 +42,7 @@ export function boxEditor(reading) {
     if (!file) return;
     try {
       const found = await firstLines(file);
+      if (header.files[0] !== file) return;
       replace(verdict, found.problem && notice("bad", h("p", {}, sentence(found.problem))));
       reading.set(found.reading);
       if (!found.names.length) return;

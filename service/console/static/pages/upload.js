@@ -29,7 +29,7 @@ export function uploader(found, reload, place) {
   const zone = h(
     "div",
     { class: "drop stack" },
-    field("File", file, { hint: "CSV (as declared for this dataset; gzip, too), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it. Several CSV files with the same first line count as one." }),
+    field("File", file, { hint: "CSV written as this dataset declares (gzip, too), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it. Several CSV files with the same first line count as one." }),
     drop,
     h("div", {}, start),
   );
