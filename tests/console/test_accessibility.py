@@ -121,7 +121,8 @@ def test_axe_finds_nothing_where_a_file_is_written_otherwise(
     table = [{"name": "cost", "kind": "number", "low": 0, "high": 9}]
     body = {"name": f"other-{fresh}", "table": table, "size": 9, "budget": {"epsilon": "1"}}
     service.call("POST", "/v1/datasets", json=body)
-    (tmp_path / "costs.csv").write_text("age;cost\n5;2,5\n6;1,5\n")
+    commas = [[cell.replace(".", ",") for cell in row] for row in hospital(9)]
+    (tmp_path / "costs.csv").write_text(as_text(commas, ";"))
     page = tab.sign_in(service.curator_key, f"#/datasets/other-{fresh}")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "costs.csv")
     page.get_by_role("button", name="Upload and check").click()

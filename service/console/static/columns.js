@@ -65,11 +65,13 @@ const FACTS = {
 };
 const listed = (facts) => facts.map((each) => FACTS[each] ?? each).join(", ");
 
+const origin = (facts) => h("div", { class: "small muted" }, `${listed(facts)} from the rows, confirmed as public`);
+
 export function columnTable(columns) {
   const headings = [{ name: "Column" }, { name: "Holds" }, { name: "Used for" }, { name: "Weight", right: true }, { name: "A missing value" }];
   const rows = columns.map((each) => [
     h("code", { class: "column-name" }, each.name),
-    [kindWords(each), each.confirmed_from_rows && h("div", { class: "small muted" }, `${listed(each.confirmed_from_rows)} from the rows, confirmed as public`)],
+    h("div", {}, kindWords(each), each.confirmed_from_rows && origin(each.confirmed_from_rows)),
     ROLES[each.role] ?? each.role,
     each.role === "cluster" ? number(each.weight ?? 1) : "–",
     each.role === "ignore" ? "–" : missingWords(each),

@@ -34,8 +34,8 @@ function textOf(bytes) {
 
 function notText({ name }) {
   return (
-    `${name} is not delimited text, or it is in UTF-16. Only other text files are uploaded together; choose a ` +
-    "single file of any other format."
+    `${name} is not delimited text, or it is in UTF-16. Only other text files are uploaded together; ` +
+    "choose a single file of any other format."
   );
 }
 
