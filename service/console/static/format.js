@@ -42,13 +42,6 @@ export function centresAsked(k) {
   return typeof k === "number" ? plural(k, "centre") : `${k.from} to ${plural(k.to, "centre")}`;
 }
 
-const QUESTIONS = { profile: "Profile", explain: "Explanation", compare: "Comparison", table: "Table", quantiles: "Quantiles", summary: "Summary" };
-
-// What a job was asked for: centres, or the answer to a question.
-export function askedFor(request) {
-  return QUESTIONS[request.kind] ?? centresAsked(request.k);
-}
-
 export function bytes(value) {
   const names = ["B", "kB", "MB", "GB", "TB"];
   let size = value;

@@ -76,21 +76,18 @@ function edit(found, columns, reload) {
     }));
 }
 
-// On the page of a curator's quantiles or summary: "Use these as bounds".
-export function useAsBounds(job, result) {
-  if (!["quantiles", "summary"].includes(result.kind) || job.rehearsal) return null;
+// On the page of an answer that proposes bounds, for the dataset's curator: "Use these as bounds".
+export function useAsBounds(job, { bounds }) {
+  if (!bounds.length) return null;
   return button("Use these as bounds", async () => {
     const found = await get(`/v1/datasets/${job.dataset}`);
-    const bounded = new Map(boundedColumns(found).map((each) => [each.name, each]));
-    const columns = result.findings.columns.filter(({ column }) => bounded.has(column));
-    const words = ({ values }) => (values ? `from ${text(values[0])} to ${text(values.at(-1))}` : "three spreads around the mean, inside the declared bounds");
     dialog(`Use these as bounds of ${job.dataset}`, (close) =>
       form({}, [
         h("p", {}, "Rows of jobs that are planned from now on are clipped to these bounds. Earlier jobs keep theirs, and everybody sees which job released them."),
-        columns.map((each, i) => checkbox(`column-${i}`, each.column, { checked: true, hint: words(each) })),
+        bounds.map(({ column, low, high }, i) => checkbox(`column-${i}`, column, { checked: true, hint: `from ${text(low)} to ${text(high)}` })),
         h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Use these bounds")),
       ], async (data) => {
-        const named = columns.filter((_, i) => data.has(`column-${i}`)).map(({ column }) => column);
+        const named = bounds.filter((_, i) => data.has(`column-${i}`)).map(({ column }) => column);
         const others = (found.working_bounds?.columns ?? []).filter(({ column }) => !named.includes(column)).map(kept);
         await put(path(job.dataset), { columns: [...others, ...named.map((column) => ({ column, job: job.id }))] });
         close();

@@ -4,7 +4,7 @@ import { get, poll, post, put, remove } from "../api.js";
 import { askMore } from "../ask-more.js";
 import { announce, h, replace, toast } from "../dom.js";
 import { findingsView } from "../findings.js";
-import { amount, askedFor, delta, moment, number } from "../format.js";
+import { amount, delta, moment, number } from "../format.js";
 import { field, form, input, submit } from "../forms.js";
 import { chosenFacts } from "../table-choices.js";
 import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
@@ -21,7 +21,7 @@ export async function job({ me, signal }, id) {
   const note = h("p", { class: "written" });
   const own = (now) => now.analyst === me.name;
   const show = async (now) => {
-    replace(head, h("h1", {}, now.name || `${askedFor(now.request)} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
+    replace(head, h("h1", {}, now.name || `${now.asked_for} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
     replace(actions, now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)), own(now) && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), own(now) && button("Name and note", () => describe(now, show)), own(now) && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && (own(now) ? ["running"] : ["queued", "running"]).includes(now.state) && button("End", () => end(now), "danger"));
     replace(note, now.note);
     note.hidden = !now.note;
@@ -126,7 +126,7 @@ function request(now) {
   const asked = now.request;
   return facts([
     ["Cost", now.rehearsal ? "free: a rehearsal" : `${amount(now.cost)}, ${delta(now.cost.delta)}`],
-    ["Asked for", `${askedFor(asked)}${asked.kind ? "" : `, k-${asked.objective ?? "means"}`}, ε ${number(asked.epsilon)}`],
+    ["Asked for", `${now.asked_for}${asked.kind ? "" : `, k-${asked.objective ?? "means"}`}, ε ${number(asked.epsilon)}`],
     ...(asked.kind ? [] : [["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`]]),
     ...chosenFacts(asked),
   ]);
@@ -134,9 +134,9 @@ function request(now) {
 
 function shown(now, result, receipt, me) {
   if (result.findings) return findingsView(now, result, me.role === "curator");
-  const more = ["dense", "table"].includes(receipt.domain.kind) ? askMore(now, result.centres.length, Boolean(result.range)) : null;
+  const more = askMore(now, result.centres.length, Boolean(result.range));
   const view = result.range ? openResultView : singleResultView;
-  return [view(now, result, receipt, more?.about), more?.element];
+  return [view(now, result, receipt, more.about), more.element];
 }
 
 const rehearsed = ({ request: { rehearse_on: job } }) =>

@@ -2,7 +2,7 @@
 
 import { pages } from "../api.js";
 import { h } from "../dom.js";
-import { amount, askedFor, moment } from "../format.js";
+import { amount, moment } from "../format.js";
 import { growing, state, table, tag } from "../widgets.js";
 
 export function jobTable(items, { curator, dataset = true }) {
@@ -11,7 +11,7 @@ export function jobTable(items, { curator, dataset = true }) {
     { name: "Cost", right: true }, { name: "Submitted" },
   ].filter(Boolean);
   const rows = items.map((job) => [
-    h("a", { href: `#/jobs/${job.id}` }, job.name || `${askedFor(job.request)}, ${job.algorithm}`),
+    h("a", { href: `#/jobs/${job.id}` }, job.name || `${job.asked_for}, ${job.algorithm}`),
     dataset && job.dataset,
     curator && job.analyst,
     state(job.state),
@@ -22,7 +22,7 @@ export function jobTable(items, { curator, dataset = true }) {
 }
 
 // What a job is found by.
-export const jobWords = (job) => [job.id, job.name, job.note, job.dataset, job.analyst, job.algorithm, job.state, job.rehearsal ? "rehearsal" : "", askedFor(job.request)].join(" ");
+export const jobWords = (job) => [job.id, job.name, job.note, job.dataset, job.analyst, job.algorithm, job.state, job.rehearsal ? "rehearsal" : "", job.asked_for].join(" ");
 
 export async function jobs({ me }) {
   const curator = me.role === "curator";

@@ -4,9 +4,10 @@ import { get, nextStep, Problem } from "../api.js";
 import { clusterFields } from "../clusters.js";
 import { h, replace, toast } from "../dom.js";
 import { expectations } from "../forecast.js";
-import { checkbox, decimal, field, form, guard, input, isDelta, isEpsilon, isNumber, isWhole, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
+import { checkbox, decimal, field, form, guard, input, isDelta, isEpsilon, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
 import { amount, count, currency, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
 import { offers } from "../offers.js";
+import { optionFields, readOptions } from "../options.js";
 import { requestAsCurl, requestAsPython } from "../snippets.js";
 import { tableChoices } from "../table-choices.js";
 import { copyButton, explain, facts, figures, gauge, notice } from "../widgets.js";
@@ -57,7 +58,7 @@ export async function newJob(context, name) {
 
   const drawOptions = () => {
     const chosen = usable.find((each) => each.name === algorithm.value);
-    replace(options, siteField(chosen, sites), optionFields(chosen));
+    replace(options, siteField(chosen, sites), algorithmOptions(chosen));
     offerObjectives(made, chosen);
     offerOpenK();
   };
@@ -174,26 +175,9 @@ function siteField(algorithm, sites) {
   return field("Public sites", select("sites", choices), { hint: "Centres are chosen among these." });
 }
 
-function optionFields(algorithm) {
-  const properties = Object.entries(algorithm?.options?.properties ?? {}).filter(([, each]) => each.type !== "object");
-  if (!properties.length) return null;
-  const controls = properties.map(([key, each]) => {
-    const named = key.replaceAll("_", " ");
-    const attributes = { "data-option": key, "data-type": each.type };
-    if (each.enum) return field(named, select(`option-${key}`, [["", "automatic"], ...each.enum.map((word) => [word, word])], attributes), { hint: each.description });
-    if (each.type === "boolean") return field(named, select(`option-${key}`, [["", "automatic"], ["true", "yes"], ["false", "no"]], attributes), { hint: each.description });
-    const placeholder = each.default ?? "automatic";
-    return field(named, input(`option-${key}`, { inputmode: "decimal", placeholder, ...attributes }), { hint: each.description, check: optional(isOption(each)) });
-  });
-  return h("details", {}, h("summary", {}, `Options of ${algorithm.name}`), h("div", { class: "columns" }, controls));
-}
-
-function isOption({ type, minimum = -Infinity, maximum = Infinity }) {
-  return (text) => {
-    const words = type === "integer" ? isWhole("", { least: -Infinity })(text) : isNumber("")(text);
-    if (words || (numberOf(text) >= minimum && numberOf(text) <= maximum)) return words;
-    return Number.isFinite(maximum) ? `Enter a number from ${number(Math.max(minimum, 0))} to ${number(maximum)}.` : `Enter ${number(minimum)} or more.`;
-  };
+function algorithmOptions(algorithm) {
+  const { others } = optionFields(algorithm?.options);
+  return others.length > 0 && h("details", {}, h("summary", {}, `Options of ${algorithm.name}`), h("div", { class: "columns" }, others));
 }
 
 function read(element, dataset, k, usable) {
@@ -201,12 +185,7 @@ function read(element, dataset, k, usable) {
   const body = { dataset, k, epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective"), rehearsal: data.get("rehearsal") !== null };
   if (data.get("delta").trim()) body.delta = decimal(data.get("delta"));
   if (data.get("sites")) body.sites = data.get("sites");
-  const options = {};
-  for (const control of element.querySelectorAll("[data-option]")) {
-    if (control.value === "") continue;
-    const type = control.dataset.type;
-    options[control.dataset.option] = type === "boolean" ? control.value === "true" : type === "string" ? control.value : numberOf(control.value);
-  }
+  const options = readOptions(element);
   if (Object.keys(options).length && usable.some((each) => each.name === body.algorithm)) body.options = options;
   return body;
 }
