@@ -88,15 +88,25 @@ export function inWords(error) {
   return sentence(withPowers(error.message));
 }
 
+/** @type {(problem: Problem) => void} */
 let onUnauthorized = () => {};
 export function whenUnauthorized(act) {
   onUnauthorized = act;
 }
 
+/**
+ * @typedef {{body?: any, accept?: string, signal?: AbortSignal, idempotencyKey?: string, key?: string}} SendOptions
+ */
+
+/**
+ * @param {string} verb
+ * @param {string} path
+ * @param {SendOptions} [options]
+ */
 async function send(verb, path, { body, accept = "application/json", signal, idempotencyKey, key } = {}) {
   const headers = { Accept: accept };
   const isFile = body instanceof Blob;
-  if (body !== undefined) headers["Content-Type"] = isFile ? kindOf(body.name) : "application/json";
+  if (body !== undefined) headers["Content-Type"] = isFile ? kindOf(/** @type {File} */ (body).name) : "application/json";
   if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
   if (key) headers.Authorization = `Bearer ${key}`;
   let response;
@@ -133,15 +143,25 @@ async function problemOf(response) {
   return problem;
 }
 
+/**
+ * @param {string} verb
+ * @param {string} path
+ * @param {SendOptions} [options]
+ */
 export async function call(verb, path, options) {
   const response = await send(verb, path, options);
   return response.status === 204 ? null : response.json();
 }
 
+/** @param {string} path @param {SendOptions} [options] */
 export const get = (path, options) => call("GET", path, options);
+/** @param {string} path @param {any} [body] @param {SendOptions} [options] */
 export const post = (path, body, options) => call("POST", path, { ...options, body });
+/** @param {string} path @param {any} body @param {SendOptions} [options] */
 export const put = (path, body, options) => call("PUT", path, { ...options, body });
+/** @param {string} path @param {any} body @param {SendOptions} [options] */
 export const patch = (path, body, options) => call("PATCH", path, { ...options, body });
+/** @param {string} path @param {SendOptions} [options] */
 export const remove = (path, options) => call("DELETE", path, options);
 
 // One answer with the seconds after which there may be news.

@@ -23,6 +23,7 @@ export function tellingColumns(centres, low, high, most = FEW_COLUMNS) {
 // Sparse rows may have a hundred thousand columns, so only some of those found are listed.
 export function columnChooser(columns, telling) {
   let chosen = new Set(telling);
+  /** @type {(places: number[]) => void} */
   let changed = () => {};
   const summary = h("summary", {});
   const list = h("div", { class: "column-list" });
@@ -39,8 +40,9 @@ export function columnChooser(columns, telling) {
     const places = found();
     const boxes = places.slice(0, MOST_LISTED).map((j) => {
       const box = checkbox(`column-${j}`, columns[j], { checked: chosen.has(j) });
-      box.addEventListener("change", (event) => {
-        if (event.target.checked) chosen.add(j);
+      const control = box.querySelector("input");
+      control.addEventListener("change", () => {
+        if (control.checked) chosen.add(j);
         else chosen.delete(j);
         tell();
       });
@@ -111,7 +113,7 @@ export function centreTable(columns, { centres, sizes, hues }) {
   const sort = (key) => {
     sorted = { key, ascending: sorted.key === key ? !sorted.ascending : true };
     draw();
-    place.querySelector(`[data-sort="${key}"]`)?.focus();
+    /** @type {HTMLElement | null} */ (place.querySelector(`[data-sort="${key}"]`))?.focus();
   };
   return {
     element: place,

@@ -7,8 +7,13 @@ import { principalPlane } from "./pca.js";
 
 export const hue = (i) => `hue-${i % 10}`;
 
-// Draws for the width there is, and again when that changes or `redraw` is called.
+/**
+ * Draws for the width there is, and again when that changes or `redraw` is called.
+ * @param {(width: number) => any} draw
+ * @param {string} label
+ */
 export function responsive(draw, label) {
+  /** @type {HTMLDivElement & {redraw?: () => any}} */
   const place = h("div", { class: "chart", role: "img", "aria-label": label });
   let width = 0;
   place.redraw = () => width && replace(place, draw(width));
@@ -38,6 +43,11 @@ export function scale(low, high, from, to) {
   return (x) => from + ((x - low) / span) * (to - from);
 }
 
+/**
+ * @param {number[]} values
+ * @param {number} share
+ * @returns {[number, number]}
+ */
 export function padded(values, share) {
   const low = Math.min(...values);
   const high = Math.max(...values);

@@ -91,7 +91,7 @@ function draw(w, across, upwards, rows, { centres, hues, labels, real }) {
   const x = scale(...ends[0], MARGIN.left, right);
   const y = scale(...ends[1], bottom, MARGIN.top);
   const clusters = centres.map(() => []);
-  rows.forEach((row, i) => clusters[labels[i]].push([x(across.of(row)), y(upwards.of(row))]));
+  for (const [i, row] of rows.entries()) clusters[labels[i]].push([x(across.of(row)), y(upwards.of(row))]);
   const dots = clusters.map((points, i) => points.length > 0 && s("path", { class: `dust hued-line ${hue(hues[i])}`, d: points.map(([px, py]) => `M${px.toFixed(1)} ${py.toFixed(1)}h0`).join("") }));
   const rings = clusters.map((points, i) => {
     if (points.length < 3) return null;

@@ -65,7 +65,7 @@ export function columnCard(serial, given, { others, remove }) {
       role.value !== "ignore" && h("div", { class: "columns narrow" }, ended.ends, leveled && levels.fields, gap, filled, role.value === "cluster" && heavy),
       ended.more,
     );
-    if (detail.contains(active)) active.focus();
+    if (active instanceof HTMLElement && detail.contains(active)) active.focus();
     tell();
   };
   const isEnded = () => stored() && ENDED.includes(kind.value);

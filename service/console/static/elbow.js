@@ -81,7 +81,7 @@ export function placed(joined, added) {
   const visit = (node) => (node < leaves ? order.push(node) : joined[node - leaves].forEach(visit));
   visit(2 * leaves - 2);
   const across = [];
-  order.forEach((leaf, place) => (across[leaf] = place));
+  for (const [place, leaf] of order.entries()) across[leaf] = place;
   const up = Array.from({ length: leaves }, () => 0);
   joined.forEach(([a, b], i) => {
     across[leaves + i] = (across[a] + across[b]) / 2;

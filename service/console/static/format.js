@@ -85,7 +85,10 @@ export function delta(text) {
 
 // A text of the service with its smallest decimals as powers of ten, digit for digit.
 export function withPowers(text) {
-  return text.replace(/(?<![\w.])0\.0{4,}[1-9]\d*/g, (decimal) => number(decimal, 20));
+  return text.replace(/(?<![\w.])0\.(0{4,})([1-9]\d*)/g, (_, zeros, digits) => {
+    const rest = digits.slice(1).replace(/0+$/, "");
+    return `${digits[0]}${rest && `.${rest}`}×10${superscript(-zeros.length - 1)}`;
+  });
 }
 
 export function oneIn(probability) {

@@ -5,15 +5,28 @@ import { announce, freshId, h, replace } from "./dom.js";
 import { COUNT, sentence } from "./format.js";
 import { explain } from "./widgets.js";
 
-// `check` gets the text of the control and answers what is wrong with it, in a sentence, or nothing.
+/** @typedef {import("./dom.js").Control} Control */
+
+/**
+ * A control with its label.
+ * @param {string} label
+ * @param {any} control
+ * @param {{hint?: any, check?: (text: string) => string, id?: string}} [options] `check` gets the text of the
+ *   control and returns what is wrong with it, in a sentence, or nothing
+ */
 export function field(label, control, { hint, check, id = freshId("field") } = {}) {
   control.id = id;
   const note = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
   return h("div", { class: "field" }, h("label", { for: id }, label), control, note, guard(control, check, note?.id));
 }
 
-// The place of a control's message, empty as long as nothing is wrong.
-export function guard(control, check = () => "", describedBy = null) {
+/**
+ * The place of a control's message, empty as long as nothing is wrong.
+ * @param {any} control
+ * @param {(text: string) => string} [check]
+ * @param {string | null} [describedBy]
+ */
+export function guard(control, check = (_text) => "", describedBy = null) {
   control.id ||= freshId("field");
   const wrong = h("span", { class: "wrong", id: `${control.id}-wrong`, hidden: true });
   control.setAttribute("aria-describedby", [describedBy, wrong.id].filter(Boolean).join(" "));
@@ -29,6 +42,11 @@ export function guard(control, check = () => "", describedBy = null) {
   return wrong;
 }
 
+/**
+ * @param {string} name
+ * @param {import("./dom.js").Attributes} [attributes]
+ * @returns {HTMLInputElement & import("./dom.js").Guarded}
+ */
 export function input(name, attributes = {}) {
   return h("input", { name, autocomplete: "off", spellcheck: "false", ...attributes });
 }
@@ -38,6 +56,11 @@ export function select(name, choices, attributes = {}) {
   return h("select", { name, ...attributes }, options);
 }
 
+/**
+ * @param {string} name
+ * @param {any} label
+ * @param {{hint?: any, checked?: boolean}} [options]
+ */
 export function checkbox(name, label, { hint, checked = false } = {}) {
   const id = freshId("check");
   const box = h("input", { type: "checkbox", name, id, props: { checked }, "aria-describedby": hint ? `${id}-hint` : null });
@@ -56,6 +79,7 @@ export function submit(words, kind = "primary") {
   return h("button", { type: "submit", class: kind }, words);
 }
 
+/** @param {{epsilon?: string, delta?: string, hintEpsilon?: any, hintDelta?: any}} [options] */
 export function budgetFields({ epsilon = "", delta = "", hintEpsilon, hintDelta } = {}) {
   const numeric = { inputmode: "decimal" };
   return h(
@@ -66,10 +90,14 @@ export function budgetFields({ epsilon = "", delta = "", hintEpsilon, hintDelta 
   );
 }
 
-// Marks every mistake of a form; answers the first control that has one.
+/**
+ * Marks every mistake of a form; returns the first control that has one.
+ * @param {HTMLFormElement} element
+ */
 export function findMistake(element) {
   let first = null;
-  for (const control of element.elements) {
+  for (const each of element.elements) {
+    const control = /** @type {Control} */ (each);
     if (!control.check || control.disabled) continue;
     const words = control.check();
     control.tell(words);
@@ -87,6 +115,7 @@ export function form(attributes, children, act, ready = () => true) {
   const made = h("form", { class: "stack", novalidate: true, ...attributes }, children, place);
   made.addEventListener("submit", async (event) => {
     event.preventDefault();
+    /** @type {HTMLButtonElement} */
     const button = made.querySelector("button[type=submit]");
     if (button.disabled) return;
     replace(place);
@@ -102,7 +131,7 @@ export function form(attributes, children, act, ready = () => true) {
     } catch (error) {
       const marked = refusedFields(made, error);
       replace(place, marked ? h("div", { class: "notice bad", role: "alert" }, h("p", {}, "Correct the marked fields, then try again.")) : explain(error));
-      made.querySelector("[aria-invalid]")?.focus();
+      /** @type {HTMLElement | null} */ (made.querySelector("[aria-invalid]"))?.focus();
     } finally {
       button.disabled = !ready();
     }

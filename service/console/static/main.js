@@ -7,6 +7,10 @@ import { button, explain } from "./widgets.js";
 
 // Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
 // shown. Pages are loaded when they are needed, so that the first one is there soon.
+/**
+ * Address, who may see the page, its heading, and its script.
+ * @type {[RegExp, "both" | "curator", (name?: string) => string, () => Promise<any>][]}
+ */
 const ROUTES = [
   [/^#\/datasets$/, "both", () => "Datasets", () => import("./pages/datasets.js").then((m) => m.datasets)],
   [/^#\/datasets\/new$/, "curator", () => "New dataset", () => import("./pages/create.js").then((m) => m.createDataset)],
@@ -114,15 +118,15 @@ function present(title, content) {
 }
 
 function route() {
-  return ROUTES.map(([pattern, ...rest]) => [pattern.exec(location.hash), ...rest]).find(([found]) => found);
+  const found = ROUTES.find(([pattern]) => pattern.test(location.hash));
+  return found && { match: found[0].exec(location.hash), role: found[1], heading: found[2], load: found[3] };
 }
 
 // The heading of a page that is still loading, so that nobody looks at an empty window.
 function foretell() {
-  const match = route();
-  if (main.querySelector("h1") || !match) return;
-  const [found, , heading] = match;
-  replace(main, h("h1", {}, heading(...found.slice(1))), h("p", { class: "muted" }, "Loading…"));
+  const page = route();
+  if (main.querySelector("h1") || !page) return;
+  replace(main, h("h1", {}, page.heading(page.match[1])), h("p", { class: "muted" }, "Loading…"));
 }
 
 // Loads a page's script; without a connection that is a problem like any other.
@@ -147,7 +151,7 @@ async function show() {
   const signal = leaving.signal;
   if (session.mayExist && !me) {
     foretell();
-    route()?.[3]().catch(() => {}); // its script, while the service is asked who this is
+    route()?.load().catch(() => {}); // its script, while the service is asked who this is
     try {
       me = await get("/v1/whoami");
     } catch (error) {
@@ -169,17 +173,16 @@ async function show() {
     location.replace("#/datasets");
     return;
   }
-  const match = route();
-  if (!match || !["both", me.role].includes(match[1])) {
+  const chosen = route();
+  if (!chosen || !["both", me.role].includes(chosen.role)) {
     const words = "There is no such page, or only curators may see it. Check the address.";
     present("Not found", h("div", { class: "stack" }, h("h1", {}, "Not found"), h("p", {}, words), toDatasets()));
     return;
   }
-  const [found, , , load] = match;
   main.setAttribute("aria-busy", "true");
   try {
-    const page = await loaded(load);
-    const { title, content } = await page({ me, signal, reload: show }, ...found.slice(1));
+    const page = await loaded(chosen.load);
+    const { title, content } = await page({ me, signal, reload: show }, ...chosen.match.slice(1));
     if (signal.aborted) return;
     present(title, content);
     announce(title);

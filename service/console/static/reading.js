@@ -66,6 +66,7 @@ function factWords(reading, facts) {
 export function readingEditor(start = {}) {
   const controls = readingControls();
   const words = h("p", { "aria-live": "polite" });
+  /** @type {HTMLElement} */
   const header = controls.header.closest(".choice");
   let proposed = {};
 
@@ -97,7 +98,8 @@ export function readingEditor(start = {}) {
     isChanged: () => JSON.stringify(read()) !== before,
     // Only columns without names can come from a file without a header line.
     named(hasNames) {
-      header.hidden = controls.header.disabled = hasNames;
+      header.hidden = hasNames;
+      controls.header.disabled = hasNames;
       draw();
     },
   };

@@ -8,6 +8,7 @@ import { facts, table } from "./widgets.js";
 
 const FEW_LEVELS = 6;
 const FEW_CENTRES = 24;
+/** @type {[string, number][]} */
 const SECONDS = [["days", 86_400], ["hours", 3600], ["minutes", 60], ["seconds", 1]];
 
 // Values for files, a table, and a picture of each centre.

@@ -36,7 +36,7 @@ export function copyButton(text, words = "Copy") {
     await copy(content);
     made.textContent = "Copied";
     announce("Copied");
-    setTimeout(() => (made.textContent = words), 2000);
+    setTimeout(() => made.replaceChildren(words), 2000);
   }, "small");
 }
 
@@ -53,6 +53,11 @@ async function copy(text) {
   }
 }
 
+/**
+ * @param {{name?: string, unseen?: string, right?: boolean}[]} headings
+ * @param {any[][]} rows
+ * @param {{empty?: string, label?: string, fold?: boolean}} [options]
+ */
 export function table(headings, rows, { empty = "Nothing here yet.", label, fold = true } = {}) {
   if (!rows.length) return h("p", { class: "muted" }, empty);
   const head = h("tr", {}, headings.map((each) => h("th", { scope: "col", class: each.right ? "right" : null }, each.name ? each.name : h("span", { class: "unseen" }, each.unseen ?? "Actions"))));
@@ -64,7 +69,12 @@ export function table(headings, rows, { empty = "Nothing here yet.", label, fold
 
 const FEW_ITEMS = 8;
 
-// A list that grows page by page. `words` gives the text of an item, by which people find it in a long list.
+/**
+ * A list that grows page by page.
+ * @param {{done: boolean, next: () => Promise<any[]>}} list
+ * @param {(items: any[]) => any} draw
+ * @param {{words?: (item: any) => string, find?: string}} [options] `words` is the text by which an item is found
+ */
 export function growing(list, draw, { words, find = "Find" } = {}) {
   const items = [];
   const results = h("div", { class: "stack" });
@@ -86,7 +96,8 @@ export function growing(list, draw, { words, find = "Find" } = {}) {
   search.addEventListener("input", async () => {
     show();
     try {
-      await (rest ??= loadRest());
+      rest ??= loadRest();
+      await rest;
       show();
     } catch (error) {
       rest = null;
@@ -96,6 +107,10 @@ export function growing(list, draw, { words, find = "Find" } = {}) {
   return { place: h("div", { class: "stack" }, search, results), more };
 }
 
+/**
+ * @param {any} budget
+ * @param {{label?: string, asked?: number | null}} [options]
+ */
 export function gauge(budget, { label, asked = null } = {}) {
   const total = value(budget.total);
   const share = (x) => `${total > 0 ? Math.min(100, Math.max(0, (100 * x) / total)) : 0}%`;
@@ -163,7 +178,9 @@ export function dialog(title, build) {
   box.append(h("div", { class: "stack" }, h("h2", { id }, title), build(close)));
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Tab") return;
-    const stops = [...box.querySelectorAll("a[href], button, input, select, textarea, [tabindex]")].filter((each) => !each.disabled && each.offsetParent !== null);
+    /** @type {NodeListOf<HTMLButtonElement>} */
+    const all = box.querySelectorAll("a[href], button, input, select, textarea, [tabindex]");
+    const stops = [...all].filter((each) => !each.disabled && each.offsetParent !== null);
     const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
     if (document.activeElement === edge || !box.contains(document.activeElement)) {
       event.preventDefault();

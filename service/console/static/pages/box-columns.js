@@ -21,7 +21,12 @@ export function boxEditor(reading) {
       return h("td", { "data-label": label }, control, guard(control, check));
     };
     const low = cell("Low", "low", { inputmode: "decimal", value: String(lowest) }, isBound("Enter the lowest value that makes sense."));
-    const isHigh = (text) => isBound("Enter the highest value that makes sense.")(text) || (numberOf(text) > numberOf(low.firstChild.value) || low.firstChild.check() ? "" : "High must be above low.");
+    const lowControl = /** @type {import("../dom.js").Control} */ (low.firstChild);
+    const isHigh = (text) => {
+      const wrong = isBound("Enter the highest value that makes sense.")(text);
+      if (wrong) return wrong;
+      return lowControl.check() || numberOf(text) > numberOf(lowControl.value) ? "" : "High must be above low.";
+    };
     const named = cell("Column", "column", { value: name, maxlength: "128" }, (text) => (!text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : ""));
     const high = cell("High", "high", { inputmode: "decimal", value: String(highest) }, isHigh);
     const row = h("tr", {},

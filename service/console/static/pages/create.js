@@ -15,7 +15,9 @@ export async function createDataset() {
   const columns = columnEditor([{}, {}]);
   const reading = readingEditor();
   let file = null;
-  const start = startFromFile(columns, reading, (chosen) => (file = chosen));
+  const start = startFromFile(columns, reading, (chosen) => {
+    file = chosen;
+  });
   const box = boxEditor(reading);
   const described = h("div", { class: "stack" });
   const kind = select("kind", [

@@ -86,7 +86,7 @@ function tableCard(found) {
   return h("section", { class: "card stack" }, h("h2", {}, "Columns"), columnTable(found.table), h("p", { class: "small muted" }, "A column's weight is how far apart two records are that lie at its opposite ends, or that have different levels. A job may choose its own columns and weights."));
 }
 
-async function publicFacts(context, found) {
+async function publicFacts(_context, found) {
   return [publicHalves(found), askDataset(found), found.table && tableCard(found)];
 }
 
@@ -214,7 +214,9 @@ function retire(found, reload) {
     const typed = input("typed");
     const go = submit("Delete the rows permanently", "danger");
     go.disabled = true;
-    typed.addEventListener("input", () => (go.disabled = typed.value !== found.name));
+    typed.addEventListener("input", () => {
+      go.disabled = typed.value !== found.name;
+    });
     return form({}, [
       h("p", {}, "Its rows are deleted permanently. Queued jobs are cancelled and not charged. Results and the ledger are kept."),
       field(`Type ${found.name} to confirm`, typed),

@@ -100,7 +100,7 @@ export async function newJob(context, name) {
   };
   const useWhatRemains = (left) => {
     dial.set(left.epsilon);
-    made.querySelector("[name=delta]").value = left.delta;
+    /** @type {HTMLInputElement} */ (made.querySelector("[name=delta]")).value = left.delta;
     changed();
   };
   made.addEventListener("input", changed);
@@ -183,7 +183,8 @@ function algorithmOptions(algorithm) {
 function read(element, dataset, k, usable) {
   const data = new FormData(element);
   const body = { dataset, k, epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective"), rehearsal: data.get("rehearsal") !== null };
-  if (data.get("delta").trim()) body.delta = decimal(data.get("delta"));
+  const delta = String(data.get("delta")).trim();
+  if (delta) body.delta = decimal(delta);
   if (data.get("sites")) body.sites = data.get("sites");
   const options = readOptions(element);
   if (Object.keys(options).length && usable.some((each) => each.name === body.algorithm)) body.options = options;

@@ -47,7 +47,7 @@ function storeCard(found, reload) {
   const kind = select("kind", kinds.map((each) => [each, KINDS[each]]));
   const file = h("input", { type: "file", name: "file", accept: ".csv,.txt,.npy" });
   const chosen = field("File", file, { hint: HINTS[kinds[0]](found), check: filled("Choose a file.") });
-  kind.addEventListener("change", () => (chosen.querySelector(".hint").textContent = HINTS[kind.value](found)));
+  kind.addEventListener("change", () => chosen.querySelector(".hint").replaceChildren(HINTS[kind.value](found)));
   const made = form({}, [
     field("Name", input("name", { placeholder: "stations" }), { hint: "Lower-case letters, digits, dots, dashes and underscores. Analysts see it.", check: isName("Enter a name for the set of sites.") }),
     field("The file holds", kind),

@@ -12,6 +12,7 @@ import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
+  /** @type {HTMLInputElement & import("../dom.js").Guarded} */
   const file = h("input", { type: "file", name: "file", multiple: true, accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
   offerFile(found.name, file);
   const hint = found.table ? "Those with unreadable values or unknown levels. Otherwise a single one makes the whole upload fail. What a missing value means is declared for each column." : "Otherwise a single bad row makes the whole upload fail, and nothing is stored.";
