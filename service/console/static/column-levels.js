@@ -23,7 +23,11 @@ export function levelsField(of, given, { missing }) {
   const typed = h("textarea", { ...attributes, ...of("Levels") });
   const other = select("other", [], of("Other values"));
 
-  const levels = () => typed.value.split("\n").map((each) => each.trim()).filter(Boolean);
+  const levels = () =>
+    typed.value
+      .split("\n")
+      .map((each) => each.trim())
+      .filter(Boolean);
   const check = () => {
     const found = levels();
     const twice = found.find((each, i) => found.indexOf(each) !== i);

@@ -25,7 +25,8 @@ function fill(element, attributes, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
     else if (name === "props") Object.assign(element, value);
-    else if (name === "vars") for (const [key, v] of Object.entries(value)) element.style.setProperty(`--${key}`, v);
+    else if (name === "vars")
+      for (const [key, v] of Object.entries(value)) element.style.setProperty(`--${key}`, v);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   append(element, children);
@@ -94,7 +95,11 @@ export function announce(words) {
 export function toast(words, kind = "good") {
   const place = document.getElementById("toasts");
   const note = h("div", { class: `toast ${kind}` }, h("span", {}, words));
-  const close = h("button", { class: "icon", type: "button", "aria-label": "Dismiss", on: { click: () => note.remove() } }, "×");
+  const close = h(
+    "button",
+    { class: "icon", type: "button", "aria-label": "Dismiss", on: { click: () => note.remove() } },
+    "×",
+  );
   note.append(close);
   place.append(note);
   if (kind === "good") setTimeout(() => note.remove(), 6000);

@@ -17,7 +17,14 @@ import { explain } from "./widgets.js";
 export function field(label, control, { hint, check, id = freshId("field") } = {}) {
   control.id = id;
   const note = hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null;
-  return h("div", { class: "field" }, h("label", { for: id }, label), control, note, guard(control, check, note?.id));
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    control,
+    note,
+    guard(control, check, note?.id),
+  );
 }
 
 /**
@@ -30,7 +37,8 @@ export function guard(control, check = (_text) => "", describedBy = null) {
   control.id ||= freshId("field");
   const wrong = h("span", { class: "wrong", id: `${control.id}-wrong`, hidden: true });
   control.setAttribute("aria-describedby", [describedBy, wrong.id].filter(Boolean).join(" "));
-  control.check = () => check(control.type === "file" ? (control.files.length ? "chosen" : "") : control.value.trim());
+  control.check = () =>
+    check(control.type === "file" ? (control.files.length ? "chosen" : "") : control.value.trim());
   control.tell = (words) => {
     wrong.textContent = words;
     wrong.hidden = !words;
@@ -38,7 +46,10 @@ export function guard(control, check = (_text) => "", describedBy = null) {
     else control.removeAttribute("aria-invalid");
   };
   // A mark goes as soon as the mistake is corrected.
-  control.addEventListener("input", () => control.hasAttribute("aria-invalid") && control.tell(control.check()));
+  control.addEventListener(
+    "input",
+    () => control.hasAttribute("aria-invalid") && control.tell(control.check()),
+  );
   return wrong;
 }
 
@@ -63,16 +74,37 @@ export function select(name, choices, attributes = {}) {
  */
 export function checkbox(name, label, { hint, checked = false } = {}) {
   const id = freshId("check");
-  const box = h("input", { type: "checkbox", name, id, props: { checked }, "aria-describedby": hint ? `${id}-hint` : null });
-  const words = h("div", {}, h("label", { for: id }, label), hint && h("span", { class: "hint", id: `${id}-hint` }, hint));
+  const box = h("input", {
+    type: "checkbox",
+    name,
+    id,
+    props: { checked },
+    "aria-describedby": hint ? `${id}-hint` : null,
+  });
+  const words = h(
+    "div",
+    {},
+    h("label", { for: id }, label),
+    hint && h("span", { class: "hint", id: `${id}-hint` }, hint),
+  );
   return h("div", { class: "choice" }, box, words);
 }
 
 export function radios(name, legend, choices, chosen) {
   const options = choices.map(([key, words]) =>
-    h("label", {}, h("input", { type: "radio", name, value: key, props: { checked: key === chosen } }), words),
+    h(
+      "label",
+      {},
+      h("input", { type: "radio", name, value: key, props: { checked: key === chosen } }),
+      words,
+    ),
   );
-  return h("fieldset", { class: "field" }, h("legend", {}, legend), h("div", { class: "row" }, h("div", { class: "switch" }, options)));
+  return h(
+    "fieldset",
+    { class: "field" },
+    h("legend", {}, legend),
+    h("div", { class: "row" }, h("div", { class: "switch" }, options)),
+  );
 }
 
 export function submit(words, kind = "primary") {
@@ -85,8 +117,15 @@ export function budgetFields({ epsilon = "", delta = "", hintEpsilon, hintDelta 
   return h(
     "div",
     { class: "columns" },
-    field("Epsilon (ε)", input("epsilon", { ...numeric, value: epsilon }), { hint: hintEpsilon, check: isEpsilon }),
-    field("Delta (δ)", input("delta", { ...numeric, value: delta }), { hint: hintDelta, check: (text) => (text ? isDelta(text) : "Enter a delta, for example 1e-6; 0 stands for pure differential privacy.") }),
+    field("Epsilon (ε)", input("epsilon", { ...numeric, value: epsilon }), {
+      hint: hintEpsilon,
+      check: isEpsilon,
+    }),
+    field("Delta (δ)", input("delta", { ...numeric, value: delta }), {
+      hint: hintDelta,
+      check: (text) =>
+        text ? isDelta(text) : "Enter a delta, for example 1e-6; 0 stands for pure differential privacy.",
+    }),
   );
 }
 
@@ -103,7 +142,8 @@ export function findMistake(element) {
     control.tell(words);
     if (!words) continue;
     first ??= control;
-    for (let fold = control.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    for (let fold = control.closest("details"); fold; fold = fold.parentElement.closest("details"))
+      fold.open = true;
   }
   return first;
 }
@@ -130,7 +170,16 @@ export function form(attributes, children, act, ready = () => true) {
       await act(new FormData(made), made);
     } catch (error) {
       const marked = refusedFields(made, error);
-      replace(place, marked ? h("div", { class: "notice bad", role: "alert" }, h("p", {}, "Correct the marked fields, then try again.")) : explain(error));
+      replace(
+        place,
+        marked
+          ? h(
+              "div",
+              { class: "notice bad", role: "alert" },
+              h("p", {}, "Correct the marked fields, then try again."),
+            )
+          : explain(error),
+      );
       /** @type {HTMLElement | null} */ (made.querySelector("[aria-invalid]"))?.focus();
     } finally {
       button.disabled = !ready();
@@ -142,7 +191,12 @@ export function form(attributes, children, act, ready = () => true) {
 // Puts what the service says about single fields beside them; true if all of it has found its place.
 export function refusedFields(element, error) {
   const faults = error instanceof Problem ? (error.body.errors ?? []) : [];
-  const named = (where) => [...element.elements].find((control) => control.tell && [where, where.split(".").pop(), `option-${where.split(".").pop()}`].includes(control.name));
+  const named = (where) =>
+    [...element.elements].find(
+      (control) =>
+        control.tell &&
+        [where, where.split(".").pop(), `option-${where.split(".").pop()}`].includes(control.name),
+    );
   const placed = faults.map((fault) => [named(String(fault.where)), fault.problem]);
   for (const [control, words] of placed) control?.tell(sentence(words));
   return placed.length > 0 && placed.every(([control]) => control);
@@ -169,7 +223,9 @@ export function decimal(text) {
   const digits = whole + fraction;
   const point = whole.length + (sign === "-" ? -1 : 1) * Number(exponent);
   if (point <= 0) return `0.${"0".repeat(-point)}${digits}`;
-  return point >= digits.length ? digits + "0".repeat(point - digits.length) : `${digits.slice(0, point)}.${digits.slice(point)}`;
+  return point >= digits.length
+    ? digits + "0".repeat(point - digits.length)
+    : `${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
 // --- what can be wrong with a text ------------------------------------------------------------------------
@@ -181,7 +237,9 @@ export function isNumber(missing) {
     if (!text) return missing;
     if (TWO_MEANINGS.test(text)) {
       const whole = text.replaceAll(",", "");
-      return text.indexOf(",") === text.lastIndexOf(",") ? `“${text}” has two meanings: write ${whole} or ${pointed(text)}.` : `Write ${whole}, without commas.`;
+      return text.indexOf(",") === text.lastIndexOf(",")
+        ? `“${text}” has two meanings: write ${whole} or ${pointed(text)}.`
+        : `Write ${whole}, without commas.`;
     }
     return NUMBER.test(text) && Number.isFinite(numberOf(text)) ? "" : `“${text}” is not a number.`;
   };
@@ -204,11 +262,16 @@ export const optional = (check) => (text) => (text ? check(text) : "");
 
 export const isEpsilon = isAbove(0, "Enter an epsilon, for example 0.5.");
 
-export const isDelta = (text) => isNumber("")(text) || (numberOf(text) >= 0 && numberOf(text) < 1 ? "" : "Delta must be at least 0 and below 1.");
+export const isDelta = (text) =>
+  isNumber("")(text) ||
+  (numberOf(text) >= 0 && numberOf(text) < 1 ? "" : "Delta must be at least 0 and below 1.");
 
 export function isName(missing) {
   return (text) => {
     if (!text) return missing;
-    return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text) ? "" : "Use at most 64 lower-case letters, digits, dots, dashes and underscores, with a letter or digit first.";
+    return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text)
+      ? ""
+      : "Use at most 64 lower-case letters, digits, dots, dashes and underscores, with a " +
+          "letter or digit first.";
   };
 }

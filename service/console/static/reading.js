@@ -110,7 +110,10 @@ function readingControls() {
   const titled = (words) => words.charAt(0).toUpperCase() + words.slice(1);
   const encoding = select("encoding", Object.entries(ENCODINGS));
   const separator = select("separator", Object.entries(SEPARATORS));
-  const decimal = select("decimal", [[".", "Point: 1.5"], [",", "Comma: 1,5"]]);
+  const decimal = select("decimal", [
+    [".", "Point: 1.5"],
+    [",", "Comma: 1,5"],
+  ]);
   const marks = GROUPING.map((sign) => [sign, titled(MARKS[sign])]);
   const thousands = select("thousands", [["", "None"], ...marks]);
   const quoted = checkbox("quoted_lines", "Fields in quotes may contain line breaks", { hint: QUOTED });

@@ -3,7 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { epsilonInWords, number, overrunsInWords, withPowers } from "../../../service/console/static/format.js";
+import {
+  epsilonInWords,
+  number,
+  overrunsInWords,
+  withPowers,
+} from "../../../service/console/static/format.js";
 
 test("overruns are put into words", () => {
   assert.equal(overrunsInWords(0), "no job took longer than planned or ended at a limit");
@@ -34,7 +39,8 @@ test("large and small numbers have powers of ten, others have separators", () =>
 
 test("epsilon is put into words", () => {
   const words = epsilonInWords("1", "0.000001", "row");
-  for (const part of ["2.72 times as likely", "73.1% sure", "one in 1,000,000"]) assert.ok(words.includes(part));
+  for (const part of ["2.72 times as likely", "73.1% sure", "one in 1,000,000"])
+    assert.ok(words.includes(part));
   const pure = epsilonInWords("1", "0", "person");
   assert.ok(!pure.includes("except"));
   assert.ok(pure.includes("a person's records"));
