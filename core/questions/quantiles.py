@@ -7,7 +7,6 @@ import numpy as np
 
 from core.arrays import Floats
 from core.data import Stored, Table
-from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise
 from core.options import Option
@@ -39,7 +38,7 @@ class Quantiles(Kind):
     def default_columns(self, stored: Stored) -> tuple[str, ...] | None:
         if not isinstance(stored, Table):
             return None
-        return tuple(column.name for column in stored.stored if isinstance(column, Ranged))
+        return tuple(column.name for column in stored.stored if column.has_bounds)
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         for column in binned_columns(stored, columns, LEAVES):

@@ -4,7 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from service.datasets.columns import PublicRowSetFacts, TableColumns, WorkingBounds
+from service.datasets.bounds_wire import WorkingBounds
+from service.datasets.columns import TableColumns
+from service.datasets.public_rows.wire import PublicRowSetFacts
 from service.datasets.reading import ReadingBody, ReadingFacts
 from service.http.wire import (
     Amount,

@@ -1,16 +1,15 @@
 """Routes of working bounds, and the bounds that finished questions propose."""
 
-import math
 from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter
 from sqlalchemy.orm import Session
 
-from core.data import Number, bounded_columns
-from core.data.tables.ranged import Ranged
+from core.columns.line import Ranged
+from core.data import bounded_columns
 from service.datasets import access, working_bounds
-from service.datasets.columns import WorkingBoundsBody, WorkingColumnBody
+from service.datasets.bounds_wire import WorkingBoundsBody, WorkingColumnBody
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts
 from service.datasets.working_bounds import NewBounds
@@ -93,7 +92,7 @@ def _of_quantiles(findings: dict[str, Any], column: Ranged) -> tuple[Any, Any] |
     if found is None:
         return None
     places = [column.place(value) for value in found["values"]]
-    return _pair(column, min(places), max(places))
+    return column.bounds_around(min(places), max(places))
 
 
 def _of_summary(findings: dict[str, Any], column: Ranged) -> tuple[Any, Any] | None:
@@ -103,16 +102,4 @@ def _of_summary(findings: dict[str, Any], column: Ranged) -> tuple[Any, Any] | N
         return None
     spread = _SPREADS * float(findings["spreads"][findings["coordinates"].index(column.name)])
     place = column.place(found["value"])
-    return _pair(column, place - spread, place + spread)
-
-
-def _pair(column: Ranged, low: float, high: float) -> tuple[Any, Any] | None:
-    """Two places on a line as values inside the bounds; None where nothing lies between them."""
-    ends: Any = column
-    whole = isinstance(column, Number) and column.whole
-    first, last = column.line
-    pair = []
-    for place, bound, outwards in ((low, ends.low, math.floor), (high, ends.high, math.ceil)):
-        value = bound if not first < place < last else column.value(place)
-        pair.append(float(outwards(value)) if whole else value)
-    return (pair[0], pair[1]) if low < high and pair[0] != pair[1] else None
+    return column.bounds_around(place - spread, place + spread)

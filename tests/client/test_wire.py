@@ -15,8 +15,9 @@ from cairn_client import errors, wire
 from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
-from service.datasets import columns
+from service.datasets import bounds_wire
 from service.datasets import wire as datasets
+from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
 from service.jobs import wire as jobs
 from service.jobs.results import wire as results
@@ -42,7 +43,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.NoiseFacts, results.NoiseFacts),
     (wire.PlanFacts, jobs.Quote),
     (wire.PrincipalFacts, people.PrincipalFacts),
-    (wire.PublicRowSetFacts, columns.PublicRowSetFacts),
+    (wire.PublicRowSetFacts, public_rows.PublicRowSetFacts),
     (wire.ResultFacts, results.ResultFacts),
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
@@ -50,8 +51,8 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.UploadReport, datasets.UploadReport),
     (wire.VerifyReport, datasets.VerifyReport),
     (wire.WhoAmI, people.WhoAmI),
-    (wire.WorkingBoundsFacts, columns.WorkingBounds),
-    (wire.WorkingColumn, columns.WorkingColumn),
+    (wire.WorkingBoundsFacts, bounds_wire.WorkingBounds),
+    (wire.WorkingColumn, bounds_wire.WorkingColumn),
 ]
 
 
