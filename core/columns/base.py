@@ -112,6 +112,11 @@ class Column(ABC):
         return self.title
 
     @property
+    @abstractmethod
+    def codes(self) -> int:
+        """Number of codes that a stored value has, the one of missing values not counted."""
+
+    @property
     def is_stored(self) -> bool:
         """True when rows keep a value of this column."""
         return self.role in ("cluster", "keep")
@@ -146,13 +151,8 @@ class Column(ABC):
         if self.missing == "keep":
             return MISSING_CODE
         if self.missing == "level":
-            return self.level_of_missing
+            return self.codes - 1
         return int(self._fill_reading.codes[0]) if self.missing == "fill" else None
-
-    @property
-    def level_of_missing(self) -> int:
-        """The code of missing values that are a level of their own."""
-        raise NotImplementedError
 
     @property
     def _fill_reading(self) -> Reading:
@@ -194,11 +194,6 @@ class StoredColumn(Column):
 
     #: Whether values set groups apart however few records differ in them, as levels do.
     is_discrete: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def codes(self) -> int:
-        """Number of codes that a stored value has, the one of missing values not counted."""
 
     @property
     def level_names(self) -> tuple[str, ...] | None:

@@ -1,7 +1,5 @@
 """Yes or no: true and false, yes and no, 1 and 0."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

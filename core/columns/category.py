@@ -1,7 +1,5 @@
 """One of some public levels; other values are unknown, or become a level that is chosen for them."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Mapping
@@ -81,10 +79,6 @@ class Category(StoredColumn):
     @property
     def level_names(self) -> tuple[str, ...]:
         return self.names
-
-    @property
-    def level_of_missing(self) -> int:
-        return self.codes - 1
 
     @property
     def codes(self) -> int:

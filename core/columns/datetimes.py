@@ -1,7 +1,5 @@
 """Moments between bounds, in steps of a second."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Dates and times between bounds, in the notation of ISO 8601 or in a declared order."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

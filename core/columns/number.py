@@ -1,7 +1,5 @@
 """Numbers between bounds, on a linear or a logarithmic scale."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

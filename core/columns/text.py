@@ -1,7 +1,5 @@
 """Text of any kind: an id, or a column that is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,6 +22,8 @@ class Text(Column):
     roles = ("id", "ignore")
     proposed_for = frozenset({"boolean", "number", "date", "moment", "text"})
     proposed_for_codes = True
+
+    codes = 0
 
     role: str = "ignore"
     fill: None = None

@@ -42,7 +42,7 @@ class Quantiles(Kind):
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         for column in binned_columns(stored, columns, LEAVES):
-            if column.levels is not None:
+            if not column.column.has_bounds:
                 raise InvalidRequest(
                     f"{column.name} is a {column.column.kind}, which has no order: ask for a table of it",
                     parameter="columns",

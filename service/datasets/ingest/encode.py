@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from core.data import MAX_RECORDS, Dense, Ids, Stored, Table
 from core.errors import InvalidData
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.readers.arrays import read_npy, read_npz
-from service.datasets.ingest.readers.batch import Batch, Expected, Records
+from service.datasets.ingest.readers.batch import Batch, Expected
 from service.datasets.ingest.readers.columns import Matched
 from service.datasets.ingest.readers.excel import to_csv
 from service.datasets.ingest.readers.number_rows import NumberReader
@@ -114,9 +114,8 @@ def encode(upload: Upload) -> EncodedUpload:
 
 def _with_proposal(refusal: BadFormat | BadRows, content: Spool, dialect: Dialect) -> BadFormat | BadRows:
     """Return a refusal that says how the file seems to be written, if that is not as its dataset declares."""
-    proposed = propose_reading(content.open().read(_SAMPLE)).to_json()
-    facts = {name: value for name, value in proposed.items() if name != "from_rows"}
-    following = Dialect(**{**dialect.to_json(), **facts})
+    proposed = propose_reading(content.open().read(_SAMPLE))
+    following = replace(proposed.dialect, header=dialect.header)
     if following == dialect:
         return refusal
     words = (
@@ -124,7 +123,7 @@ def _with_proposal(refusal: BadFormat | BadRows, content: Spool, dialect: Dialec
         f"written otherwise ({following.words}); change `reading` to that if it may be public, and upload "
         "again"
     )
-    suggested = {**following.to_json(), "from_rows": proposed["from_rows"]}
+    suggested = {**following.to_json(), "from_rows": list(proposed.from_rows)}
     return type(refusal)(words, status=refusal.answer_status, **refusal.fields, reading=suggested)
 
 
@@ -173,12 +172,7 @@ def _batches(
         reader = TableReader.of(expected, dialect.notation)
     else:
         reader = NumberReader.of(expected, matched, dialect.notation)
-    return matched, _made(reader, records)
-
-
-def _made(reader: TableReader | NumberReader, records: Iterator[Records]) -> Generator[Batch, None, None]:
-    for each in records:
-        yield reader.batch(each)
+    return matched, (reader.batch(each) for each in records)
 
 
 def _collect(upload: Upload, rows: FileRows) -> EncodedUpload:

@@ -68,13 +68,13 @@ def _of_text(format_name: str, sample: bytes, reading: ProposedReading, named: b
     problem = _DATA if named and looks_like_data(first, others) else ""
     names = first if named and not problem else []
     rows = [line for line in (others if names else [first, *others]) if line]
-    columns = _columns(names, rows, len(first), Notation(reading.decimal, reading.thousands))
+    columns = _columns(names, rows, len(first), reading.dialect.notation)
     return Preview(format_name, reading, names, _bounded(rows), propose(columns), problem)
 
 
 def _lines(sample: bytes, reading: ProposedReading) -> list[list[str]]:
     """Return the fields of each whole line of a sample, the first of which is not empty."""
-    text = decoded(sample, reading.encoding)
+    text = decoded(sample, reading.dialect.encoding)
     if "\0" in text:
         raise BadFormat("the file holds zero bytes, so it is not text; save it as UTF-8 text")
     lines = list(_records(text, reading))
@@ -101,10 +101,10 @@ def _columns(
 def _records(text: str, reading: ProposedReading) -> Iterator[list[str]]:
     """Yield the fields of each record, which is a line unless quoted fields go on over several."""
     whole = io.StringIO(text, newline="")
-    sources = [whole] if reading.quoted_lines else ([line.rstrip("\r\n")] for line in whole)
+    sources = [whole] if reading.dialect.quoted_lines else ([line.rstrip("\r\n")] for line in whole)
     for source in sources:
         try:
-            for record in csv.reader(source, delimiter=reading.separator):
+            for record in csv.reader(source, delimiter=reading.dialect.separator):
                 yield [field.strip() for field in record]
         except csv.Error:
             yield []
