@@ -18,7 +18,7 @@ from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal, allowed_kinds
 from service.people.authentication import Caller
 
-#: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
+#: First character of what replaces the name of a discarded draft; no name begins with it.
 NAMELESS = "~"
 
 #: More rows than the declared size times this make jobs overrun their planned times.
@@ -96,6 +96,7 @@ def facts(session: Session, dataset: Dataset, grant: Grant | None) -> dict[str, 
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
+        "table_in_words": [each.words for each in domain.declared] if isinstance(domain, Table) else None,
         "reading": dataset.reading or reading.INFERRED,
         "working_bounds": _working(dataset),
         "public_rows": _public_rows(dataset),
@@ -193,7 +194,7 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
 
 
 def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
-    """Return a warning about a declared size that is too small, for the owner alone: it tells of the rows."""
+    """Return a warning about a declared size that is too small. It depends on rows: for the owner alone."""
     if dataset.upload is None or dataset.upload["rows"] <= _ROOM * domain.size:
         return None
     return (

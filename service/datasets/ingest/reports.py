@@ -148,5 +148,5 @@ def printable(text: str, longest: int = _LONGEST_NAME) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value of a row as it stands in a message to the curator."""
+    """Return a value of a row as messages to the curator show it."""
     return f"“{printable(str(value), _LONGEST_EXAMPLE)}”"

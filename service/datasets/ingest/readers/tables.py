@@ -61,7 +61,7 @@ def read_parquet(file: IO[bytes], expected: Expected) -> tuple[Matched, Iterator
 
 
 def parquet_blocks(opened: Any, size: int, names: Sequence[str]) -> Iterator[Any]:
-    """Return these columns of a Parquet file, so many rows at a time."""
+    """Return these columns of a Parquet file, at most `size` rows at a time."""
     blocks = opened.iter_batches(size, columns=list(names), use_threads=False)
     return (block.select(list(names)) for block in _undamaged(blocks))
 
