@@ -6,7 +6,7 @@ audit event, no sealed dataset.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import Any
@@ -82,14 +82,16 @@ class RowReport:
 
     @classmethod
     def of_outside(
-        cls, names: Iterable[str], below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]
+        cls, names: Sequence[str], below: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]
     ) -> RowReport:
         """Return the report on values below and above their columns' bounds."""
-        counts = zip(names, np.count_nonzero(below, axis=0), np.count_nonzero(above, axis=0), strict=True)
-        return cls(
-            columns={name: ColumnReport(below=int(b), above=int(a)) for name, b, a in counts if b or a},
-            clipped_rows=int(np.count_nonzero((below | above).any(axis=1))),
-        )
+        columns = {
+            names[place]: ColumnReport(
+                below=int(np.count_nonzero(below[:, place])), above=int(np.count_nonzero(above[:, place]))
+            )
+            for place in np.flatnonzero(below.any(axis=0) | above.any(axis=0)).tolist()
+        }
+        return cls(columns=columns, clipped_rows=int(np.count_nonzero((below | above).any(axis=1))))
 
     def add(self, other: RowReport) -> None:
         """Add the report on further rows."""

@@ -82,7 +82,7 @@ def test_every_code_reads_back_from_the_value_that_it_stands_for(name: str) -> N
 def test_a_missing_value_that_is_stored_has_a_code_of_its_own(name: str, missing: str) -> None:
     column = declared(name, missing=missing, role="keep")
     assert isinstance(column, StoredColumn)
-    found = column.read([None])
+    found = column.read(np.array([None], dtype=object))
     assert found.usable.tolist() == [True]
     assert found.codes[0] >= STORED[name].codes
 
