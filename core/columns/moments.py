@@ -44,7 +44,7 @@ class Moments(Ranged):
     low: str = field(metadata=says(_ISO))
     high: str = field(metadata=says(_ISO))
     order: Order | None = field(
-        default=None, metadata=says("order of year, month and day in the file. Default: as in ISO 8601")
+        default=None, metadata=says("order of year, month and day in the file. Default: `ymd`")
     )
     fill: str | None = field(default=None, metadata=says(_ISO))
 

@@ -15,7 +15,7 @@ from cairn_client import errors, wire
 from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
-from service.datasets import bounds_wire
+from service.datasets import bounds_wire, preview_routes
 from service.datasets import wire as datasets
 from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
@@ -42,6 +42,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.NewPrincipal, people.NewPrincipal),
     (wire.NoiseFacts, results.NoiseFacts),
     (wire.PlanFacts, jobs.Quote),
+    (wire.PreviewFacts, preview_routes.PreviewFacts),
     (wire.PrincipalFacts, people.PrincipalFacts),
     (wire.PublicRowSetFacts, public_rows.PublicRowSetFacts),
     (wire.ResultFacts, results.ResultFacts),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -114,8 +114,8 @@ def encode(upload: Upload) -> EncodedUpload:
 
 def _with_proposal(refusal: BadFormat | BadRows, content: Spool, dialect: Dialect) -> BadFormat | BadRows:
     """Return a refusal that says how the file seems to be written, if that is not as its dataset declares."""
-    proposed = propose_reading(content.open().read(_SAMPLE))
-    following = replace(proposed.dialect, header=dialect.header)
+    proposed = propose_reading(content.open().read(_SAMPLE), dialect)
+    following = proposed.dialect
     if following == dialect:
         return refusal
     words = (
