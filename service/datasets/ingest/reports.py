@@ -28,7 +28,7 @@ BadLine = tuple[int, str]
 
 
 @dataclass
-class ColumnReport:
+class ColumnCounts:
     """Counts of a column's values that are missing, unreadable, no level, or outside the public bounds."""
 
     missing: int = 0
@@ -39,7 +39,7 @@ class ColumnReport:
     examples: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, reading: Reading) -> ColumnReport:
+    def of(cls, reading: Reading) -> ColumnCounts:
         """Return the report on a reading whose values lie inside the bounds, or were moved to them."""
         counts = reading.counts()
         return cls(counts["missing"], counts["unreadable"], counts["unknown"])
@@ -49,7 +49,7 @@ class ColumnReport:
         """The number of values in which something was found."""
         return self.missing + self.unreadable + self.unknown + self.below + self.above
 
-    def add(self, other: ColumnReport) -> None:
+    def add(self, other: ColumnCounts) -> None:
         """Add the report on further values."""
         self.missing += other.missing
         self.unreadable += other.unreadable
@@ -75,7 +75,7 @@ class RowReport:
     declared: int = 0
     #: Gaps in columns of a table that refuse the file, by column.
     refused: dict[str, int] = field(default_factory=dict)
-    columns: dict[str, ColumnReport] = field(default_factory=dict)
+    columns: dict[str, ColumnCounts] = field(default_factory=dict)
     #: The other bad rows. Reasons are found as they are taken, since only the first of a file are reported.
     bad_lines: Iterable[BadLine] = ()
     clipped_rows: int = 0
@@ -86,7 +86,7 @@ class RowReport:
     ) -> RowReport:
         """Return the report on values below and above their columns' bounds."""
         columns = {
-            names[place]: ColumnReport(
+            names[place]: ColumnCounts(
                 below=int(np.count_nonzero(below[:, place])), above=int(np.count_nonzero(above[:, place]))
             )
             for place in np.flatnonzero(below.any(axis=0) | above.any(axis=0)).tolist()
@@ -102,7 +102,7 @@ class RowReport:
         for name, gaps in other.refused.items():
             self.refused[name] = self.refused.get(name, 0) + gaps
         for name, column in other.columns.items():
-            self.columns.setdefault(name, ColumnReport()).add(column)
+            self.columns.setdefault(name, ColumnCounts()).add(column)
 
     def lines_to_json(self) -> list[dict[str, Any]]:
         """Return the reported lines in their order."""

@@ -19,7 +19,7 @@ from service.datasets.ingest.readers.arrow_types import is_text
 from service.datasets.ingest.readers.batch import Batch, Expected, Records, reading
 from service.datasets.ingest.readers.columns import Matched
 from service.datasets.ingest.readers.numbers import read_numbers
-from service.datasets.ingest.reports import BadLine, ColumnReport, RowReport, quoted
+from service.datasets.ingest.reports import BadLine, ColumnCounts, RowReport, quoted
 
 #: Unreadable values of a batch among which distinct examples are looked for.
 _TRIED = 100
@@ -75,13 +75,13 @@ class NumberReader:
 
     def _columns(
         self, values: Floats, records: Records, nobody: npt.NDArray[np.bool_]
-    ) -> Iterator[tuple[str, ColumnReport]]:
+    ) -> Iterator[tuple[str, ColumnCounts]]:
         """Count what is wrong, column by column."""
         if nobody.any():
-            yield self.person, ColumnReport(missing=int(np.count_nonzero(nobody)))
+            yield self.person, ColumnCounts(missing=int(np.count_nonzero(nobody)))
         for place in np.flatnonzero(~np.isfinite(values).all(axis=0)).tolist():
             unreadable = np.flatnonzero(np.isinf(values[:, place]))
-            column = ColumnReport(int(np.count_nonzero(np.isnan(values[:, place]))), len(unreadable))
+            column = ColumnCounts(int(np.count_nonzero(np.isnan(values[:, place]))), len(unreadable))
             column.show(records.text(row, place) for row in unreadable[:_TRIED].tolist())
             yield self.columns[place], column
 

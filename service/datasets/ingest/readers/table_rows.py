@@ -23,7 +23,7 @@ from core.data import Table
 from service.datasets.ingest.readers.arrow_types import is_text
 from service.datasets.ingest.readers.batch import Batch, Expected, Records, reading
 from service.datasets.ingest.readers.numbers import read_numbers
-from service.datasets.ingest.reports import BadLine, ColumnReport, RowReport, quoted
+from service.datasets.ingest.reports import BadLine, ColumnCounts, RowReport, quoted
 
 Mask = npt.NDArray[np.bool_]
 #: Unreadable values of a batch among which distinct examples are looked for.
@@ -98,12 +98,12 @@ class _Rows:
             bad_lines=chain(unsplit, self._bad_lines(bad)),
         )
 
-    def _columns(self) -> Iterator[tuple[str, ColumnReport]]:
+    def _columns(self) -> Iterator[tuple[str, ColumnCounts]]:
         """Count gaps and values that are unreadable or unknown, with some examples."""
         if self.reader.person is not None and self.nobody.any():
-            yield self.reader.person.name, ColumnReport(missing=int(np.count_nonzero(self.nobody)))
+            yield self.reader.person.name, ColumnCounts(missing=int(np.count_nonzero(self.nobody)))
         for place, (column, found) in enumerate(zip(self.reader.columns, self.readings, strict=True)):
-            report = ColumnReport.of(found)
+            report = ColumnCounts.of(found)
             if report.total:
                 strange = np.flatnonzero(np.isin(found.faults, (Fault.UNREADABLE, Fault.UNKNOWN)))
                 report.show(self.records.text(row, place) for row in strange[:_TRIED].tolist())
