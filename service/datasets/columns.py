@@ -18,7 +18,7 @@ from pydantic import (
     model_serializer,
 )
 
-from core.columns.base import Column
+from core.columns.base import Column, Missing, Role
 from core.columns.registry import KINDS
 from service.http.wire import VISIBLE_PATTERN, Answer, Body, ColumnName, example
 
@@ -43,13 +43,12 @@ def _facts_of(kind: type[Column]) -> Mapping[str, Fact[Any]]:
     return {field.name: field for field in fields(kind) if field.name not in shared}
 
 
-_shared = ("kind", "role", "missing")
-_own = (name for kind in KINDS.values() for name in _facts_of(kind))
+_OWN_FACTS = dict.fromkeys(name for kind in KINDS.values() for name in _facts_of(kind))
 if TYPE_CHECKING:
     FromRows = str
 else:
     #: Facts of a column that a look at rows may suggest.
-    FromRows = Literal[tuple(dict.fromkeys((*_shared, *_own)))]
+    FromRows = Literal[("kind", "role", "missing", *_OWN_FACTS)]
 
 
 class DeclaredColumn(Body):
@@ -57,13 +56,13 @@ class DeclaredColumn(Body):
 
     name: ColumnName
     kind: str
-    role: Literal["cluster", "keep", "id", "ignore"] = Field(
+    role: Role = Field(
         default="cluster",
         description="`cluster`: it counts in distances; `keep`: it is stored for later questions; `id`: it "
         "tells people apart, and is not stored; `ignore`: it is left out",
     )
     weight: float = Field(default=1.0, description="how far apart its ends, or two of its levels, are")
-    missing: Literal["refuse", "drop", "fill", "level", "keep"] | None = Field(
+    missing: Missing | None = Field(
         default=None,
         description="what a missing value does: refuse the file, leave the row out, become `fill`, become a "
         'level of its own ("missing", categories only), or stay missing (columns kept for questions). '

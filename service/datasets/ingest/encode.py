@@ -109,7 +109,7 @@ def encode(upload: Upload) -> EncodedUpload:
         except (BadFormat, BadRows) as refusal:
             if format_name != "csv":
                 raise
-            raise _with_proposal(refusal, content, upload.expected.dialect) from refusal
+            raise _with_proposal(refusal, content, upload.expected.dialect) from None
 
 
 def _with_proposal(refusal: BadFormat | BadRows, content: Spool, dialect: Dialect) -> BadFormat | BadRows:
