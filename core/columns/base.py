@@ -104,6 +104,8 @@ class Column(ABC):
     @classmethod
     def missing_choices(cls) -> tuple[Missing, ...]:
         """What may be declared for missing values, depending on the role."""
+        if "keep" not in cls.roles:
+            return ("refuse", "drop")
         return tuple(each for each in MISSING if each != "level" or cls.has_levels)
 
     @property

@@ -58,4 +58,4 @@ def test_kinds_are_listed_with_the_facts_to_declare(shared_house: House) -> None
     assert listed["boolean"]["title"] == "yes or no"
     assert {"low", "high", "log"} <= listed["number"]["schema"]["properties"].keys()
     assert listed["category"]["missing"] == ["refuse", "drop", "fill", "level", "keep"]
-    assert listed["text"]["roles"] == ["id", "ignore"]
+    assert (listed["text"]["roles"], listed["text"]["missing"]) == (["id", "ignore"], ["refuse", "drop"])
