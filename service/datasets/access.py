@@ -18,7 +18,7 @@ from service.operations.states import DatasetState
 from service.operations.tables import Dataset, Grant, Principal, allowed_kinds
 from service.people.authentication import Caller
 
-#: First character of what replaces the name of a discarded draft; no name begins with it.
+#: First character of what stands in place of the name that a discarded draft gave up; no name begins with it.
 NAMELESS = "~"
 
 #: More rows than the declared size times this make jobs overrun their planned times.
@@ -30,9 +30,10 @@ _GRANTED = (
     .where(Grant.principal_id == bindparam("caller"), Grant.revoked_at.is_(None))
 )
 _OWNED = select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == bindparam("caller"))
-_NAMED = Dataset.name == bindparam("name")
-_GRANTED_BY_NAME = _GRANTED.where(_NAMED).execution_options(populate_existing=True)
-_OWNED_BY_NAME = _OWNED.where(_NAMED).execution_options(populate_existing=True)
+_GRANTED_BY_NAME, _OWNED_BY_NAME = (
+    query.where(Dataset.name == bindparam("name")).execution_options(populate_existing=True)
+    for query in (_GRANTED, _OWNED)
+)
 _STATE = (
     select(Dataset.state, Grant.revoked_at, Principal.disabled_at, Grant.kinds)
     .join(Grant, Grant.dataset_id == Dataset.id)
@@ -193,7 +194,7 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
 
 
 def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
-    """Return a warning about a declared size that is too small. It depends on rows: for the owner alone."""
+    """Return a warning about a declared size that is too small, for the owner alone: it tells of the rows."""
     if dataset.upload is None or dataset.upload["rows"] <= _ROOM * domain.size:
         return None
     return (
