@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -342,3 +342,17 @@ def test_refused_bad_rows_carry_their_number() -> None:
     refusal = found.refusal(drop=False)
     assert refusal is not None
     assert (refusal.fields["bad_rows"], len(refusal.fields["bad_row_lines"])) == (500, 100)
+
+
+def test_reasons_are_found_for_the_rows_that_are_reported_alone() -> None:
+    taken = []
+
+    def lines() -> Iterator[tuple[int, str]]:
+        for line in range(500):
+            taken.append(line)
+            yield line, "x is missing"
+
+    found = RowReport()
+    for _ in range(2):
+        found.add(RowReport(500, bad_lines=lines()))
+    assert (found.bad_rows, len(taken)) == (1000, 100)
