@@ -171,14 +171,19 @@ def test_every_module_is_used() -> None:
 def test_every_other_file_is_mentioned_somewhere() -> None:
     """A file that no other file names is found by nobody; conventional names are found by their tools."""
     top = "LICENSE README.md CHANGELOG.md SECURITY.md Makefile Dockerfile docker-compose.yml pyproject.toml"
-    conventional = {*top.split(), ".gitignore", ".dockerignore", "py.typed", "run"}
+    tools = "biome.json tsconfig.json package.json package-lock.json"
+    conventional = {*top.split(), *tools.split(), ".gitignore", ".dockerignore", "py.typed", "run"}
     everything = {name: text(name) for name in files()}
 
     def mentioned(name: str) -> bool:
         leaf = PurePosixPath(name).name
         return any(leaf in content for other, content in everything.items() if other != name)
 
-    others = [f for f in files() if not f.endswith(".py") and PurePosixPath(f).name not in conventional]
+    others = [
+        f
+        for f in files()
+        if not f.endswith((".py", ".test.js")) and PurePosixPath(f).name not in conventional
+    ]
     arguments = {argument(name) for name in modules("core")}
     assert [name for name in others if name not in arguments and not mentioned(name)] == []
 
