@@ -1,6 +1,5 @@
 """Routes of algorithms, plans and jobs."""
 
-from functools import partial
 from typing import Annotated
 
 import structlog
@@ -21,7 +20,7 @@ from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
 from service.jobs import plans, queue, release
 from service.jobs.results.earlier import earlier_release
-from service.jobs.submit import Limits, submit
+from service.jobs.submit import Limits, Submission, submit
 from service.jobs.wire import (
     AlgorithmList,
     JobBody,
@@ -92,7 +91,7 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
         dataset, grant = access.find(session, body.dataset, caller)
         delta_left = ledger.delta_left(session, dataset.id, grant.id if grant else None)
         inputs = plans.inputs_of(session, caller, dataset, body, context.clock.now())
-    limits = Limits.of(context.settings)
+    limits = Limits.of(context.settings, context.plan_bytes())
     plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
         planned_ms = limits.planned_ms(session, dataset, plan, rehearsal=body.rehearsal)
@@ -131,9 +130,13 @@ async def submit_job(
 
     An analyst needs a grant, and room in its cap; the dataset's owner is limited by its total alone.
     """
-    now, limits = context.clock.now(), Limits.of(context.settings)
-    work = partial(submit, context.database, caller, body, key=idempotency_key, limits=limits, now=now)
-    submission = await to_thread.run_sync(work, limiter=context.submissions)
+    now = context.clock.now()
+
+    def submit_within_limits() -> Submission:
+        limits = Limits.of(context.settings, context.plan_bytes())
+        return submit(context.database, caller, body, key=idempotency_key, limits=limits, now=now)
+
+    submission = await to_thread.run_sync(submit_within_limits, limiter=context.submissions)
     job = submission.job
     log.info("job accepted", job=job.id, replayed=submission.replayed)
     response.headers.update({"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"})

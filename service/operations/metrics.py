@@ -6,16 +6,19 @@ are read), so it is for operators and, for each dataset, its owner.
 """
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import gettempdir
 from threading import Lock
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from service.operations import workforce
 from service.operations.states import JobState
 from service.operations.tables import Account, Counter, Dataset, Job
 
@@ -31,9 +34,23 @@ _CHUNKS = {
     "chunk_microseconds": ("cairn_chunk_read_seconds", "Time that workers spent reading chunks."),
 }
 _OVERRUNS = "overruns"
+_LOSSES = "worker_losses"
+_LIMITS = "job_limits"
+_REQUESTS = "requests"
+_ANSWERS = "answers"
+_REQUEST_TIME = "request_microseconds"
+#: Upper ends of the buckets of response times, in seconds.
+_ANSWER_BUCKETS = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
+#: Areas of the API whose requests take as long as their body, so that the histogram leaves them out.
+_LONG_AREAS = ("uploads",)
 _JOBS = "jobs"
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
+#: Reasons for which a worker process ends without having been told to.
+LOSSES = ("memory", "killed", "crashed")
+#: Limits that end a job.
+LIMITS = ("time", "memory")
 _chunks_read: collections.Counter[tuple[str, str]] = collections.Counter()
+_requests: collections.Counter[tuple[str, str]] = collections.Counter()
 _lock = Lock()
 
 
@@ -56,8 +73,11 @@ def refused(session: Session, problem: str) -> None:
 def claimed(session: Session, waited: timedelta) -> None:
     """Count a job that was claimed for the first time, by its waiting time."""
     seconds = max(0.0, waited.total_seconds())
-    bucket = next((end for end in _BUCKETS if seconds <= float(end)), _ENDLESS)
-    count(session, {(_CLAIMS, bucket): 1, (_WAITED, ""): round(seconds * 1e6)})
+    count(session, {(_CLAIMS, _bucket(seconds, _BUCKETS)): 1, (_WAITED, ""): round(seconds * 1e6)})
+
+
+def _bucket(seconds: float, ends: Sequence[str]) -> str:
+    return next((end for end in ends if seconds <= float(end)), _ENDLESS)
 
 
 def ended(
@@ -103,10 +123,44 @@ def take_chunks_read() -> dict[tuple[str, str], int]:
     return taken
 
 
-def measure(session: Session, now: datetime, owner_id: int | None) -> bytes:
-    """Return the metrics in Prometheus' text format: of all datasets, or with an owner, of theirs."""
+def worker_lost(session: Session, reason: str) -> None:
+    """Count a worker process that ended without having been told to."""
+    count(session, {(_LOSSES, reason): 1})
+
+
+def ended_by_limit(session: Session, limit: str) -> None:
+    """Count a job that a limit on time or memory ended."""
+    count(session, {(_LIMITS, limit): 1})
+
+
+def request_served(area: str, status: int, seconds: float) -> None:
+    """Note a request in this process; `take_requests` returns the sums."""
+    with _lock:
+        _requests[_REQUESTS, f"{area[:28]} {status}"] += 1
+        _requests[_REQUEST_TIME, area[:28]] += round(seconds * 1e6)
+        if area not in _LONG_AREAS:
+            _requests[_ANSWERS, _bucket(seconds, _ANSWER_BUCKETS)] += 1
+            _requests[_ANSWERS, "microseconds"] += round(seconds * 1e6)
+
+
+def take_requests() -> dict[tuple[str, str], int]:
+    """Return the counts of requests served by this process since the last call, for `count`."""
+    with _lock:
+        taken = dict(_requests)
+        _requests.clear()
+    return taken
+
+
+def measure(session: Session, now: datetime, owner_id: int | None, spool: Path | None = None) -> bytes:
+    """Return the metrics in Prometheus' text format.
+
+    With an owner, those of their datasets; without, for operators, those of all datasets and of the
+    machines. `spool` is the folder of this API process's uploads.
+    """
     registry = CollectorRegistry()
     registry.register(_Snapshot(session, now, owner_id))
+    if owner_id is None:
+        registry.register(_Machines(session, now, spool or Path(gettempdir())))
     return generate_latest(registry)
 
 
@@ -124,13 +178,33 @@ class _Snapshot:
         yield from self._jobs(counters)
         yield self._ledger()
         yield _labelled("cairn_refusals", "Submissions refused, by problem.", "problem", _REFUSALS, counters)
-        yield _claims(counters)
+        waited = counters.get((_WAITED, ""), 0)
+        yield _histogram(
+            "cairn_claim_latency_seconds",
+            "Time from a submission to its claim by a worker.",
+            (_CLAIMS, _BUCKETS, waited),
+            counters,
+        )
         for name, (exposed, meaning) in _CHUNKS.items():
             scale = 1e-6 if name == "chunk_microseconds" else 1.0
             yield self._by_dataset(exposed, meaning, name, counters, scale)
-        yield self._by_dataset(
-            "cairn_overruns", "Jobs that took longer than planned.", _OVERRUNS, counters, 1.0
+        # Zeros too: a counter that appears with its first event has not increased, as Prometheus sees it.
+        zeros = {(_OVERRUNS, str(dataset_id)): 0 for dataset_id in self._datasets}
+        meaning = "Jobs that took longer than planned."
+        yield self._by_dataset("cairn_overruns", meaning, _OVERRUNS, zeros | counters, 1.0)
+        yield self._budgets()
+
+    def _budgets(self) -> Metric:
+        family = GaugeMetricFamily(
+            "cairn_budget_spent_ratio",
+            "Share of a dataset's epsilon or rho that is spent or reserved.",
+            labels=["dataset"],
         )
+        for account in self._session.scalars(select(Account).where(Account.grant_id.is_(None))):
+            if name := self._datasets.get(account.dataset_id):
+                used = account.loss_spent + account.loss_reserved
+                family.add_metric([name], used / max(1, account.loss_total))
+        return family
 
     def _by_dataset(
         self,
@@ -197,14 +271,88 @@ def _labelled(
     return family
 
 
-def _claims(counters: Mapping[tuple[str, str], int]) -> Metric:
+def _histogram(
+    name: str,
+    meaning: str,
+    stored: tuple[str, Sequence[str], int],
+    counters: Mapping[tuple[str, str], int],
+) -> Metric:
+    """Return a histogram of times; `stored` is its counter, its buckets and its sum in microseconds."""
+    counter, ends, microseconds = stored
     running, buckets = 0, []
-    for end in (*_BUCKETS, _ENDLESS):
-        running += counters.get((_CLAIMS, end), 0)
+    for end in (*ends, _ENDLESS):
+        running += counters.get((counter, end), 0)
         buckets.append((end, float(running)))
-    return HistogramMetricFamily(
-        "cairn_claim_latency_seconds",
-        "Time from a submission to its claim by a worker.",
-        buckets=buckets,
-        sum_value=counters.get((_WAITED, ""), 0) / 1e6,
-    )
+    return HistogramMetricFamily(name, meaning, buckets=buckets, sum_value=microseconds / 1e6)
+
+
+class _Machines:
+    """A collector of what concerns operators alone: workers, requests, disks, the database."""
+
+    def __init__(self, session: Session, now: datetime, spool: Path):
+        self._session, self._now, self._spool = session, now, spool
+
+    def collect(self) -> Iterator[Metric]:
+        counters = {(row.name, row.label): row.value for row in self._session.scalars(select(Counter))}
+        lost = {(_LOSSES, reason): 0 for reason in LOSSES} | counters
+        yield _labelled(
+            "cairn_worker_processes_lost",
+            "Worker processes that ended without having been told to, by reason.",
+            "reason",
+            _LOSSES,
+            lost,
+        )
+        limits = {(_LIMITS, limit): 0 for limit in LIMITS} | counters
+        yield _labelled(
+            "cairn_jobs_ended_by_limit", "Jobs that a limit ended, by limit.", "limit", _LIMITS, limits
+        )
+        yield from self._requests(counters)
+        yield from self._disks()
+        yield GaugeMetricFamily(
+            "cairn_database_bytes", "Size of the database.", value=database_bytes(self._session)
+        )
+
+    def _requests(self, counters: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+        family = CounterMetricFamily(
+            "cairn_http_requests", "Requests by area of the API and status.", labels=["area", "status"]
+        )
+        for area, status, amount in _by_label(counters, _REQUESTS):
+            family.add_metric([area, str(status)], amount)
+        yield family
+        times = CounterMetricFamily(
+            "cairn_http_seconds", "Time spent on requests, by area of the API.", labels=["area"]
+        )
+        for (name, area), microseconds in sorted(counters.items()):
+            if name == _REQUEST_TIME:
+                times.add_metric([area], microseconds / 1e6)
+        yield times
+        spent = counters.get((_ANSWERS, "microseconds"), 0)
+        yield _histogram(
+            "cairn_http_request_seconds",
+            "Response times, uploads left out.",
+            (_ANSWERS, _ANSWER_BUCKETS, spent),
+            counters,
+        )
+
+    def _disks(self) -> Iterator[Metric]:
+        workers = workforce.at_work(self._session, self._now)
+        yield GaugeMetricFamily("cairn_workers", "Worker processes at work.", value=len(workers))
+        cache = GaugeMetricFamily("cairn_cache_bytes", "Size of the chunk cache.", labels=["machine"])
+        free = GaugeMetricFamily(
+            "cairn_disk_free_ratio", "Free share of the disk of a folder.", labels=["machine", "folder"]
+        )
+        for record in {record.machine: record for record in workers}.values():
+            cache.add_metric([record.machine], record.cache_bytes)
+            free.add_metric([record.machine, "cache"], record.disk_free_bytes / max(1, record.disk_bytes))
+        spool = workforce.disk_usage(self._spool)
+        free.add_metric([workforce.machine_name(), "spool"], spool.free / spool.total)
+        yield cache
+        yield free
+
+
+def database_bytes(session: Session) -> int:
+    """Return the size of the whole database."""
+    if session.get_bind().dialect.name == "postgresql":
+        return int(session.scalar(text("SELECT pg_database_size(current_database())")) or 0)
+    pages = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    return int(session.scalar(text(pages)) or 0)

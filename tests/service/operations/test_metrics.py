@@ -118,14 +118,74 @@ def test_curator_sees_nothing_of_other_curators_datasets(sqlite_url: str, tmp_pa
         assert 'cairn_chunks_read_total{dataset="flowers",source="database"} 1.0' in scraped.text
 
 
-def test_every_metric_is_in_the_operators_guide(small_house: House) -> None:
+TOKEN = "t" * 32
+
+
+@pytest.fixture
+def scraped_house(database_url: str, tmp_path: Path) -> Iterator[House]:
+    """A service whose operator may see everything."""
+    with closing(House(database_url, tmp_path, metrics_token=TOKEN, spool_directory=tmp_path)) as made:
+        yield made
+
+
+def scrape(house: House) -> dict[str, float]:
+    """Every sample that an operator sees, by its name and labels."""
+    text = house.client.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in lines}
+
+
+@pytest.mark.both_databases
+def test_requests_are_counted_by_area_and_status(scraped_house: House) -> None:
+    before = scrape(scraped_house)  # other tests in this process have sent requests, too
+    scraped_house.ready()
+    scraped_house.ada.get("/v1/datasets/flowers")
+    scraped_house.ada.get("/v1/datasets/nothing")
+    scraped_house.client.request("GET", "/v1/whoami")
+    scraped_house.client.request("GET", "/nobody/knows/this")
+    after = scrape(scraped_house)
+    found = {name: value - before.get(name, 0) for name, value in after.items()}
+    assert found['cairn_http_requests_total{area="datasets",status="404"}'] == 1
+    assert found['cairn_http_requests_total{area="uploads",status="200"}'] == 1
+    assert found['cairn_http_requests_total{area="other",status="401"}'] == 1
+    assert found['cairn_http_requests_total{area="other",status="404"}'] == 1
+    requests = sum(value for name, value in found.items() if name.startswith("cairn_http_requests_total"))
+    assert found["cairn_http_request_seconds_count"] == requests - 1  # an upload takes as long as its body
+    assert found['cairn_http_seconds_total{area="datasets"}'] > 0
+    assert found['cairn_http_requests_total{area="metrics",status="200"}'] == 1  # the first of the two
+
+
+@pytest.mark.both_databases
+def test_operators_see_budgets_disks_and_sizes(scraped_house: House) -> None:
+    scraped_house.ready()
+    scraped_house.submit("0.6")
+    scraped_house.worker.announce()
+    found = scrape(scraped_house)
+    assert found['cairn_budget_spent_ratio{dataset="flowers"}'] == pytest.approx(0.6)
+    assert found['cairn_overruns_total{dataset="flowers",source=""}'] == 0
+    assert found["cairn_workers"] == 1
+    assert found["cairn_database_bytes"] > 100_000
+    shares = {name: value for name, value in found.items() if name.startswith("cairn_disk_free_ratio")}
+    assert len(shares) == 2
+    assert all(0 < value < 1 for value in shares.values())
+
+
+def test_a_curator_sees_nothing_of_machines(scraped_house: House) -> None:
+    scraped_house.ready()
+    seen = set(re.findall(r"(?m)^# TYPE (\w+) ", scraped_house.carla.get("/metrics").text))
+    assert [name for name in seen if re.match("cairn_(http|workers|database|disk|cache|worker)", name)] == []
+
+
+def test_every_metric_is_in_the_operators_guide(scraped_house: House) -> None:
     from tests.markdown import ROOT
 
-    small_house.ready()
-    small_house.submit("0.6")
-    small_house.submit("0.6")
-    small_house.work()
-    exposed = set(re.findall(r"(?m)^# TYPE (\w+) ", small_house.carla.get("/metrics").text))
+    scraped_house.ready()
+    scraped_house.submit("0.6")
+    scraped_house.submit("0.6")
+    scraped_house.work()
+    scraped_house.worker.announce()
+    answer = scraped_house.client.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    exposed = set(re.findall(r"(?m)^# TYPE (\w+) ", answer.text))
     guide = (ROOT / "docs/operations.md").read_text()
     assert [name for name in sorted(exposed) if f"`{name}" not in guide] == []
 
@@ -150,6 +210,17 @@ def test_request_and_job_ids_stand_in_json_lines(small_house: House, lines: io.S
     assert accepted["job"] == answer.json()["id"]
     assert accepted["request"] == answer.headers["x-request-id"]
     assert next(line for line in found if line["event"] == "job ended")["job"] == answer.json()["id"]
+
+
+def test_request_lines_name_the_caller_and_the_address(small_house: House, lines: io.StringIO) -> None:
+    small_house.ada.get("/v1/whoami")
+    small_house.client.request("GET", "/v1/whoami")
+    found = [json.loads(line) for line in lines.getvalue().splitlines()]
+    requests = [line for line in found if line["event"] == "request"]
+    assert [(line["caller"], line["address"], line["status"]) for line in requests] == [
+        ("ada", "127.0.0.1", 200),
+        (None, "127.0.0.1", 401),
+    ]
 
 
 def test_no_log_line_holds_a_key_or_a_password(lines: io.StringIO) -> None:
