@@ -1,4 +1,4 @@
-"""The command `cairn-server`: start, calibrate, migrate, bootstrap, keys, prune, health, replay, demo."""
+"""The command `cairn-server`: start processes, prepare and maintain the database, check health, replay."""
 
 from __future__ import annotations
 
@@ -315,6 +315,46 @@ def prune(
     pruned = retention.prune(database, before=now - timedelta(days=kept), now=now)
     database.dispose()
     typer.echo(f"Deleted the plans of {pruned} jobs that ended more than {kept} days ago.")
+
+
+@app.command()
+def export_ledgers(
+    directory: Annotated[Path, typer.Argument(help="Folder for a CSV file of each dataset.")],
+) -> None:
+    """Write every ledger to a folder, to compare with after a restore. Run it daily; keep it elsewhere."""
+    from service import maintenance
+    from service.operations.database import Database
+
+    settings = Settings()
+    _require_tables(settings)
+    database = Database(settings.database_address())
+    exported = maintenance.export_ledgers(database, directory)
+    database.dispose()
+    typer.echo(f"Exported {exported} ledgers to {directory}.")
+
+
+@app.command()
+def verify(
+    ledgers: Annotated[
+        Path | None, typer.Option(help="A folder of `export-ledgers`, whose entries must be there.")
+    ] = None,
+) -> None:
+    """Verify every ledger, and the signature of every receipt; run it after a restore."""
+    from service import maintenance
+    from service.operations import signing
+    from service.operations.database import Database
+
+    settings = Settings()
+    _require_signing_key(settings)
+    _require_tables(settings)
+    database = Database(settings.database_address())
+    faults = list(maintenance.faults(database, signing.open_keys(settings), ledgers))
+    database.dispose()
+    for fault in faults:
+        typer.echo(f"{fault}.", err=True)
+    if faults:
+        raise typer.Exit(1)
+    typer.echo("Every ledger and every receipt verifies.")
 
 
 def _require_signing_key(settings: Settings) -> None:
