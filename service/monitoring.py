@@ -18,7 +18,7 @@ import migrations
 from service.errors import Unavailable
 from service.http.context import Context, Services
 from service.http.problems import answers
-from service.operations.metrics import count, measure, take_requests
+from service.operations.metrics import count, measure, put_back_requests, take_requests
 from service.people.authentication import Operator
 
 log = structlog.get_logger()
@@ -63,9 +63,13 @@ def metrics(context: Services, curator: Operator) -> Response:
 
 def store_requests(context: Context) -> None:
     """Add the requests that this process has served to those of the others, in the database."""
-    if taken := take_requests():
+    taken = take_requests()
+    try:
         with context.database.write() as session:
             count(session, taken)
+    except SQLAlchemyError:
+        put_back_requests(taken)  # until the database is back
+        raise
 
 
 @asynccontextmanager

@@ -151,6 +151,12 @@ def take_requests() -> dict[tuple[str, str], int]:
     return taken
 
 
+def put_back_requests(taken: Mapping[tuple[str, str], int]) -> None:
+    """Note requests again that could not be stored."""
+    with _lock:
+        _requests.update(taken)
+
+
 def measure(session: Session, now: datetime, owner_id: int | None, spool: Path | None = None) -> bytes:
     """Return the metrics in Prometheus' text format.
 
