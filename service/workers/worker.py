@@ -149,7 +149,8 @@ class Worker:
         self._lost = lost
         self._next_deletion = 0.0
         self._next_announcement = 0.0
-        self._plan_bytes = Limits.of(settings).work.memory_bytes
+        #: Most memory that a plan may need to run here.
+        self.plan_bytes = Limits.of(settings).work.memory_bytes
 
     def run(self, alive: Callable[[], bool] = lambda: True) -> None:
         """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
@@ -203,7 +204,7 @@ class Worker:
                     session,
                     self.name,
                     seen_at=self.clock.now() + timedelta(seconds=silent),
-                    plan_bytes=int(self._plan_bytes),
+                    plan_bytes=int(self.plan_bytes),
                     cache=self.settings.cache_directory,
                 )
         except SQLAlchemyError as error:
@@ -231,11 +232,11 @@ class Worker:
     def _can_run(self, plan: dict[str, Any], domain: dict[str, Any]) -> bool:
         """Return True if this version reads the plan back exactly, and this machine has the memory for it."""
         needed = plan.get("work", {}).get("memory_bytes", 0)
-        if needed > self._plan_bytes:
+        if needed > self.plan_bytes:
             log.error(
                 "a job needs more memory than this worker has; it is ended without a charge",
                 needed=needed,
-                limit=self._plan_bytes,
+                limit=self.plan_bytes,
             )
             return False
         return execution.can_run(plan, domain)
@@ -342,7 +343,9 @@ def main(parent: int, slot: int, lost: str = "") -> None:
     worker = Worker(settings, database, SystemClock(), name=name, leave=os._exit, lost=lost)
     stop_on_signals(worker.stop)
     end_with_parent(parent)
-    log.info("worker started", worker=worker.name)
+    log.info("worker started", worker=worker.name, memory_bytes=settings.max_memory_bytes)
+    if worker.plan_bytes <= 0:
+        log.error("this worker has too little memory for any job; every plan is refused")
     worker.run(alive=lambda: os.getppid() == parent)
     worker.depart()
     database.dispose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_without_a_limit_it_is_what_the_machine_has(tmp_path: Path, files: dict[
     write(tmp_path, files)
     facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     assert machine.memory_bytes(tmp_path) == int(facts["MemTotal"].split()[0]) * 1024
-    assert machine.processors(tmp_path) == len(machine.os.sched_getaffinity(0))
+    assert machine.processors(tmp_path) == len(os.sched_getaffinity(0))
     assert machine.memory_kills(tmp_path) == 0
 
 
