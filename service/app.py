@@ -44,8 +44,6 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         _ = context.signing_keys  # a process without them should not start
-        if settings.spool_directory is not None:  # a fresh volume has no folders yet
-            settings.spool_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         async with monitoring.storing_requests(context):
             yield
         if database is None:

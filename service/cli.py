@@ -149,6 +149,8 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     from service.operations.logs import configure
 
     configure(settings.log_format, settings.log_level)
+    if settings.spool_directory is not None:  # a fresh volume has no folders yet
+        settings.spool_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = None
     if workers:
         arguments = ["worker", "--processes", str(workers), "--stop-with-parent"]
@@ -429,7 +431,9 @@ def recover_curator(
     from service.operations.database import Database
     from service.people import keys, principals
 
-    database, now = Database(Settings().database_address()), SystemClock().now()
+    settings = Settings()
+    _require_tables(settings)
+    database, now = Database(settings.database_address()), SystemClock().now()
     try:
         with database.write() as session:
             principal = principals.recover(session, name, at=now)

@@ -41,6 +41,8 @@ _ANSWERS = "answers"
 _REQUEST_TIME = "request_microseconds"
 #: Upper ends of the buckets of response times, in seconds.
 _ANSWER_BUCKETS = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
+#: Least status of the errors that are not the caller's.
+_SERVER_ERROR = 500
 #: Areas of the API whose requests take as long as their body, so that the histogram leaves them out.
 _LONG_AREAS = ("uploads",)
 _JOBS = "jobs"
@@ -322,9 +324,14 @@ class _Machines:
         family = CounterMetricFamily(
             "cairn_http_requests", "Requests by area of the API and status.", labels=["area", "status"]
         )
+        errors = 0
         for area, status, amount in _by_label(counters, _REQUESTS):
             family.add_metric([area, str(status)], amount)
+            errors += amount if status >= _SERVER_ERROR else 0
         yield family
+        yield CounterMetricFamily(
+            "cairn_http_errors", "Requests that ended with a status of 500 or more.", value=errors
+        )
         times = CounterMetricFamily(
             "cairn_http_seconds", "Time spent on requests, by area of the API.", labels=["area"]
         )

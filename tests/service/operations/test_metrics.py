@@ -149,6 +149,7 @@ def test_requests_are_counted_by_area_and_status(scraped_house: House) -> None:
     assert found['cairn_http_requests_total{area="uploads",status="200"}'] == 1
     assert found['cairn_http_requests_total{area="other",status="401"}'] == 1
     assert found['cairn_http_requests_total{area="other",status="404"}'] == 1
+    assert found["cairn_http_errors_total"] == 0
     requests = sum(value for name, value in found.items() if name.startswith("cairn_http_requests_total"))
     assert found["cairn_http_request_seconds_count"] == requests - 1  # an upload takes as long as its body
     assert found['cairn_http_seconds_total{area="datasets"}'] > 0

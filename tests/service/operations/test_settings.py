@@ -52,6 +52,17 @@ def test_a_database_that_is_not_migrated_ends_a_command_with_a_sentence(command:
     )
 
 
+def test_a_folder_that_cannot_be_made_ends_the_service_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    settings = {
+        "CAIRN_DATABASE_URL": f"sqlite:///{tmp_path / 'cairn.sqlite3'}",
+        "CAIRN_SPOOL_DIRECTORY": str(tmp_path / "file" / "spool"),
+    }
+    done = CliRunner().invoke(app, ["serve", "--workers", "0"], env=settings)
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"Cannot use {tmp_path / 'file' / 'spool'}: Not a directory.\n")
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
