@@ -201,12 +201,13 @@ def test_a_plan_beyond_a_workers_memory_is_refused_before_the_reservation(made: 
     until(lambda: made.probe("cairn-worker", "small", "readinessProbe"), 120, "the small worker is ready")
     until(lambda: made.probe("cairn-api", "second-api", "readinessProbe"), 120, "the API is ready")
     job = {"dataset": "flowers", "k": 2, "epsilon": "0.1", "delta": "0"}
-    refused = until(
-        lambda: (answer := made.ask("POST", "/v1/jobs", job, host="second-api"))[0] == 422 and answer,
-        60,
-        "the worker announced itself",
-    )
-    assert json.loads(refused[1])["type"] == "/problems/work-limit"
+
+    def ask(path: str) -> tuple[int, str]:
+        return made.ask("POST", path, job, host="second-api")
+
+    until(lambda: ask("/v1/plans")[0] == 422, 60, "the API knows of the small worker")
+    status, answer = ask("/v1/jobs")
+    assert (status, json.loads(answer)["type"]) == (422, "/problems/work-limit")
     ledger = json.loads(made.ask("GET", "/v1/datasets/flowers/ledger", host="second-api")[1])["items"]
     assert [entry["kind"] for entry in ledger].count("reserve") == 1
     assert "too little memory for any job" in made.logs("small")
