@@ -18,7 +18,8 @@ import migrations
 from service.errors import Unavailable
 from service.http.context import Context, Services
 from service.http.problems import answers
-from service.operations.metrics import count, measure, put_back_requests, take_requests
+from service.operations.exposition import measure
+from service.operations.metrics import count, put_back_requests, take_requests
 from service.people.authentication import Operator
 
 log = structlog.get_logger()

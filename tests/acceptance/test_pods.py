@@ -12,6 +12,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,8 @@ def test_api_and_worker_become_ready_on_empty_volumes(made: Pods) -> None:
     made.start("cairn-api", host="api")
     made.start("cairn-worker", host="worker")
     for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
-        until(lambda kind=kind: made.probe("cairn-api", "api", kind), 120, f"the API's {kind}")
-        until(lambda kind=kind: made.probe("cairn-worker", "worker", kind), 120, f"the worker's {kind}")
+        until(partial(made.probe, "cairn-api", "api", kind), 120, f"the API's {kind}")
+        until(partial(made.probe, "cairn-worker", "worker", kind), 120, f"the worker's {kind}")
 
 
 def test_a_job_runs_in_the_pods(made: Pods) -> None:

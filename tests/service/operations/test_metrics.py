@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 import structlog
 from sqlalchemy import text
 
+from benchmarks.harness.processes import server
 from service.operations.logs import configure, redact
 from tests.support.service import House, Person
 
@@ -154,6 +156,27 @@ def test_requests_are_counted_by_area_and_status(scraped_house: House) -> None:
     assert found["cairn_http_request_seconds_count"] == requests - 1  # an upload takes as long as its body
     assert found['cairn_http_seconds_total{area="datasets"}'] > 0
     assert found['cairn_http_requests_total{area="metrics",status="200"}'] == 1  # the first of the two
+
+
+def test_requests_are_counted_across_processes_and_restarts(sqlite_url: str, tmp_path: Path) -> None:
+    with server(sqlite_url, tmp_path, command=("serve", "--workers", "0")) as service:
+        assert httpx.get(f"{service.address}/v1/whoami").status_code == 401
+    with server(sqlite_url, tmp_path, command=("serve", "--workers", "0"), metrics_token=TOKEN) as service:
+        scraped = httpx.get(f"{service.address}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    assert 'cairn_http_requests_total{area="other",status="401"} 1.0' in scraped
+
+
+def test_requests_during_an_outage_of_the_database_are_counted_afterwards(scraped_house: House) -> None:
+    name = 'cairn_http_requests_total{area="other",status="401"}'
+    before = scrape(scraped_house).get(name, 0)
+    scraped_house.client.request("GET", "/v1/whoami")
+    with scraped_house.database.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE counters RENAME TO elsewhere"))
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    assert scraped_house.client.request("GET", "/metrics", headers=headers).status_code == 503
+    with scraped_house.database.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE elsewhere RENAME TO counters"))
+    assert scrape(scraped_house)[name] == before + 1
 
 
 @pytest.mark.both_databases
