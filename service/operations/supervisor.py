@@ -37,6 +37,8 @@ _REASONS = {
 }
 #: Memory of the supervisor itself.
 _OWN_BYTES = 64 * MIB
+#: Memory of an API process.
+_API_BYTES = 256 * MIB
 #: Share of a container's memory that jobs may use: a job is looked at once a second, and grows meanwhile.
 _USABLE_SHARE = 0.9
 
@@ -58,11 +60,15 @@ def running_workers(directory: Path) -> int:
     return len(list(directory.glob("worker-*")))
 
 
-def worker_environment(settings: Settings, processes: int) -> dict[str, str]:
-    """Return the environment of each of the worker processes, which share processors and memory."""
+def worker_environment(settings: Settings, processes: int, *, with_api: bool = False) -> dict[str, str]:
+    """Return the environment of each of the worker processes, which share processors and memory.
+
+    `with_api` leaves room for the API's processes, which run in the same container.
+    """
+    others = _OWN_BYTES + (settings.api_processes * _API_BYTES if with_api else 0)
     threads = str(max(1, machine.processors() // processes))
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    share = int(_USABLE_SHARE * max(0, machine.memory_bytes() - _OWN_BYTES) / processes)
+    share = int(_USABLE_SHARE * max(0, machine.memory_bytes() - others) / processes)
     memory = min(settings.max_memory_bytes, max(1, share))
     limits = {
         "CAIRN_MAX_MEMORY_BYTES": str(memory),
@@ -76,7 +82,7 @@ def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = Fa
     stop = threading.Event()
     stop_on_signals(stop)
     parent = os.getppid()
-    environment = worker_environment(settings, processes)
+    environment = worker_environment(settings, processes, with_api=stop_with_parent)
     if settings.health_directory:
         settings.health_directory.mkdir(parents=True, exist_ok=True)
         for left in [*settings.health_directory.glob("worker-*"), *settings.health_directory.glob("lost-*")]:
@@ -87,7 +93,7 @@ def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = Fa
         for place, child in enumerate(children):
             if child.poll() is not None:
                 more_kills = machine.memory_kills()
-                lost = _reason(child.returncode, out_of_memory=more_kills > kills)
+                lost = end_reason(child.returncode, out_of_memory=more_kills > kills)
                 kills = more_kills
                 log.warning("a worker process ended; starting another", code=child.returncode, reason=lost)
                 if health := settings.health_file(child.pid):
@@ -109,7 +115,7 @@ def end_with_parent(parent: int) -> None:
         sys.exit(0)
 
 
-def _reason(code: int, *, out_of_memory: bool) -> str:
+def end_reason(code: int, *, out_of_memory: bool) -> str:
     """Return why a worker process was lost; empty if it ended in good order, or with its job at a limit."""
     if code in (0, ENDED_BY_LIMIT):
         return ""

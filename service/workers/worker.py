@@ -64,12 +64,12 @@ class Heartbeat(threading.Thread):
         while not self._done.wait(pause):
             try:
                 self.beat()
+                self._worker.announce()
             except SQLAlchemyError as error:
                 log.warning(
                     "heartbeat failed; trying again", job=self._claim.job_id, error=type(error).__name__
                 )
             self._worker.report()
-            self._worker.announce()
 
     def beat(self) -> None:
         """One beat: renew, then look at the limits and at the order to stop."""

@@ -16,7 +16,9 @@ import pytest
 
 from benchmarks.harness.postgres import Server
 from benchmarks.harness.processes import ROOT, server
+from service.operations import metrics
 from service.operations.settings import Settings
+from service.operations.supervisor import ENDED_BY_LIMIT, end_reason
 
 #: Docker's own: a container that has not stopped by then is killed.
 GRACE_SECONDS = 10
@@ -127,6 +129,24 @@ def test_a_lost_worker_is_named_by_the_health_check_for_a_while(
     assert complaints(settings, "--no-losses") == ""
     grow_old(loss)
     assert complaints(settings) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "out_of_memory", "reason"),
+    [
+        (0, False, ""),
+        (ENDED_BY_LIMIT, True, ""),
+        (-signal.SIGKILL, True, "memory"),
+        (-signal.SIGKILL, False, "killed"),
+        (-signal.SIGSEGV, True, "crashed"),
+        (1, False, "crashed"),
+    ],
+)
+def test_the_reason_of_a_loss_is_told_by_exit_code_and_kernel(
+    code: int, out_of_memory: bool, reason: str
+) -> None:
+    assert end_reason(code, out_of_memory=out_of_memory) == reason
+    assert reason in ("", *metrics.LOSSES)
 
 
 def test_a_machine_without_a_worker_is_noticed(settings: dict[str, str]) -> None:

@@ -44,6 +44,13 @@ def test_workers_share_the_memory_of_their_container(monkeypatch: pytest.MonkeyP
     assert int(given["CAIRN_VIEW_CACHE_BYTES"]) == most // 4
 
 
+def test_workers_leave_memory_to_an_api_in_the_same_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 2 * GIB)
+    alone = int(worker_environment(Settings(), 1)["CAIRN_MAX_MEMORY_BYTES"])
+    with_api = int(worker_environment(Settings(api_processes=2), 1, with_api=True)["CAIRN_MAX_MEMORY_BYTES"])
+    assert alone - with_api > 400 * MIB
+
+
 def test_a_setting_below_the_containers_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "memory_bytes", lambda: 64 * GIB)
     given = worker_environment(Settings(), processes=2)
