@@ -26,8 +26,8 @@ from core.postprocessing import kmeans
 from core.views import limit_cache
 from service.datasets import drafts
 from service.jobs import queue
-from service.jobs.queue import Claim, JobLost
-from service.jobs.submit import Limits
+from service.jobs.claims import Claim, JobLost, StoredPlan
+from service.jobs.limits import Limits
 from service.operations import faults, metrics, workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
@@ -167,7 +167,7 @@ class Worker:
                 claim = self.claim()
                 if claim is not None:
                     self.carry_out(claim)
-                    # Not before the job's end is shown: taking the next job at once would tell of it.
+                    # Not before the job's end is shown: taking the next job at once would reveal it.
                     self._wait_until(claim.released_at(self.clock.now()), since=claim.claimed_at)
                     pause = self.settings.poll_seconds
                     continue
@@ -229,9 +229,9 @@ class Worker:
             faults.reach("claim.committed")
         return claim
 
-    def _can_run(self, plan: dict[str, Any], domain: dict[str, Any]) -> bool:
+    def _can_run(self, stored: StoredPlan) -> bool:
         """Return True if this version reads the plan back exactly, and this machine has the memory for it."""
-        needed = plan.get("work", {}).get("memory_bytes", 0)
+        needed = stored.text.get("work", {}).get("memory_bytes", 0)
         if needed > self.plan_bytes:
             log.error(
                 "a job needs more memory than this worker has; it is ended without a charge",
@@ -239,7 +239,7 @@ class Worker:
                 limit=self.plan_bytes,
             )
             return False
-        return execution.can_run(plan, domain)
+        return execution.can_run(stored)
 
     def carry_out(self, claim: Claim) -> bool:
         """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
@@ -307,14 +307,17 @@ class Worker:
         metrics.worker_lost(session, self._lost)
 
     def _wait_until(self, moment: datetime, since: datetime | None = None) -> None:
+        pause = self._pause(moment, since)
+        if pause > 0:
+            self.report(silent=pause)
+            self.announce(silent=pause)
+            self.stop.wait(max(0.0, self._pause(moment, since)))  # without the time that this took
+
+    def _pause(self, moment: datetime, since: datetime | None) -> float:
         pause = (moment - self.clock.now()).total_seconds()
         if since is not None:  # a clock that was set back since then must not prolong the wait
             pause = min(pause, (moment - since).total_seconds())
-        if pause > 0:
-            deadline = time.monotonic() + pause
-            self.report(silent=pause)
-            self.announce(silent=pause)
-            self.stop.wait(max(0.0, deadline - time.monotonic()))
+        return pause
 
 
 def _resident_bytes() -> int:
