@@ -233,8 +233,8 @@ class _Machines:
         for record in {record.machine: record for record in workers}.values():
             cache.add_metric([record.machine], record.cache_bytes)
             free.add_metric([record.machine, "cache"], record.disk_free_bytes / max(1, record.disk_bytes))
-        spool = workforce.disk_usage(self._spool)
-        free.add_metric([workforce.machine_name(), "spool"], spool.free / spool.total)
+        total, left = workforce.disk_space(self._spool)
+        free.add_metric([workforce.machine_name(), "spool"], left / max(1, total))
         yield cache
         yield free
 

@@ -51,7 +51,8 @@ def worker_faults(directory: Path, *, losses: bool = True) -> list[str]:
     for path in sorted(directory.glob("lost-*")) if losses else ():
         seconds = time.time() - path.stat().st_mtime
         if seconds < _LOSS_SECONDS:
-            faults.append(f"a worker process {_REASONS[path.read_text()]} {seconds:.0f} seconds ago")
+            reason = _REASONS.get(path.read_text(), "was lost")  # the file may not be written yet
+            faults.append(f"a worker process {reason} {seconds:.0f} seconds ago")
     return faults
 
 
@@ -90,21 +91,25 @@ def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = Fa
     children = [_start(settings, environment, place) for place in range(processes)]
     kills = machine.memory_kills()
     while not stop.wait(_RESTART_SECONDS) and (not stop_with_parent or os.getppid() == parent):
+        before, kills = kills, machine.memory_kills()
         for place, child in enumerate(children):
             if child.poll() is not None:
-                more_kills = machine.memory_kills()
-                lost = end_reason(child.returncode, out_of_memory=more_kills > kills)
-                kills = more_kills
+                lost = end_reason(child.returncode, out_of_memory=kills > before)
                 log.warning("a worker process ended; starting another", code=child.returncode, reason=lost)
-                if health := settings.health_file(child.pid):
-                    health.unlink(missing_ok=True)
-                    if lost:
-                        health.with_name(f"lost-{place}").write_text(lost)
+                _record_end(settings.health_file(child.pid), place, lost)
                 children[place] = _start(settings, environment, place, lost)
     for child in children:
         child.terminate()
     for child in children:
         child.wait()
+
+
+def _record_end(health: Path | None, slot: int, lost: str) -> None:
+    """Remove the health file of a process that has ended, and leave the reason if it was lost."""
+    if health is not None:
+        health.unlink(missing_ok=True)
+        if lost:
+            health.with_name(f"lost-{slot}").write_text(lost)
 
 
 def end_with_parent(parent: int) -> None:

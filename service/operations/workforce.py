@@ -29,15 +29,15 @@ def machine_name() -> str:
 
 def announce(session: Session, name: str, *, seen_at: datetime, plan_bytes: int, cache: Path) -> None:
     """Record that a worker is at work, and how full the disk of its cache is."""
-    disk = disk_usage(cache)
+    total, free = disk_space(cache)
     record = WorkerRecord(
         name=name,
         machine=machine_name(),
         seen_at=seen_at,
         plan_bytes=plan_bytes,
         cache_bytes=_size(cache),
-        disk_bytes=disk.total,
-        disk_free_bytes=disk.free,
+        disk_bytes=total,
+        disk_free_bytes=free,
     )
     session.merge(record)
     session.execute(delete(WorkerRecord).where(WorkerRecord.seen_at < seen_at - _FORGOTTEN))
@@ -60,12 +60,13 @@ def plan_bytes(session: Session, now: datetime) -> int | None:
     return session.scalar(query)
 
 
-def disk_usage(path: Path) -> shutil._ntuple_diskusage:
-    """Return total, used and free bytes of the disk that holds a folder, which may not exist yet."""
+def disk_space(path: Path) -> tuple[int, int]:
+    """Return total and free bytes of the disk that holds a folder, which may not exist yet."""
     present = path.absolute()
     while not present.exists():
         present = present.parent
-    return shutil.disk_usage(present)
+    usage = shutil.disk_usage(present)
+    return usage.total, usage.free
 
 
 def _size(folder: Path) -> int:

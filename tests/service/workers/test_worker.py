@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from service.operations import machine, workforce
+from service.operations import machine, metrics, workforce
 from service.operations.logs import configure
 from service.operations.settings import GIB, MIB, Settings
 from service.operations.supervisor import worker_environment
-from service.workers.worker import Worker
+from service.operations.tables import Counter
+from service.workers.worker import Heartbeat, Worker
 from tests.support.service import House
 
 LARGE = {"dataset": "flowers", "k": 50, "epsilon": "1", "algorithm": "balcan"}
@@ -80,6 +81,18 @@ def test_a_job_that_a_worker_has_no_memory_for_is_ended_without_a_charge(small_h
     assert worker_of(small_house, max_memory_bytes=GIB // 4).claim() is None
     assert ledger(small_house)[-2:] == ["reserve", "void"]
     assert small_house.ada.get("/v1/jobs/latest").json()["state"] == "failed"
+
+
+def test_a_job_that_a_limit_ends_is_counted(small_house: House) -> None:
+    small_house.ready()
+    small_house.submit()
+    held = small_house.worker.claim()
+    assert held is not None
+    small_house.worker.settings = small_house.settings.model_copy(update={"job_seconds": 1e-9})
+    Heartbeat(small_house.worker, held).beat()
+    with small_house.database.read() as session:
+        counted = session.get_one(Counter, (metrics.JOB_LIMITS, "time"))
+    assert counted.value == 1
 
 
 # --- who is at work -----------------------------------------------------------------------------------------
