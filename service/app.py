@@ -44,7 +44,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         _ = context.signing_keys  # a process without them should not start
-        yield
+        async with monitoring.storing_requests(context):
+            yield
         if database is None:
             opened.dispose()
 
