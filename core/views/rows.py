@@ -65,7 +65,8 @@ class Projected(DerivedView, RowView):
 
     def rows(self, chunk: Chunk) -> Rows:
         return self.cached(
-            chunk, lambda: project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
+            chunk,
+            lambda: project(self.base.rows(chunk), self.matrix, self.centre, self.radius, self.base.radius),
         )
 
 
