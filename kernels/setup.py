@@ -19,7 +19,9 @@ FLAGS = "-std=gnu11 -O3 -fPIC -shared -fno-math-errno -fno-trapping-math -Wall -
 PROCESSORS = {
     "plain": "",
     "avx2": "-mavx2 -mfma",
-    "avx512": ("-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mprefer-vector-width=256"),
+    "avx512": (
+        "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mprefer-vector-width=256"
+    ),
 }
 
 

@@ -46,8 +46,6 @@ def bodies() -> tuple[str, ...]:
 @cache
 def _compiled(body: str) -> Any:
     """The kernels of a body, by name; None for numpy."""
-    if body not in bodies():
-        raise ValueError(f"CAIRN_KERNELS must be one of {', '.join(bodies())} on this machine, not {body!r}")
     if body == NUMPY:
         return None
     from core.kernels.compiled import CompiledKernels  # it uses parts of the modules that import this one
@@ -60,6 +58,9 @@ class _Choice:
 
     def __init__(self) -> None:
         self.body = os.environ.get("CAIRN_KERNELS") or bodies()[0]
+        if self.body not in bodies():
+            known = ", ".join(bodies())
+            raise ValueError(f"CAIRN_KERNELS must be one of {known} on this machine, not {self.body!r}")
 
 
 _choice = _Choice()

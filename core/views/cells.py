@@ -160,7 +160,7 @@ class PathCodes(DerivedView):
         return cls(base, tuple(edges), axes)
 
     def codes(self, chunk: Chunk) -> Labels:
-        tables = _path_tables(self.edges, self.axes, self.base.radius)
+        tables = path_tables(self.edges, self.axes, self.base.radius)
         return self.cached(chunk, lambda: path_codes(np.asarray(self.base.rows(chunk)), tables))
 
     def middles(self, prefixes: Integers, depth: int) -> Floats:
@@ -190,11 +190,12 @@ class PathCodes(DerivedView):
 
 
 @lru_cache(maxsize=4)
-def _path_tables(edges: tuple[tuple[int, ...], ...], axes: tuple[int, ...], reach: int) -> PathTables:
+def path_tables(edges: tuple[tuple[int, ...], ...], axes: tuple[int, ...], reach: int) -> PathTables:
+    """What each coordinate within reach decides of a path; kept for the chunks that follow."""
     coordinates = np.arange(-reach, reach + 1, dtype=np.int64)
-    cut = sorted(set(axes))
-    tables: Labels = np.empty((len(cut), len(coordinates)), dtype=np.int32 if len(axes) < 32 else np.int64)
-    for table, axis in zip(tables, cut, strict=True):
+    used = sorted(set(axes))
+    tables: Labels = np.empty((len(used), len(coordinates)), dtype=np.int32 if len(axes) < 32 else np.int64)
+    for table, axis in zip(tables, used, strict=True):
         places = [len(axes) - 1 - place for place, cut in enumerate(axes) if cut == axis]
         cells = np.arange(1 << len(places), dtype=np.int64)
         bits = np.zeros(len(cells), dtype=np.int64)
@@ -203,4 +204,4 @@ def _path_tables(edges: tuple[tuple[int, ...], ...], axes: tuple[int, ...], reac
         # The inner ends alone: a coordinate beyond the box belongs to the first or the last cell.
         cell = np.searchsorted(np.array(edges[axis][1:-1]), coordinates, side="right")
         table[:] = bits[cell]
-    return PathTables(np.array(cut, dtype=np.int64), tables)
+    return PathTables(np.array(used, dtype=np.int64), tables)
