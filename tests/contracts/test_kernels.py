@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from core.data import UNITS
-from core.kernels import backend
 from core.kernels.accumulate import column_sums, second_moments, weighted_sums
 from core.kernels.backend import CALLS, NUMPY, bodies, computed_by
 from core.kernels.compiled import CompiledKernels
@@ -175,7 +174,6 @@ FUZZED = """
 import sys
 from pathlib import Path
 import cairn_kernels
-from core.kernels import backend
 from tests.support.kernels import kernel_cases
 
 folder, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
