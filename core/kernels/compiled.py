@@ -27,6 +27,8 @@ from core.kernels.threads import share_blocks, sum_blocks
 _MOST_ROWS = 1 << 15
 #: Bytes of a block, counted as doubles.
 _BLOCK_BYTES = 1 << 23
+#: The squares of distances up to this one are below 2^33.
+_FARTHEST = 92_681
 #: Squared norms of projected rows stay exact in doubles below the square of this.
 _LONGEST_PROJECTED = 1 << 26
 #: From more columns on BLAS multiplies faster.
@@ -45,14 +47,16 @@ class CompiledKernels:
 
     def nearest(self, rows: Rows, centres: Integers, reach: int) -> tuple[Labels, Labels]:
         kinds = distance_types(centres, reach)
-        if not _fits(rows, np.int16, 2) or kinds != (np.int16, np.uint32) or np.abs(centres).max() >= 1 << 15:
+        longest = math.isqrt(int(np.einsum("ij,ij->i", centres, centres).max())) + 1
+        narrow_centres = np.abs(centres).max() < 1 << 15 and reach + longest <= _FARTHEST
+        if not _fits(rows, np.int16, 2) or kinds != (np.int16, np.uint32) or not narrow_centres:
             return NotImplemented
         narrow = np.ascontiguousarray(centres, dtype=np.int16)
         labels, squared = (np.empty(len(rows), dtype=kind) for kind in kinds)
 
         def work(parts: Iterator[slice]) -> None:
             for part in parts:
-                self._body.nearest(rows[part], narrow, labels[part], squared[part])
+                self._body.nearest(rows[part], narrow, reach, labels[part], squared[part])
 
         share_blocks(work, _blocks(rows))
         return labels, squared

@@ -123,11 +123,14 @@ def _centres_at_once(centres: Integers, reach: int) -> int:
 def distance_types(
     centres: Integers, reach: int
 ) -> tuple[type[np.signedinteger[Any]], type[np.integer[Any]]]:
-    """The narrowest types for the index of a centre, and for squared distances of any rows within `reach`."""
-    longest = math.isqrt(int(np.einsum("ij,ij->i", centres, centres).max())) + 1
+    """The narrowest types for the index of a centre, and for the squared distance of any row within `reach`.
+
+    The nearest centre is no farther than the one with the shortest norm, thus than `reach` and that norm.
+    """
+    shortest = math.isqrt(int(np.einsum("ij,ij->i", centres, centres).min())) + 1
     return (
         np.int16 if len(centres) <= 1 << 15 else np.int32,
-        np.uint32 if reach + longest < 1 << 16 else np.int64,
+        np.uint32 if reach + shortest < 1 << 16 else np.int64,
     )
 
 

@@ -19,22 +19,31 @@ __all__ = ["INTERFACE", "Body", "body", "names"]
 #: Number of this interface. `cairn-dp` ignores a package with another one.
 INTERFACE = 1
 
+_Array = npt.NDArray[Any]
+
 #: All bodies, the fastest first; a processor that runs one runs those after it.
 _FASTEST_FIRST = ("avx512", "avx2", "plain")
 
 
-def _array(kind: type[np.generic]) -> Any:
-    """A C-contiguous array of this type; `ctypes` refuses any other."""
-    return np.ctypeslib.ndpointer(dtype=kind, flags="C_CONTIGUOUS")
+class _ArrayOf:
+    """A parameter that is an array of one type, stored row by row without gaps."""
+
+    def __init__(self, kind: type[np.generic]) -> None:
+        self._kind = np.dtype(kind)
+
+    def from_param(self, array: _Array) -> ctypes.c_void_p:
+        if array.dtype != self._kind or not array.flags.c_contiguous:
+            raise TypeError(f"a kernel needs a contiguous array of {self._kind}")
+        return ctypes.c_void_p(array.__array_interface__["data"][0])
 
 
 _COUNT = ctypes.c_int64
-_I16, _I32, _I64 = _array(np.int16), _array(np.int32), _array(np.int64)
-_U32, _U64, _F64 = _array(np.uint32), _array(np.uint64), _array(np.float64)
+_I16, _I32, _I64 = _ArrayOf(np.int16), _ArrayOf(np.int32), _ArrayOf(np.int64)
+_U32, _U64, _F64 = _ArrayOf(np.uint32), _ArrayOf(np.uint64), _ArrayOf(np.float64)
 
 #: The parameters of each kernel, as `kernels.c` declares them.
 _PARAMETERS = {
-    "nearest": (_I16, _COUNT, _COUNT, _I16, _COUNT, _I16, _U32),
+    "nearest": (_I16, _COUNT, _COUNT, _I16, _COUNT, _COUNT, _I16, _U32),
     "clip_weights": (_I16, _U32, _COUNT, _F64, _U64, _I32),
     "grouped_sums": (_I16, _COUNT, _COUNT, _I16, _I32, _I64, _I64),
     "bin_counts": (_I16, _U32, _COUNT, _U32, _COUNT, _U32, _COUNT, _COUNT),
@@ -45,8 +54,6 @@ _PARAMETERS = {
 }
 #: Kernels that need working memory, and return 1 where there is none.
 _ALLOCATING = {"nearest", "project", "second_moments"}
-
-_Array = npt.NDArray[Any]
 
 
 class Body:
@@ -67,9 +74,9 @@ class Body:
         """The name of the best body for this processor."""
         return _text(self._library.best_body)
 
-    def nearest(self, rows: _Array, centres: _Array, labels: _Array, squared: _Array) -> None:
+    def nearest(self, rows: _Array, centres: _Array, reach: int, labels: _Array, squared: _Array) -> None:
         """For each row the index of its nearest centre, and the squared distance to it."""
-        self._library.nearest(rows, *rows.shape, centres, len(centres), labels, squared)
+        self._library.nearest(rows, *rows.shape, centres, len(centres), reach, labels, squared)
 
     def clip_weights(
         self, labels: _Array, squared: _Array, limits: _Array, allowed: _Array, weights: _Array

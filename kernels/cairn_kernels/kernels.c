@@ -79,32 +79,35 @@ static inline void spread_pairs(const int16_t *row, int64_t width, uint32_t *wor
   }
 }
 
-/* Centres in groups of AT_ONCE, pair by pair, and their squared norms. The last one fills up its group: as it never
-   comes closer than itself, it never wins twice. */
-static void lay_out(const int16_t *centres, int64_t k, int64_t width, uint32_t *table, uint32_t *norms) {
+/* Centres in groups of AT_ONCE, pair by pair, with their squared norms, and whether rows within reach may be 2^16 or
+   farther away. The last one fills up its group: as it never comes closer than itself, it never wins twice. */
+static void lay_out(const int16_t *centres, int64_t k, int64_t width, int64_t reach, uint32_t *table, uint32_t *norms,
+                    uint32_t *far) {
   int64_t pairs = (width + 1) / 2;
   for (int64_t c = 0; c < (k + AT_ONCE - 1) / AT_ONCE * AT_ONCE; c++) {
     const int16_t *centre = centres + least(c, k - 1) * width;
     spread_pairs(centre, width, table + c / AT_ONCE * AT_ONCE * pairs + c % AT_ONCE, AT_ONCE);
     norms[c] = 0;
     for (int64_t j = 0; j < width; j++) norms[c] += (uint32_t)(centre[j] * centre[j]);
+    far[c] = sqrt(norms[c]) + (double)reach >= 65535;
   }
 }
 
 /* The nearest of k centres to each row, ties to the lowest index, and the squared distance to it: |x|^2 + |c|^2 - 2 x.c
-   modulo 2^32, which is the squared distance itself where that is below 2^32. Returns 1 if memory is short. */
-int nearest(const int16_t *rows, int64_t n, int64_t width, const int16_t *centres, int64_t k, int16_t *labels,
-            uint32_t *squared) {
+   modulo 2^32, which is the squared distance itself where that is below 2^32. Farther centres, of squared distances
+   below 2^33, are put at 2^32 - 1, where none wins. Returns 1 if memory is short. */
+int nearest(const int16_t *rows, int64_t n, int64_t width, const int16_t *centres, int64_t k, int64_t reach,
+            int16_t *labels, uint32_t *squared) {
   int64_t pairs = (width + 1) / 2, groups = (k + AT_ONCE - 1) / AT_ONCE;
   lanes *tile = aligned_alloc(64, (size_t)((pairs * 2 * (int64_t)sizeof(lanes) + 63) / 64 * 64));
-  uint32_t *table = malloc((size_t)(groups * AT_ONCE * (pairs + 1)) * sizeof(uint32_t));
+  uint32_t *table = malloc((size_t)(groups * AT_ONCE * (pairs + 2)) * sizeof(uint32_t));
   if (tile == NULL || table == NULL) {
     free(tile);
     free(table);
     return 1;
   }
-  uint32_t *norms = table + groups * AT_ONCE * pairs;
-  lay_out(centres, k, width, table, norms);
+  uint32_t *norms = table + groups * AT_ONCE * pairs, *far = norms + groups * AT_ONCE;
+  lay_out(centres, k, width, reach, table, norms, far);
   for (int64_t first = 0; first < n; first += TILE) {
     for (int64_t j = 0; j < width; j += AT_ONCE_COLUMNS) /* a line of the cache of each row, then of the next */
       for (int64_t r = 0; r < TILE; r++)
@@ -125,6 +128,10 @@ int nearest(const int16_t *rows, int64_t n, int64_t width, const int16_t *centre
         for (int v = 0; v < 2; v++) {
           uint32_t number = (uint32_t)(group * AT_ONCE + c);
           lanes distance = own[v] + norms[number] - 2 * dot[c][v];
+          if (far[number]) { /* the centre decides, not a row; half of a distance fits */
+            lanes half = (own[v] >> 1) + (norms[number] >> 1) + (own[v] & norms[number] & 1) - dot[c][v];
+            distance |= -(half >> 31);
+          }
           lanes closer = (lanes)(distance < best[v]);
           best[v] = (distance & closer) | (best[v] & ~closer);
           label[v] = (((lanes){0} + number) & closer) | (label[v] & ~closer);

@@ -174,6 +174,7 @@ FUZZED = """
 import sys
 from pathlib import Path
 import cairn_kernels
+from core.kernels import backend
 from tests.support.kernels import kernel_cases
 
 folder, seed, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -63,13 +63,24 @@ def _centres(draw: np.random.Generator, count: int, width: int) -> np.ndarray:
     return centres
 
 
+def _centres_outside(draw: np.random.Generator, count: int, width: int) -> np.ndarray:
+    """Centres in the ball and beyond it, the nearest of which may be any of them."""
+    centres = _centres(draw, count, width)
+    farther = draw.uniform(1, 59_000 / UNITS, size=(count, 1)) * (draw.random((count, 1)) < 0.5)
+    farther[0] = 1
+    moved: np.ndarray = np.clip(np.trunc(centres * farther), 1 - (1 << 15), (1 << 15) - 1).astype(np.int64)
+    return moved
+
+
 def _assigned(draw: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    centres = _centres(draw, int(draw.choice(CLUSTERS)), rows.shape[1])
+    centres = _centres_outside(draw, int(draw.choice(CLUSTERS)), rows.shape[1])
     return (*nearest(rows, centres, UNITS), centres)
 
 
 def _nearest(draw: np.random.Generator, rows: np.ndarray) -> KernelCase:
-    return KernelCase(nearest, (rows, _centres(draw, int(draw.choice(CLUSTERS)), rows.shape[1]), UNITS))
+    return KernelCase(
+        nearest, (rows, _centres_outside(draw, int(draw.choice(CLUSTERS)), rows.shape[1]), UNITS)
+    )
 
 
 def _clipped_sums(draw: np.random.Generator, rows: np.ndarray) -> KernelCase:
