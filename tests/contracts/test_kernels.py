@@ -24,6 +24,7 @@ from core.kernels.backend import CALLS, NUMPY, bodies, computed_by
 from core.kernels.compiled import CompiledKernels
 from core.kernels.geometry import nearest, project
 from tests.contracts.large import LARGE_RUNS, LargeRun, released_by
+from tests.contracts.totals import golden_totals, totals
 from tests.support.kernels import KernelCase, kernel_cases, made_rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -118,6 +119,17 @@ def test_every_compiled_kernel_has_the_parameters_of_its_body_in_numpy() -> None
         method = inspect.signature(getattr(CompiledKernels, case.name))
         reference = inspect.signature(case.kernel)
         assert [*method.parameters][1:] == [*reference.parameters], case.name
+
+
+# --- every statistic ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body", bodies())
+def test_every_statistic_has_its_golden_total_whatever_computes_it(body: str) -> None:
+    with computed_by(body), counted() as calls:
+        assert dict(totals()) == golden_totals()
+    assert calls[body] > 100
+    assert sum(calls.values()) == calls[body] + (calls[NUMPY] if body != NUMPY else 0)
 
 
 # --- whole runs ---------------------------------------------------------------------------------------------
