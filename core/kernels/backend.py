@@ -92,8 +92,8 @@ def kernel(reference: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     def computed(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         compiled = _compiled(_choice.body)
         if compiled is not None:
-            found: Result = getattr(compiled, name)(*args, **kwargs)
-            if found is not NotImplemented:
+            found: Result | None = getattr(compiled, name)(*args, **kwargs)
+            if found is not None:
                 CALLS[name, _choice.body] += 1
                 return found
         CALLS[name, NUMPY] += 1

@@ -1,6 +1,6 @@
 """The kernels by a body of `cairn-dp-kernels`, which returns the integers of numpy's.
 
-Each method has the parameters of the kernel whose name it bears, and returns NotImplemented where types do
+Each method has the parameters of the kernel whose name it bears, and returns None where types do
 not fit, or where the bounds that `exactness.md` of that distribution asks for do not hold. Both follow from
 public and released numbers alone.
 """
@@ -45,12 +45,12 @@ class CompiledKernels:
     def __init__(self, body: Any) -> None:
         self._body = body
 
-    def nearest(self, rows: Rows, centres: Integers, reach: int) -> tuple[Labels, Labels]:
+    def nearest(self, rows: Rows, centres: Integers, reach: int) -> tuple[Labels, Labels] | None:
         kinds = distance_types(centres, reach)
         longest = math.isqrt(int(np.einsum("ij,ij->i", centres, centres).max())) + 1
         narrow_centres = np.abs(centres).max() < 1 << 15 and reach + longest <= _FARTHEST
         if not _fits(rows, np.int16, 2) or kinds != (np.int16, np.uint32) or not narrow_centres:
-            return NotImplemented
+            return None
         narrow = np.ascontiguousarray(centres, dtype=np.int16)
         labels, squared = (np.empty(len(rows), dtype=kind) for kind in kinds)
 
@@ -63,11 +63,11 @@ class CompiledKernels:
 
     def project(
         self, rows: Rows, matrix: Integers, centre: Integers | None, radius: int, reach: int
-    ) -> npt.NDArray[np.int16]:
+    ) -> npt.NDArray[np.int16] | None:
         offset = 0.0 if centre is None else float(np.linalg.norm(centre.astype(np.float64)))
         longest = (reach + offset) * float(np.linalg.norm(matrix.astype(np.float64))) / WEIGHT_ONE
         if not _fits(rows, np.int16, 2) or radius >= 1 << 15 or 1.01 * longest >= _LONGEST_PROJECTED:
-            return NotImplemented
+            return None
         right = _filled_up(with_constants(matrix, centre))
         out = np.empty((len(rows), matrix.shape[1]), dtype=np.int16)
 
@@ -78,9 +78,9 @@ class CompiledKernels:
         share_blocks(work, _blocks(rows))
         return out
 
-    def column_sums(self, rows: Rows) -> Integers:
+    def column_sums(self, rows: Rows) -> Integers | None:
         if not _fits(rows, np.int16, 2):
-            return NotImplemented
+            return None
         together = np.zeros(min(len(rows), _MOST_ROWS), dtype=np.int16)
         ones = np.ones(len(together), dtype=np.int32)
 
@@ -88,11 +88,12 @@ class CompiledKernels:
             count = part.stop - part.start
             return together[:count], ones[:count]
 
-        return self._grouped_sums(rows, labels_and_weights, 1)[0][0]
+        summed: Integers = self._grouped_sums(rows, labels_and_weights, 1)[0][0]
+        return summed
 
-    def weighted_sums(self, rows: Rows, labels: Labels, weights: Integers, groups: int) -> Integers:
+    def weighted_sums(self, rows: Rows, labels: Labels, weights: Integers, groups: int) -> Integers | None:
         if not _fits(rows, np.int16, 2) or not _fits(labels, np.int16, 1):
-            return NotImplemented
+            return None
 
         def labels_and_weights(part: slice) -> tuple[Labels, Labels]:
             return labels[part], weights[part].astype(np.int32)
@@ -101,10 +102,10 @@ class CompiledKernels:
 
     def clipped_sums(
         self, rows: Rows, labels: Labels, squared: Labels, radii: Integers, centres: Integers
-    ) -> Integers:
+    ) -> Integers | None:
         narrow = _fits(labels, np.int16, 1) and _fits(squared, np.uint32, 1)
         if not _fits(rows, np.int16, 2) or not narrow:
-            return NotImplemented
+            return None
         limits = radii.astype(np.int64) << WEIGHT_BITS
         allowed, limits_in_doubles = (limits * limits).astype(np.uint64), limits.astype(np.float64)
 
@@ -132,10 +133,10 @@ class CompiledKernels:
         total = sum_blocks(work, _blocks(rows))
         return total[:cells].reshape(groups, -1), total[cells:]
 
-    def second_moments(self, rows: Rows, centre: Integers, radius: int, shift: int = 0) -> Integers:
+    def second_moments(self, rows: Rows, centre: Integers, radius: int, shift: int = 0) -> Integers | None:
         width = rows.shape[1]
         if not _fits(rows, np.int16, 2) or width > _MOST_MOMENT_COLUMNS or shift:
-            return NotImplemented
+            return None
         middle = _filled_up(centre.astype(np.float64)[None, :])
 
         def work(parts: Iterator[slice]) -> Integers:
@@ -152,9 +153,9 @@ class CompiledKernels:
         packed: Integers = sum_blocks(work, _blocks(rows))[np.triu_indices(width)]
         return packed
 
-    def bin_counts(self, labels: Labels, values: Labels, limits: Integers, groups: int) -> Integers:
+    def bin_counts(self, labels: Labels, values: Labels, limits: Integers, groups: int) -> Integers | None:
         if not _fits(labels, np.int16, 1) or not _fits(values, np.uint32, 1):
-            return NotImplemented
+            return None
         ends = bin_ends(limits, values.dtype)
 
         def count(part: slice, tables: Labels) -> None:
@@ -162,9 +163,9 @@ class CompiledKernels:
 
         return _counts(count, len(labels), groups * len(limits)).reshape(groups, -1)
 
-    def value_counts(self, values: Labels, shift: int, listed: Integers, bits: int) -> Integers:
+    def value_counts(self, values: Labels, shift: int, listed: Integers, bits: int) -> Integers | None:
         if not _fits(values, np.int32, 1) or bits > TABLE_BITS:
-            return NotImplemented
+            return None
         table = lookup_table(listed, bits)
 
         def count(part: slice, tables: Labels) -> None:
@@ -172,9 +173,9 @@ class CompiledKernels:
 
         return _counts(count, len(values), len(listed) + 1)[:-1]
 
-    def path_codes(self, rows: Rows, tables: PathTables) -> Labels:
+    def path_codes(self, rows: Rows, tables: PathTables) -> Labels | None:
         if not _fits(rows, np.int16, 2) or not _fits(tables.bits, np.int32, 2):
-            return NotImplemented
+            return None
         codes = np.empty(len(rows), dtype=np.int32)
 
         def work(parts: Iterator[slice]) -> None:

@@ -20,7 +20,7 @@ class PathTables:
 
     @property
     def reach(self) -> int:
-        return self.bits.shape[1] // 2
+        return int(self.bits.shape[1]) // 2
 
 
 @kernel

@@ -52,7 +52,10 @@ def made_rows(draw: np.random.Generator, count: int, width: int) -> np.ndarray:
         return rows.astype(np.int16)
     rows = np.trunc(draw.normal(size=(count, width)) * length / width**0.5)
     norms = np.sqrt((rows**2).sum(axis=1))
-    return np.trunc(rows * np.minimum(1, UNITS / np.maximum(norms, 1))[:, None]).astype(np.int16)
+    inside: np.ndarray = np.trunc(rows * np.minimum(1, UNITS / np.maximum(norms, 1))[:, None]).astype(
+        np.int16
+    )
+    return inside
 
 
 def _centres(draw: np.random.Generator, count: int, width: int) -> np.ndarray:
