@@ -31,7 +31,8 @@ class _Group(TyperGroup):
     """The commands; a wrong setting ends them with a sentence, without a traceback or the value."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command. Files that it makes, the database among them, are for its user alone."""
+        os.umask(0o077)
         try:
             return super().invoke(ctx)
         except ValidationError as error:
@@ -316,6 +317,29 @@ def bootstrap(
         typer.echo("There are accounts already; nothing was done.", err=True)
     elif given is None:
         typer.echo(made)
+
+
+@app.command()
+def recover_curator(
+    name: Annotated[str, typer.Argument(help="Name of the curator to create or to enable again.")],
+) -> None:
+    """Give a curator a new key when no curator can act any more. The audit log records it."""
+    from service.errors import ServiceError
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+    from service.people import keys, principals
+
+    database, now = Database(Settings().database_address()), SystemClock().now()
+    try:
+        with database.write() as session:
+            principal = principals.recover(session, name, at=now)
+            key = keys.issue(session, principal, by="operator", at=now, label="recovered").text
+    except ServiceError as error:
+        typer.echo(f"No key was issued: {error}.", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        database.dispose()
+    typer.echo(key)
 
 
 @app.command()
