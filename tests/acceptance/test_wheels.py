@@ -147,13 +147,13 @@ def test_the_library_alone_can_be_imported_whole(wheels: dict[str, Path], tmp_pa
 
 # --- the kernels --------------------------------------------------------------------------------------------
 
-BODY = "from core.kernels.backend import body_in_use; print(body_in_use())"
+BODIES = "from core.kernels.backend import bodies; print(*bodies())"
 
 
 def test_the_library_without_compiled_kernels_computes_in_numpy(
     wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    assert install(wheels[SERVER], tmp_path).run("python", "-W", "error", "-c", BODY) == "numpy\n"
+    assert install(wheels[SERVER], tmp_path).run("python", "-W", "error", "-c", BODIES) == "numpy\n"
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="the kernels are compiled only where a compiler is")
@@ -162,7 +162,7 @@ def test_the_library_finds_the_kernels_that_are_installed_beside_it(
 ) -> None:
     library = install(wheels[SERVER], tmp_path)
     library.add(wheels[KERNELS])
-    assert library.run("python", "-W", "error", "-c", BODY) in ("avx512\n", "avx2\n", "plain\n")
+    assert "plain" in library.run("python", "-W", "error", "-c", BODIES).split()
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="the kernels are compiled only where a compiler is")

@@ -161,7 +161,7 @@ def in_a_process(program: str, **variables: str) -> subprocess.CompletedProcess[
 IN_USE = "from core.kernels.backend import body_in_use; print(body_in_use())"
 
 
-def test_the_fastest_body_is_used_unless_the_environment_names_another() -> None:
+def test_the_preferred_body_is_used_unless_the_environment_names_another() -> None:
     assert in_a_process(IN_USE, CAIRN_KERNELS="").stdout.strip() == bodies()[0]
     assert in_a_process(IN_USE, CAIRN_KERNELS="numpy").stdout.strip() == NUMPY
 
