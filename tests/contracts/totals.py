@@ -40,11 +40,11 @@ def _rows() -> np.ndarray:
 
 
 def totals() -> Iterator[tuple[str, str]]:
-    """For each statistic its place and kind, and a digest of its total."""
+    """For each statistic its kind with a digest of its parameters, and a digest of its total."""
     rows = _rows()
-    for place, statistic in enumerate(STATISTICS):
+    for statistic in STATISTICS:
         clear_cache()
-        yield f"{place} {statistic.kind}", _digest(statistic, rows)
+        yield f"{statistic.kind} {statistic.digest[:16]}", _digest(statistic, rows)
 
 
 def _digest(statistic: Statistic, rows: np.ndarray) -> str:
@@ -53,7 +53,7 @@ def _digest(statistic: Statistic, rows: np.ndarray) -> str:
 
 
 def golden_totals() -> dict[str, str]:
-    """The digests that are kept, by place and kind."""
+    """The totals that are kept, by statistic."""
     records = (json.loads(line) for line in KEPT.read_text(encoding="utf-8").splitlines())
     return {kept["statistic"]: kept["total"] for kept in records}
 
