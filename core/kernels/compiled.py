@@ -24,9 +24,9 @@ from core.kernels.rows import row_blocks
 from core.kernels.threads import share_blocks, sum_blocks
 
 #: Rows of a block: what a thread does between two that it fetches.
-_MOST_ROWS = 1 << 15
+_MOST_ROWS = 1 << 16
 #: Bytes of a block, counted as doubles.
-_BLOCK_BYTES = 1 << 23
+_BLOCK_BYTES = 1 << 24
 #: The squares of distances up to this one are below 2^33.
 _FARTHEST = 92_681
 #: Squared norms of projected rows stay exact in doubles below the square of this.
