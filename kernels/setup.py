@@ -30,7 +30,13 @@ def compile_bodies(folder: Path, *flags: str) -> None:
     on_x86 = platform.machine().lower() in ("x86_64", "amd64")
     for name in PROCESSORS if on_x86 else ("plain",):
         compiler = [*shlex.split(os.environ.get("CC", "cc")), *FLAGS.split(), *PROCESSORS[name].split()]
-        subprocess.run([*compiler, *flags, "-o", folder / f"{name}.so", SOURCE, "-lm"], check=True)
+        try:
+            subprocess.run([*compiler, *flags, "-o", folder / f"{name}.so", SOURCE, "-lm"], check=True)
+        except FileNotFoundError:
+            raise SystemExit(
+                f"cairn-dp-kernels needs a C compiler, and {compiler[0]!r} is not one: set CC. "
+                "cairn-dp returns the same results without this package."
+            ) from None
 
 
 class BuildWithBodies(build_py):

@@ -65,6 +65,13 @@ def test_every_installed_dependency_is_pinned(name: str) -> None:
     assert wanted - set(FOLDERS) - pinned == set()
 
 
+@pytest.mark.parametrize(("compiler", "built"), [("nosuchcompiler", False), (sys.executable, True)])
+def test_kernels_are_built_only_where_there_is_a_compiler(compiler: str, built: bool) -> None:
+    command = ["make", "-n", "dist", f"CC={compiler}"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert ("./kernels" in printed.split()) is built
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_say_that_they_are_typed(package: str) -> None:
     assert (ROOT / PACKAGES[package] / "py.typed").exists()
