@@ -20,8 +20,8 @@ ARGUED = (
     "core/statistics",
     "core/views",
 )
-# Protocols, caches, descriptions of bins and lists of names: nothing in them touches a record.
-SCAFFOLDING = {"base", "columns", "kinds", "registry"}
+# Protocols, caches, descriptions of bins and answers, and lists of names: nothing in them touches a record.
+SCAFFOLDING = {"base", "columns", "kinds", "registry", "view"}
 
 SEED_NAMES = {"seed", "seeds", "random_seed", "random_state", "rng", "generator", "entropy"}
 ROW_NAMES = {
