@@ -30,7 +30,12 @@ typedef int16_t shorts __attribute__((vector_size(LANES)));
 /* A row is clipped by a weight of at most WEIGHT_ONE, and divided by it. */
 #define WEIGHT_ONE 32768
 
+/* The lesser of two numbers that no row decides. */
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The same for numbers that rows decide, by masks: compilers may turn a comparison into a branch. */
+static inline int64_t at_most(int64_t x, int64_t most) { return most + ((x - most) & ((x - most) >> 63)); }
+static inline int64_t at_least_zero(int64_t x) { return x & ~(x >> 63); }
 
 /* The name of this body, as its callers count it. */
 const char *body(void) { return BODY; }
@@ -154,8 +159,9 @@ int nearest(const int16_t *rows, int64_t n, int64_t width, const int16_t *centre
 void clip_weights(const int16_t *restrict labels, const uint32_t *restrict squared, int64_t n,
                   const double *restrict limits, const uint64_t *restrict allowed, int32_t *restrict weights) {
   for (int64_t i = 0; i < n; i++) {
-    double norm = sqrt((double)(squared[i] > 1 ? squared[i] : 1)), quotient = limits[labels[i]] / norm;
-    uint32_t weight = (uint32_t)(int32_t)(quotient < WEIGHT_ONE ? quotient : WEIGHT_ONE);
+    double quotient = limits[labels[i]] / sqrt((double)(squared[i] | (squared[i] == 0)));
+    int32_t above = (int32_t)quotient - WEIGHT_ONE; /* quotients are below 2^31 */
+    uint32_t weight = (uint32_t)(WEIGHT_ONE + (above & (above >> 31)));
     weight -= (uint64_t)(weight * weight) * squared[i] > allowed[labels[i]];
     weights[i] = (int32_t)weight;
   }
@@ -207,9 +213,8 @@ void path_codes(const int16_t *rows, int64_t n, int64_t width, const int64_t *ax
   for (int64_t i = 0; i < n; i++) {
     int32_t code = 0;
     for (int64_t a = 0; a < count; a++) {
-      int64_t place = rows[i * width + axes[a]] + reach;
-      place = place > 0 ? place : 0;
-      code |= tables[a * places + least(place, places - 1)];
+      int64_t place = at_least_zero(rows[i * width + axes[a]] + reach);
+      code |= tables[a * places + at_most(place, places - 1)];
     }
     codes[i] = code;
   }
@@ -262,9 +267,9 @@ static inline void find_scales(const doubles *parts, double radius, double *scal
   for (int r = 0; r < ROWS; r++)
     for (int v = 0; v < DOUBLES; v++) squared[r] += parts[r][v];
   for (int r = 0; r < ROWS; r++) {
-    double quotient = limit / sqrt(squared[r] > 1 ? squared[r] : 1);
-    int64_t weight = (int64_t)(quotient < WEIGHT_ONE ? quotient : WEIGHT_ONE);
-    weight -= weight * weight * (int64_t)squared[r] > whole * whole;
+    int64_t norm = (int64_t)squared[r];
+    int64_t weight = at_most((int64_t)(limit / sqrt((double)(norm | (norm == 0)))), WEIGHT_ONE);
+    weight -= weight * weight * norm > whole * whole;
     scales[r] = (double)weight / WEIGHT_ONE;
   }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import platform
+import re
 import runpy
 import shutil
 import subprocess
@@ -31,6 +32,10 @@ ROOT = Path(__file__).parent.parent.parent
 COMPILED = [body for body in bodies() if body != NUMPY]
 #: Rounds of nine cases; each case is compared on every body.
 ROUNDS = 240
+
+
+def compiler() -> str | None:
+    return shutil.which(os.environ.get("CC", "cc"))
 
 
 @contextmanager
@@ -185,6 +190,22 @@ def test_a_package_that_cannot_be_used_is_no_concern_of_anybody(flaw: str, tmp_p
     assert (done.stdout.strip(), done.stderr) == (NUMPY, "")
 
 
+# --- what time tells ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    compiler() is None or platform.machine() != "x86_64", reason="reads what a compiler writes for x86-64"
+)
+def test_no_branch_follows_a_comparison_of_doubles(tmp_path: Path) -> None:
+    """Compilers make one of `a < b ? a : b`: rows inside their radius would take less time than others."""
+    build = runpy.run_path(str(ROOT / "kernels" / "setup.py"))["compile_bodies"]
+    build(tmp_path, "-S")
+    written = [path.read_text() for path in sorted(tmp_path.iterdir())]
+    assert len(written) == 3
+    assert all("sqrt" in text for text in written)
+    assert [re.findall(r"comisd\b.*\n\s+j\w+", text) for text in written] == [[], [], []]
+
+
 # --- under sanitizers ---------------------------------------------------------------------------------------
 
 FUZZED = """
@@ -202,10 +223,6 @@ for body in cairn_kernels.names():
             case.compute()
     print(body, sum(calls for (_, ran), calls in backend.CALLS.items() if ran == body))
 """
-
-
-def compiler() -> str | None:
-    return shutil.which(os.environ.get("CC", "cc"))
 
 
 def sanitizer() -> str | None:
