@@ -155,7 +155,7 @@ def imported_by(name: str) -> Iterator[str]:
 def is_entry(name: str) -> bool:
     """Started by a command, by a tool, by `python -m benchmarks` or by `python -m assurance`."""
     if name.endswith(("/__init__.py", "/__main__.py", "/cli.py")) or name.startswith(
-        ("migrations/", "tests/", "examples/", "docs/", "deploy/")
+        ("migrations/", "tests/", "examples/", "docs/", "deploy/", "kernels/setup.py")
     ):
         return True
     tops = {getattr(node, "name", None) for node in tree(name).body}
