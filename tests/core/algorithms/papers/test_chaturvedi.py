@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from core.algorithms import registry
-from core.blocks.recovery import GroupMeans
-from core.blocks.search.max_coverage import above_noise, growing_radii
+from core.algorithms.papers.stages.max_coverage import above_noise, growing_radii
+from core.algorithms.papers.stages.recovery import GroupMeans
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS, ArraySource, Dense
 from core.kernels.sparse_counts import SparseCounts

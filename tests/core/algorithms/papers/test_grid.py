@@ -3,7 +3,7 @@
 import pytest
 
 from core.algorithms import registry
-from core.algorithms.grid import MOST_CELLS
+from core.algorithms.papers.grid import MOST_CELLS
 from core.data import Dense
 from core.errors import WorkLimitExceeded
 from core.plan import Plan, Request

@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from core.algorithms.base import Algorithm, coverage_options
+from core.algorithms.papers.base import PaperAlgorithm, coverage_options
+from core.algorithms.papers.stages.lloyd import stein_moves, sum_share
+from core.algorithms.papers.stages.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
+from core.algorithms.papers.stages.projection import dimension_for
+from core.algorithms.papers.stages.recovery import GroupMeans
 from core.arrays import Integers
 from core.blocks.base import Clusters
 from core.blocks.noise import RELEASED
-from core.blocks.recovery import GroupMeans
-from core.blocks.rounds import ClippedRounds, Refinement, stein_moves, sum_share
-from core.blocks.search.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
-from core.blocks.search.projection import dimension_for
+from core.blocks.rounds import ClippedRounds, Refinement
 from core.data import UNITS, Domain
 from core.options import Option
 from core.plan import Plan, Request
@@ -28,7 +29,7 @@ RECOVERY = 0.3
 MOST_DIMENSIONS = 5
 
 
-class ProjectedCoverage(Algorithm):
+class ProjectedCoverage(PaperAlgorithm):
     """Base of the Euclidean algorithms by coverage; subclasses define the sets that cover records."""
 
     guarantee = "approximate"

@@ -1,8 +1,9 @@
 """Balcan et al. (2017), section 6.2, for k-medians: the same selection, then private medians of clusters."""
 
-from core.algorithms.balcan import Balcan, LastStage, balcan_options
-from core.blocks.recovery import NetMedians
-from core.blocks.rounds import ClippedRounds, Refinement, median_moves, sum_share
+from core.algorithms.papers.balcan import Balcan, LastStage, balcan_options
+from core.algorithms.papers.stages.lloyd import median_moves, sum_share
+from core.algorithms.papers.stages.recovery import NetMedians
+from core.blocks.rounds import ClippedRounds, Refinement
 from core.plan import Plan
 from core.privacy.shares import Shares
 

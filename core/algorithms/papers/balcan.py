@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.algorithms.base import Algorithm
+from core.algorithms.papers.base import PaperAlgorithm
+from core.algorithms.papers.stages.lloyd import LloydRounds, sum_share
+from core.algorithms.papers.stages.recovery import GroupMeans, NetMedians
+from core.algorithms.papers.stages.selection import BestTrial, Selection, settings_for
 from core.blocks.base import Clusters
-from core.blocks.recovery import GroupMeans, NetMedians
-from core.blocks.rounds import ClippedRounds, LloydRounds, Refinement, sum_share
-from core.blocks.search.selection import BestTrial, Selection, settings_for
+from core.blocks.rounds import ClippedRounds, Refinement
 from core.blocks.work import lloyd_rounds
 from core.data import Domain
 from core.options import Option
@@ -46,7 +47,7 @@ TREES, SWAPS, TRIAL = 0.1, 0.1, 0.05
 LastStage = LloydRounds | Refinement | NetMedians
 
 
-class Balcan(Algorithm):
+class Balcan(PaperAlgorithm):
     """The paper's Algorithms 1 to 4, corrected; the argument is in `balcan.md`."""
 
     name = "balcan"

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.balcan import SELECTION_OPTIONS, selection_work
-from core.algorithms.base import Algorithm
+from core.algorithms.papers.balcan import SELECTION_OPTIONS, selection_work
+from core.algorithms.papers.base import PaperAlgorithm
+from core.algorithms.papers.stages.recovery import SparseMeans, affordable_picks
+from core.algorithms.papers.stages.selection import Selection, settings_for
 from core.blocks.base import Clusters
-from core.blocks.recovery import SparseMeans, affordable_picks
-from core.blocks.search.selection import Selection, settings_for
 from core.blocks.work import numbers
 from core.data import UNITS, Domain, Sparse
 from core.errors import InvalidRequest
@@ -26,7 +26,7 @@ TREES, SWAPS = 0.15, 0.15
 LEFT = 1.0 - TREES - SWAPS
 
 
-class BalcanSparse(Algorithm):
+class BalcanSparse(PaperAlgorithm):
     """The paper's extension to sparse data, corrected; the argument is in `balcan_sparse.md`."""
 
     name = "balcan-sparse"

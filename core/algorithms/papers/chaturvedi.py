@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from core.algorithms.projected_coverage import (
+from core.algorithms.papers.projected_coverage import (
     RECOVERY,
     ProjectedCoverage,
     coverage_in_projection,
     refinement,
 )
+from core.algorithms.papers.stages.max_coverage import MaxCoverage, in_few_dimensions
+from core.algorithms.papers.stages.recovery import CONSTANTS, GroupMeans
 from core.arrays import Floats, Integers
 from core.blocks.base import Clusters
-from core.blocks.recovery import CONSTANTS, GroupMeans
 from core.blocks.rounds import Refinement
-from core.blocks.search.max_coverage import MaxCoverage, in_few_dimensions
 from core.blocks.work import coverage_picks, lloyd_rounds, projection
 from core.coverage.grid_balls import GridBalls
 from core.data import UNITS

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import SiteAlgorithm
+from core.algorithms.papers.base import SiteAlgorithm
+from core.algorithms.papers.stages.local_search import LocalSearch
+from core.algorithms.papers.stages.selection import LIMIT
 from core.blocks.base import Clusters
-from core.blocks.search.local_search import LocalSearch
-from core.blocks.search.selection import LIMIT
 from core.blocks.work import PASS
 from core.data import Domain, Ids
 from core.options import Option

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from core.algorithms.papers.stages.projection import random_projection
 from core.arrays import Floats, Integers
 from core.blocks.base import Block
-from core.blocks.search.projection import random_projection
 from core.coverage.families import Family
 from core.coverage.loop import CoverageLoop
 from core.data import Dense

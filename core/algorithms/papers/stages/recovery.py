@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.algorithms.papers.stages.lloyd import sum_share
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
-from core.blocks.rounds import sum_share
 from core.data import UNITS, Domain
 from core.mechanisms.base import Mechanism
 from core.mechanisms.choice import Choice, TopChoice

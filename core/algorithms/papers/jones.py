@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import SiteAlgorithm, coverage_options
+from core.algorithms.papers.base import SiteAlgorithm, coverage_options
+from core.algorithms.papers.stages.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.blocks.base import Clusters
-from core.blocks.search.max_coverage import MOST_ROUNDS, MaxCoverage, growing_radii
 from core.blocks.work import coverage_picks
 from core.coverage.families import SiteBalls
 from core.data import Domain

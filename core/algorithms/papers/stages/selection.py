@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from core.algorithms.papers.stages.candidates import TreeCandidates
+from core.algorithms.papers.stages.local_search import LocalSearch, crowded_choice
+from core.algorithms.papers.stages.projection import dimension_for, random_projection
+from core.algorithms.papers.stages.recovery import GroupMeans
 from core.blocks.base import Block, Clusters
-from core.blocks.recovery import GroupMeans
-from core.blocks.search.candidates import TreeCandidates
-from core.blocks.search.local_search import LocalSearch, crowded_choice
-from core.blocks.search.projection import dimension_for, random_projection
 from core.blocks.work import partition_levels, projection
 from core.data import UNITS, Domain
 from core.errors import WorkLimitExceeded

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.algorithms.base import Algorithm
+from core.algorithms.papers.base import PaperAlgorithm
+from core.algorithms.papers.stages.lloyd import LloydRounds
 from core.blocks.base import Clusters
-from core.blocks.rounds import LloydRounds
 from core.blocks.work import lloyd_rounds
 from core.data import UNITS, Domain
 from core.options import Option
@@ -14,7 +14,7 @@ from core.postprocessing.bounds import spread_centres
 from core.probe import Probe
 
 
-class Sulq(Algorithm):
+class Sulq(PaperAlgorithm):
     """The classic baseline; its privacy argument is in `sulq.md`."""
 
     name = "sulq"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from core.algorithms import registry
-from core.blocks.search.candidates import Regions
-from core.blocks.search.projection import random_projection
+from core.algorithms.papers.stages.candidates import Regions
+from core.algorithms.papers.stages.projection import random_projection
 from core.data import UNITS, ArraySource, Chunk, Dense, Sparse
 from core.mechanisms.noise import LaplaceNoise
 from core.plan import Request

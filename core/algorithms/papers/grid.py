@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Algorithm
+from core.algorithms.papers.base import PaperAlgorithm
 from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
 from core.blocks.work import PASS, VALUE
@@ -63,7 +63,7 @@ class GridHistogram(Block):
         return clip_into(self.domain, low + (places + 0.5) * (widths / self.cells)), counts
 
 
-class Grid(Algorithm):
+class Grid(PaperAlgorithm):
     """One histogram, then post-processing; the argument is in `grid.md`."""
 
     name = "grid"
