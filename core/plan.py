@@ -163,6 +163,10 @@ class Work:
     operations: float
     memory_bytes: float
 
+    def __add__(self, other: "Work") -> "Work":
+        """The work of both, one after the other, with the memory of both."""
+        return Work(self.operations + other.operations, self.memory_bytes + other.memory_bytes)
+
     def require_within(self, limit: Self) -> None:
         """Refuse work beyond the limit, naming both numbers."""
         for name, asked, most in (

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.algorithms import registry, summit_tuning
-from core.algorithms.summit import Summit
+from core.algorithms import registry
+from core.algorithms.summit import Summit, few_records
 from core.blocks.adaptive_tree import halvings
 from core.blocks.density_tree import DensityTree
 from core.data import ArraySource, Dense
@@ -16,7 +16,7 @@ from core.statistics.counts import ClusterCounts, PooledHistogram, PrefixCounts
 from core.statistics.fourier import FourierSums
 from core.statistics.sums import ResidualSums
 from core.views import Encoded
-from tests.core.algorithms.test_summit import WatchedProbe, loss
+from tests.core.algorithms.summit.test_summit import WatchedProbe, loss
 from tests.support.bits import inject_bytes
 
 APPROXIMATE = Budget.of(1, "0.000001")
@@ -185,7 +185,7 @@ def test_ten_groups_in_a_thousand_rows_are_found_better_than_by_exploring(
         return float(np.median(found))
 
     few = median_loss()
-    monkeypatch.setattr(summit_tuning, "FEW_RECORDS_BELOW", 0.0)
+    monkeypatch.setattr(few_records, "MOST_PER_CENTRE", 0.0)
     assert few < median_loss()
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.algorithms import registry, summit_open
+from core.algorithms import registry
 from core.algorithms.base import Clustering
+from core.algorithms.summit import open_k
 from core.data import ArraySource, ChunkLoader, Dense, Sparse
 from core.errors import InvalidRequest
 from core.estimators import PrivateKMeans
@@ -133,7 +134,7 @@ def test_the_number_of_fine_clusters_is_that_of_the_plan_whatever_the_rows(rows:
     measured = {r.step: r.values.shape for r in probe.transcript}
     assert measured["refine-3-sizes"] == (plan.k,)
     assert measured["refine-3-sums"] == (plan.k, 3)
-    assert 1 < measured["pooled"][0] <= summit_open.POOLED_BINS  # fewer if the released radius is small
+    assert 1 < measured["pooled"][0] <= open_k.POOLED_BINS  # fewer if the released radius is small
     assert [r.step for r in probe.transcript][-1] == "pooled"
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from core.algorithms.summit_shrinkage import CombinedRounds, Shrinkage
+from core.algorithms.summit.shrinkage import CombinedRounds, Shrinkage
 from core.blocks.rounds import Round
 from core.postprocessing.spread import CountNoise, DistanceHistogram
 

@@ -7,16 +7,30 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from core.algorithms import summit_tuning as tuning
 from core.arrays import Floats
 from core.blocks.rounds import Round
-from core.postprocessing.shrinkage import shrink_by_groups
+from core.kernels.clipping import into_ball
+from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.subspace import Subspace
+
+#: Neighbouring principal axes that are shrunk together.
+GROUP_AXES = 4
+#: Groups of columns that are shrunk together, next to the axes.
+GROUPS_OF_COLUMNS = 8
+#: Columns in the first group where columns are ordered by importance; each group is twice the one before.
+FIRST_COLUMNS = 16
 
 
 def axis_groups(width: int) -> list[npt.NDArray[np.intp]]:
     """Neighbouring principal axes, a few at a time."""
-    return [np.arange(i, min(i + tuning.GROUP_AXES, width)) for i in range(0, width, tuning.GROUP_AXES)]
+    return [np.arange(i, min(i + GROUP_AXES, width)) for i in range(0, width, GROUP_AXES)]
+
+
+def moved_along_axes(outcome: Round, factor: float = 1.0) -> Floats:
+    """Centres of the projected view after a round, moved so many times as far as measured."""
+    groups = axis_groups(outcome.moves.shape[1])
+    moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
+    return into_ball(outcome.centres + factor * moves)
 
 
 class Shrinkage:
@@ -33,13 +47,13 @@ class Shrinkage:
     def by_axes(cls, subspace: Subspace) -> Shrinkage:
         """Few principal axes at a time, then columns by what the axes leave of their variance."""
         columns = np.argsort(-subspace.leftover, kind="stable")
-        return cls(subspace.candidates, np.array_split(columns, min(tuning.GROUPS_OF_COLUMNS, len(columns))))
+        return cls(subspace.candidates, np.array_split(columns, min(GROUPS_OF_COLUMNS, len(columns))))
 
     @classmethod
     def by_columns(cls, importance: Floats) -> Shrinkage:
         """Columns in order of importance, in groups that double in size."""
         columns = np.argsort(-importance, kind="stable")
-        cuts = [tuning.FIRST_COLUMNS * (2**i - 1) for i in range(1, 32)]
+        cuts = [FIRST_COLUMNS * (2**i - 1) for i in range(1, 32)]
         groups = np.split(columns, [cut for cut in cuts if cut < len(columns)])
         return cls(np.zeros((len(columns), 0)), groups)
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from core.algorithms import summit_open as open_k
-from core.algorithms.summit_settled import settled_seeds
+from core.algorithms.summit import settled
+from core.algorithms.summit.settled import settled_seeds
 from core.blocks.rounds import Round
 from core.postprocessing.kmeans import nearest_points
 from core.postprocessing.seeds import merged
@@ -40,7 +40,10 @@ def explored() -> tuple[Any, Round]:
         centres, moves.astype(np.float64), 1.0 * ones, sizes, 1.0, radii, 4000 * ones, ones, histogram
     )
     overview = SimpleNamespace(
-        view=SimpleNamespace(width=WIDTH), deviations=rows.std(axis=0), tight=9000, zoom=1.0
+        extent=SimpleNamespace(tight=9000),
+        view=SimpleNamespace(width=WIDTH),
+        deviations=rows.std(axis=0),
+        zoom=1.0,
     )
     return cast(Any, overview), last
 
@@ -63,7 +66,7 @@ def test_seeds_divide_explored_clusters_that_lie_between_them() -> None:
 def test_seeds_that_would_move_far_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     overview, last = explored()
     centres = last.centres + last.moves
-    monkeypatch.setattr(open_k, "SETTLE_REACH", 0.0)
+    monkeypatch.setattr(settled, "SETTLE_REACH", 0.0)
     found = settled_seeds(overview, last, centres, last.sizes, 4, np.random.default_rng(1))
     assert np.array_equal(found, merged(centres, last.sizes, 4, np.random.default_rng(1)))
 

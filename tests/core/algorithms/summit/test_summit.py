@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from core.algorithms import registry
 from core.algorithms.summit import Summit
-from core.algorithms.summit_overview import magnified
+from core.algorithms.summit.overview import magnified
 from core.coverage.loop import CoverageLoop
 from core.data import ArraySource, DataSource, Dense, Ids, Sparse, SparseSource
 from core.errors import EpsilonTooSmall, UnknownAlgorithm

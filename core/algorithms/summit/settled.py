@@ -2,14 +2,22 @@
 
 import numpy as np
 
-from core.algorithms import summit_open as open_k
-from core.algorithms.summit_overview import Overview
+from core.algorithms.summit.overview import Overview
 from core.arrays import Floats
 from core.blocks.rounds import Round
 from core.data import Dense
 from core.postprocessing.seeds import merged
 from core.postprocessing.synopsis import CellModel, Cells, Cloud
 from core.postprocessing.synopsis.lloyd import LloydRows
+
+#: Made-up rows of the explored clusters.
+SETTLE_ROWS = 6000
+#: Rounds in which the model of the clusters is fitted.
+SETTLE_FITS = 3
+#: Rounds of Lloyd's algorithm on made-up rows: more would follow the model rather than the records.
+SETTLE_ROUNDS = 10
+#: A centre that would move farther than this share of the way to the next one stays where it is.
+SETTLE_REACH = 0.5
 
 
 def settled_seeds(
@@ -23,19 +31,19 @@ def settled_seeds(
     start = merged(centres, weights, k, draw)
     if len(centres) <= k:
         return start
-    model = CellModel.fit(_explored_cells(overview, last, centres), draw, open_k.SETTLE_FITS)
-    cloud = Cloud.of(model, open_k.SETTLE_ROWS, draw)
+    model = CellModel.fit(_explored_cells(overview, last, centres), draw, SETTLE_FITS)
+    cloud = Cloud.of(model, SETTLE_ROWS, draw)
     rows, along = LloydRows(cloud.flat), (start - cloud.middle) @ cloud.basis
-    settled = cloud.lifted(rows.settled(along, open_k.SETTLE_ROUNDS))
+    settled = cloud.lifted(rows.settled(along, SETTLE_ROUNDS))
     apart = np.linalg.norm(start[:, None, :] - start[None, :, :], axis=2)
     np.fill_diagonal(apart, np.inf)
-    stays = np.linalg.norm(settled - start, axis=1) > open_k.SETTLE_REACH * apart.min(axis=1)
+    stays = np.linalg.norm(settled - start, axis=1) > SETTLE_REACH * apart.min(axis=1)
     return np.where(stays[:, None], start, settled)
 
 
 def settling_operations(axes: float, k: int) -> float:
     """Operations of `settled_seeds`, for plans: fitting and drawing rows, then Lloyd's algorithm on them."""
-    rows = float(open_k.SETTLE_ROWS)
+    rows = float(SETTLE_ROWS)
     return 6e7 + rows * axes * (400.0 + 5.0 * k)
 
 
@@ -59,5 +67,5 @@ def _explored_cells(overview: Overview, last: Round, centres: Floats) -> Cells:
         axes=np.eye(width),
         variances=variances,
         columns=variances,
-        tight=overview.tight * overview.zoom,
+        tight=overview.extent.tight * overview.zoom,
     )
