@@ -7,10 +7,11 @@ from core.views.bins import Binning, Bins
 from core.views.buckets import Buckets
 from core.views.cells import Cubes, GridCells, PathCodes
 from core.views.distances import CandidateDistances, Distances, SiteDistances
-from core.views.rows import LONGEST_COLUMN, ChosenColumns, Encoded, Projected, TopEntries
+from core.views.rows import LARGEST_MATRIX, LONGEST_COLUMN, ChosenColumns, Encoded, Projected, TopEntries
 from core.views.table import ColumnBins, TableRows
 
 __all__ = [
+    "LARGEST_MATRIX",
     "LONGEST_COLUMN",
     "Assigned",
     "Binning",

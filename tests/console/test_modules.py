@@ -177,9 +177,9 @@ def test_epsilon_is_put_into_words(tab: Tab) -> None:
 @pytest.mark.parametrize(
     ("jobs", "words"),
     [
-        (0, "no job took longer than planned"),
-        (1, "1 job took longer than planned, which revealed its run time"),
-        (2, "2 jobs took longer than planned, which revealed their run times"),
+        (0, "no job took longer than planned or ended at a limit"),
+        (1, "1 job took longer than planned or ended at a limit, which revealed its run time"),
+        (2, "2 jobs took longer than planned or ended at a limit, which revealed their run times"),
     ],
 )
 def test_overruns_are_put_into_words(tab: Tab, jobs: int, words: str) -> None:

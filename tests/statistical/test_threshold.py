@@ -86,7 +86,7 @@ def test_an_empty_cell_is_never_confused_with_an_occupied_one(monkeypatch: pytes
 
 
 def test_a_limit_out_of_the_reach_of_its_noise_is_refused() -> None:
-    with pytest.raises(ValueError, match="within reach"):
+    with pytest.raises(ValueError, match="out of reach of its noise"):
         Threshold("laplace", 1.0, 10**6)
     with pytest.raises(ValueError, match="at least zero"):
         Threshold("gaussian", 1.0, -1)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.data import UNITS, Domain, read_sites
+from core.data import UNITS, Domain, Geometry, read_sites
 from core.statistics import counts, fourier, histograms, scores, sums
 from core.statistics.base import FamilyCounts, Statistic
 from core.statistics.counts import (
@@ -51,6 +51,8 @@ from core.views import (
 from tests.support.rows import DENSE, GEOMETRY, SPARSE, TABLE
 
 DRAW = np.random.default_rng(11)
+# Two columns that lie on a line.
+TWO_LINES = Geometry(table=TABLE, chosen=("age", "visits"), weights=(1.0, 1.0))
 
 
 def row_views(domain: Domain) -> Iterator[RowView]:
@@ -118,6 +120,7 @@ def sparse_statistics() -> Iterator[Statistic]:
 def table_statistics() -> Iterator[Statistic]:
     """Statistics of columns of a table, and of columns clipped to released ranges."""
     yield ColumnHistograms(ColumnBins(GEOMETRY, 8))
+    yield ColumnHistograms(ColumnBins(TWO_LINES, 8))
     for geometry in (GEOMETRY, GEOMETRY.clipped({"age": (900, 1000)})):
         view = Encoded.of(geometry)
         yield Sums(view)

@@ -23,7 +23,7 @@ from core.privacy.shares import Shares
 from core.probe import Probe
 from core.statistics.counts import Count, NormHistogram
 from core.statistics.sums import Sums
-from core.views import LONGEST_COLUMN, Assigned, Encoded, Projected
+from core.views import LARGEST_MATRIX, Assigned, Encoded, Projected
 
 #: Share of the budget for number and middle: their errors enter everything else in second order.
 CENTRE = 0.03
@@ -209,6 +209,5 @@ class Overview:
 
 def magnified(axes: Floats, zoom: float) -> tuple[Integers, float]:
     """Axes as an integer matrix, magnified as asked for or as far as its products stay exact."""
-    longest = float(np.sqrt((axes**2).sum(axis=0)).max())
-    zoom = min(zoom, LONGEST_COLUMN / (2 * WEIGHT_ONE * longest))  # half of it: entries are rounded
+    zoom = min(zoom, LARGEST_MATRIX / (2 * WEIGHT_ONE * float(np.linalg.norm(axes))))  # half: it is rounded
     return np.rint(axes * (WEIGHT_ONE * zoom)).astype(np.int64), zoom

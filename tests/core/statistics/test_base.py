@@ -73,6 +73,8 @@ def test_one_record_changes_a_statistic_by_at_most_what_it_declares(
         assert np.abs(change).sum() <= declared.l1 * (1 + 1e-12), statistic
         assert np.sqrt((change**2).sum()) <= declared.l2 * (1 + 1e-12), statistic
         assert np.abs(change).max() <= declared.linf * (1 + 1e-12), statistic
+        if declared.touched is not None:
+            assert np.count_nonzero(change) <= declared.touched
         if declared.monotone:
             assert (change >= 0).all() or (change <= 0).all()
         if declared.one_block and change.ndim == 2:
