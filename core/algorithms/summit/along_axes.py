@@ -18,11 +18,10 @@ from core.plan import Plan, Work
 from core.postprocessing.bounds import clip_into
 from core.probe import Probe
 
-#: Noise in a cluster's mean over all columns is far larger than its records' spread where columns are this
-#: many times the square of the records for each centre, times mu.
+#: Columns, over the square of records for each centre times mu, from which on noise in a cluster's mean over
+#: all columns is far larger than its records' spread.
 COLUMNS_TO_SQUARE = 1.5
-#: Most weight of second moments: centres differ along the axes alone.
-MOST_MOMENTS = 0.6
+MOST_MOMENTS = 0.6  # Most weight of second moments: centres differ along the axes alone.
 
 
 @dataclass(frozen=True, kw_only=True)

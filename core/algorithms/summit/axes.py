@@ -20,20 +20,13 @@ from core.probe import Probe
 from core.statistics.sums import AbsoluteSums, SecondMoments
 from core.views import ChosenColumns, Encoded, Projected, RowView
 
-#: Axes that are kept at least, whether or not they stand out from noise.
-LEAST_AXES = 6
-#: Axes that are kept at most.
-MOST_AXES = 64
-#: From this many columns on rows are rounded before second moments, which takes half the time.
-COARSE_FROM = 128
-#: Bits of a rounded entry, up to the clipping radius: beyond 8 bits products need doubles.
-MOMENT_BITS = 7
-#: Operations to add noise to one of many second moments.
-MOMENT_OPERATIONS = 250.0
-#: Columns that vary are those with this share of all absolute deviations that stand out from noise.
-COLUMNS_LEVEL = 0.99
-#: A random projection may lengthen rows: room for that in the ball it is clipped to.
-SKETCH_ROOM = 1.25
+LEAST_AXES = 6  # Axes that are kept at least, whether or not they stand out from noise.
+MOST_AXES = 64  # Axes that are kept at most.
+COARSE_FROM = 128  # Columns from which on rows are rounded before second moments: half the time.
+MOMENT_BITS = 7  # Bits of a rounded entry, up to the clipping radius: beyond 8, products need doubles.
+MOMENT_OPERATIONS = 250.0  # Operations to add noise to one of many second moments.
+COLUMNS_LEVEL = 0.99  # Share of all deviations that stand out from noise which the varying columns hold.
+SKETCH_ROOM = 1.25  # Room in the ball that a random projection is clipped to: it may lengthen rows.
 
 
 @dataclass(frozen=True)

@@ -19,36 +19,21 @@ from core.postprocessing.kmeans import many_points_operations, merge_operations,
 from core.postprocessing.seeds import Coreset, merged, padded, reseeded
 from core.probe import Probe
 
-#: The box of the tree, in standard deviations along each axis.
-BOX_DEVIATIONS = 2.5
-#: A cell stays active while its count is this many standard deviations of the noise.
-KEEP = 2.75
-#: A group of records is spread over cells: to be found it needs this many times what a cell needs.
-FOUND = 2.0
-#: An average cell of the first level should hold this many standard deviations of the noise.
-HEAD = 8.0
-#: Halvings of the levels after the first.
-LATER = (1, 1, 2, 2, 3, 3, 3, 3, 3)
-#: Starts of k-means on the leaves of the tree, of which the best gives the seeds.
-SEED_STARTS = 5
-#: Seeds for each centre that is asked for: more to merge from.
-OVERSEED = 2.0
-#: Seeds that are followed at least, where counts allow.
-ENOUGH_SEEDS = 64
-#: Seeds are given up to this many coordinates in all: in few columns one is measured fast.
-SEED_COORDINATES = 1280
-#: The size of a seed must be this many standard deviations of its noise,
-SEED_NOISES = 3.0
-#: and rather more if it is one beyond `OVERSEED`.
-SPARE_SEED_NOISES = 10.0
-#: Seeds that are followed in any case, if so many centres are asked for.
-LEAST_SEEDS = 8
-#: Operations to find a seed among the leaves.
-SEED_OPERATIONS = 1.2e6
-#: Operations to merge seeds into a cluster.
-CLUSTER_OPERATIONS = 5e5
-#: Operations to count a record in a level of the tree.
-LEVEL_OPERATIONS = 8.0
+BOX_DEVIATIONS = 2.5  # The box of the tree, in standard deviations along each axis.
+KEEP = 2.75  # Standard deviations of the noise above which the count of a cell keeps it active.
+FOUND = 2.0  # A group is spread over cells: to be found it needs this many times what a cell needs.
+HEAD = 8.0  # Standard deviations of the noise that an average cell of the first level should hold.
+LATER = (1, 1, 2, 2, 3, 3, 3, 3, 3)  # Halvings of the levels after the first.
+SEED_STARTS = 5  # Starts of k-means on the leaves of the tree, of which the best gives the seeds.
+OVERSEED = 2.0  # Seeds for each centre that is asked for: more to merge from.
+ENOUGH_SEEDS = 64  # Seeds that are followed at least, where counts allow.
+SEED_COORDINATES = 1280  # Coordinates of all seeds together: in few columns a seed is measured fast.
+SEED_NOISES = 3.0  # Standard deviations of its size that a seed must be able to hold.
+SPARE_SEED_NOISES = 10.0  # Standard deviations of its size that a seed beyond `OVERSEED` must hold.
+LEAST_SEEDS = 8  # Seeds that are followed whatever counts allow, if so many centres are asked for.
+SEED_OPERATIONS = 1.2e6  # Operations to find a seed among the leaves.
+CLUSTER_OPERATIONS = 5e5  # Operations to merge seeds into a cluster.
+LEVEL_OPERATIONS = 8.0  # Operations to count a record in a level of the tree.
 
 
 def level_rule(depth: int) -> LevelRule:

@@ -24,50 +24,28 @@ from core.postprocessing.seeds import exactly
 from core.postprocessing.shrinkage import shorten
 from core.probe import Probe
 
-#: Weight of the tree when stages divide what is left of the budget.
-TREE = 0.12
-#: Weight of the exploring rounds.
-EXPLORE = 0.2
-#: Weight of the exploring rounds with many columns: the loss is then noise in all columns.
-WIDE_EXPLORE = 0.1
-#: Weight of the refining rounds.
-REFINE = 0.3
-#: Least weight of second moments of many columns; they get more, the more noise blurs the axes.
-LEAST_MOMENTS = 0.15
-#: Most weight of second moments.
-MOST_MOMENTS = 0.4
-#: Share of the records at which the edge of the spectrum of the moments' noise should lie.
-MOMENTS_SIGNAL = 0.015
-#: In fewer columns than this, moments get less: most axes are kept anyhow, they are only turned and scaled.
-MOMENTS_COLUMNS = 32
-#: Least weight of second moments of few columns.
-LEAST_TURN = 0.05
-#: Times what `MOMENTS_SIGNAL` takes that moments of few columns get, where records are few.
-TURN_ROOM = 4.0
-#: From this many columns on second moments are of the columns that vary.
-VARYING_FROM = 128
-#: Share of the budget that finds the columns that vary.
-VARYING_SHARE = 0.015
-#: Share of a round's sums in an exploring round; the rest goes to sizes.
-EXPLORE_SUMS = 0.7
-#: Share of a round's sums in a refining round.
-REFINE_SUMS = 0.9
-#: Each refining round gets this many times the budget of the one before: the last one is released.
-REFINE_GROWTH = 1.5
-#: Axes that the tree cuts, at most.
-TREE_AXES = 8
-#: Halvings of the tree for each of its axes.
-HALVINGS_PER_AXIS = 2.5
-#: Most halvings of a deeper tree, where one level alone can count finer cells than that.
-MOST_DEPTH = 11
-#: Least halvings of a tree.
-LEAST_DEPTH = 4
-#: Seeds that are followed in few columns: small clusters far from each other get seeds of their own.
-MOST_SEEDS = 128
-#: Seeds for each column, at most: in one to three columns cells are fine enough to tell clusters apart.
-SEEDS_PER_COLUMN = 24
-#: A move of a median is at most this many times the root mean squared distance.
-MEDIAN_REACH = 4.0
+TREE = 0.12  # Weight of the tree when stages divide what is left of the budget.
+EXPLORE = 0.2  # Weight of the exploring rounds.
+WIDE_EXPLORE = 0.1  # Weight of the exploring rounds with many columns: the loss is noise in all columns then.
+REFINE = 0.3  # Weight of the refining rounds.
+LEAST_MOMENTS = 0.15  # Least weight of second moments of many columns.
+MOST_MOMENTS = 0.4  # Most weight of second moments: more, the more noise blurs the principal axes.
+MOMENTS_SIGNAL = 0.015  # Share of the records at which the edge of the spectrum of their noise should lie.
+MOMENTS_COLUMNS = 32  # Columns below which moments get less: most axes are kept anyhow.
+LEAST_TURN = 0.05  # Least weight of second moments of few columns, which only turn and scale the axes.
+TURN_ROOM = 4.0  # Moments of few columns get at least this many times what `MOMENTS_SIGNAL` takes.
+VARYING_FROM = 128  # Columns from which on second moments are of those that vary: noise grows with columns.
+VARYING_SHARE = 0.015  # Share of the budget that finds the columns that vary.
+EXPLORE_SUMS = 0.7  # Part of an exploring round that goes to sums; the rest goes to sizes.
+REFINE_SUMS = 0.9  # Part of a refining round that goes to sums.
+REFINE_GROWTH = 1.5  # Each refining round gets this many times the budget of the one before.
+TREE_AXES = 8  # Axes that the tree cuts, at most.
+HALVINGS_PER_AXIS = 2.5  # Halvings of the tree for each of its axes.
+LEAST_DEPTH = 4  # Halvings of a tree, at least.
+MOST_DEPTH = 11  # Halvings of a deeper tree, at most, where one level alone can count finer cells.
+MOST_SEEDS = 128  # Seeds in few columns: small clusters far from each other get seeds of their own.
+SEEDS_PER_COLUMN = 24  # Seeds for each column, at most: in up to three columns cells are fine enough.
+MEDIAN_REACH = 4.0  # A median moves at most this many times the root mean squared distance.
 
 _PURPOSES = (
     "how far each cluster reaches, to clip it well",

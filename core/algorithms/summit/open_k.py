@@ -26,28 +26,16 @@ from core.postprocessing.spread import geometric_edges
 from core.postprocessing.synopsis import Cells, made_up_rows, synopsis_operations
 from core.probe import Probe
 
-#: Share of the histogram of all distances, from which the loss is estimated.
-POOLED = 0.03
-#: Bins of that histogram.
-POOLED_BINS = 60
-#: Each bin of that histogram ends this many times as far out as the one before.
-POOLED_FACTOR = 1.1
-#: Fine clusters hold at least this many records, divided by mu, on average: noise in smaller ones makes the
-#: answer for every k worse.
-FINE_RECORDS = 40.0
-#: Fine clusters there are at least, to merge from.
-LEAST_FINE = 16
-#: Fine clusters for each one of the largest k: merging can then drop those that noise has misplaced.
-FINE_PER_CLUSTER = 9 / 8
-#: Columns at most: made-up rows have all of them, and must fit in memory.
-MOST_OPEN_COLUMNS = 4096
-#: Values in the centres for all k of a range together, at most; each is kept with an interval.
-MOST_OPEN_VALUES = 1 << 21
-#: With plenty of records in few columns fine clusters settle slowly, and noise in their means is the lesser
-#: evil: exploring moves, but those of the last round, are this many times as long as measured.
-LONG_EXPLORE = 1.6
-#: The same of refining moves.
-LONG_REFINE = 1.8
+POOLED = 0.03  # Share of the histogram of all distances, from which the loss is estimated.
+POOLED_BINS = 60  # Bins of that histogram.
+POOLED_FACTOR = 1.1  # Each bin of that histogram ends this many times as far out as the one before.
+FINE_RECORDS = 40.0  # Records of a fine cluster, times mu, on average: noise in smaller ones costs more.
+LEAST_FINE = 16  # Fine clusters at least, to merge from.
+FINE_PER_CLUSTER = 9 / 8  # Fine clusters for each of the largest k: merging drops those that noise misplaced.
+MOST_OPEN_COLUMNS = 4096  # Columns at most: made-up rows have all of them, and must fit in memory.
+MOST_OPEN_VALUES = 1 << 21  # Values in the centres for all k together, at most: each has an interval.
+LONG_EXPLORE = 1.6  # Exploring moves of many fine clusters, which settle slowly, are lengthened by this.
+LONG_REFINE = 1.8  # Refining moves of them are lengthened by this: noise is the lesser evil.
 
 
 def fine_clusters(signal: Signal) -> int:

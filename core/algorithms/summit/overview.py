@@ -25,34 +25,21 @@ from core.statistics.counts import Count, NormHistogram
 from core.statistics.sums import Sums
 from core.views import LARGEST_MATRIX, Assigned, Encoded, Projected
 
-#: Share of the budget for number and middle: their errors enter everything else in second order.
-CENTRE = 0.03
-#: Part of that share that goes to the sum of all records; the rest goes to their number.
-CENTRE_SUM = 0.9
-#: The histogram of distances gets what brings the noise of a bin down to this share of the records,
-RADIUS_SIGNAL = 0.01
-#: but no less than this share of the budget,
-LEAST_RADIUS = 0.02
-#: and no more than this one.
-MOST_RADIUS = 0.06
-#: Bins of that histogram; with the factor they reach down to 0.1% of the bounds.
-RADIUS_BINS = 56
-#: Each bin of that histogram ends this many times as far out as the one before.
-RADIUS_FACTOR = 1.15
-#: Rows are clipped to the radius that holds this share of the records.
-DATA_LEVEL = 0.99
-#: Second moments are clipped to the radius of this share: directions survive, noise falls with its square.
-SHAPE_LEVEL = 0.2
-#: Clipping may take this share of the squared distances: records far out are few, but dear. That is looked at
+CENTRE = 0.03  # Share of the budget for number and middle: their errors matter in second order only.
+CENTRE_SUM = 0.9  # Part of `CENTRE` that goes to the sum of all records; the rest goes to their number.
+RADIUS_SIGNAL = 0.01  # Share of the records to which the histogram of distances brings the noise of a bin.
+LEAST_RADIUS = 0.02  # Least share of the budget for that histogram.
+MOST_RADIUS = 0.06  # Most share of the budget for that histogram.
+RADIUS_BINS = 56  # Bins of that histogram: with the factor they reach down to 0.1% of the bounds.
+RADIUS_FACTOR = 1.15  # Each bin of that histogram ends this many times as far out as the one before.
+DATA_LEVEL = 0.99  # Rows are clipped to the radius that holds this share of the records.
+SHAPE_LEVEL = 0.2  # Second moments are clipped to the radius of this share: noise falls with its square.
+#: Share of the squared distances that clipping may take: records far out are few, but dear. That is looked at
 #: only where the noise of a bin is below this share of the records.
 SPARE_ENERGY = 0.003
-#: Clusters are clipped each on a scale of its own where `DATA_LEVEL` of the records reach this many times as
-#: far as half of them.
-FAR_OUT = 2.3
-#: Bins of the histograms of distances to the centres of a round.
-ROUND_BINS = 31
-#: Each of those bins ends this many times as far out as the one before.
-ROUND_FACTOR = 1.2
+FAR_OUT = 2.3  # Clusters have scales of their own where `DATA_LEVEL` reaches this many median distances.
+ROUND_BINS = 31  # Bins of the histograms of distances to the centres of a round.
+ROUND_FACTOR = 1.2  # Each of those bins ends this many times as far out as the one before.
 
 
 def radius_share(signal: Signal) -> float:

@@ -33,24 +33,15 @@ from core.statistics.counts import PooledHistogram
 from core.statistics.sums import ResidualSums
 from core.views import Assigned, Encoded
 
-#: Share of the check whether public rows resemble the records.
-PUBLIC_CHECK = 0.03
-#: The check divides half of the public rows into groups, at most this many,
-PUBLIC_GROUPS = 16
-#: of this many rows on average.
-ROWS_PER_GROUP = 8
-#: Public rows that the check and the search for seeds need, at most.
-ENOUGH_ROWS = 1000
-#: The groups must explain this part of what they explain of public rows,
-PUBLIC_EXPLAINS = 0.5
-#: less this many standard errors.
-CHECK_ERRORS = 1.0
-#: Axes along which centres are looked for, at most.
-PUBLIC_AXES = 32
-#: Axes along which moves are shrunk, at most.
-PUBLIC_CANDIDATES = 64
-#: Public rows for each axis.
-ROWS_PER_AXIS = 4
+PUBLIC_CHECK = 0.03  # Share of the check whether public rows resemble the records.
+PUBLIC_GROUPS = 16  # Groups into which the check divides half of the public rows, at most.
+ROWS_PER_GROUP = 8  # Public rows of a group, on average.
+ENOUGH_ROWS = 1000  # Public rows that the check and the search for seeds need, at most.
+PUBLIC_EXPLAINS = 0.5  # Part of what groups explain of public rows that they must explain of the records.
+CHECK_ERRORS = 1.0  # Standard errors by which they must explain more than that.
+PUBLIC_AXES = 32  # Axes along which centres are looked for, at most.
+PUBLIC_CANDIDATES = 64  # Axes along which moves are shrunk, at most.
+ROWS_PER_AXIS = 4  # Public rows for each axis, at least.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,7 @@ from core.algorithms.summit.exploring import (
 )
 from core.algorithms.summit.signal import Signal
 
-#: Second moments are measured only where their noise is below this share of the signal.
-MOMENTS_NOISE = 0.05
+MOMENTS_NOISE = 0.05  # Share of the signal below which the noise of second moments must be.
 
 
 def moments_tell(columns: int, signal: Signal) -> bool:

@@ -10,14 +10,10 @@ from core.postprocessing.seeds import merged
 from core.postprocessing.synopsis import CellModel, Cells, Cloud
 from core.postprocessing.synopsis.lloyd import LloydRows
 
-#: Made-up rows of the explored clusters.
-SETTLE_ROWS = 6000
-#: Rounds in which the model of the clusters is fitted.
-SETTLE_FITS = 3
-#: Rounds of Lloyd's algorithm on made-up rows: more would follow the model rather than the records.
-SETTLE_ROUNDS = 10
-#: A centre that would move farther than this share of the way to the next one stays where it is.
-SETTLE_REACH = 0.5
+SETTLE_ROWS = 6000  # Made-up rows of the explored clusters.
+SETTLE_FITS = 3  # Rounds in which the model of the clusters is fitted.
+SETTLE_ROUNDS = 10  # Rounds of Lloyd's algorithm on made-up rows: more follow the model, not the records.
+SETTLE_REACH = 0.5  # A centre that would move farther than this share of the way to the next one stays.
 
 
 def settled_seeds(

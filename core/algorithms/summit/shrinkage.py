@@ -13,12 +13,9 @@ from core.kernels.clipping import into_ball
 from core.postprocessing.shrinkage import shorten, shrink_by_groups
 from core.postprocessing.subspace import Subspace
 
-#: Neighbouring principal axes that are shrunk together.
-GROUP_AXES = 4
-#: Groups of columns that are shrunk together, next to the axes.
-GROUPS_OF_COLUMNS = 8
-#: Columns in the first group where columns are ordered by importance; each group is twice the one before.
-FIRST_COLUMNS = 16
+GROUP_AXES = 4  # Neighbouring principal axes that are shrunk together.
+GROUPS_OF_COLUMNS = 8  # Groups of columns, each shrunk together, next to the axes.
+FIRST_COLUMNS = 16  # Columns in the first group by importance; each group is twice the one before.
 
 
 def axis_groups(width: int) -> list[npt.NDArray[np.intp]]:

@@ -9,12 +9,9 @@ from core.errors import EpsilonTooSmall
 from core.plan import KRange, Request
 from core.privacy.shares import Shares
 
-#: Laplace noise of a pure epsilon acts like Gaussian noise of about this share of it as mu.
-PURE_AS_MU = 1 / 3
-#: Records for each centre, times mu, from which on three rounds of each kind are better than two.
-PLENTY = 30.0
-#: Fewer declared records than this many standard deviations of their count are refused.
-LEAST_COUNTED = 4.0
+PURE_AS_MU = 1 / 3  # A pure epsilon is worth about this share of it as mu.
+PLENTY = 30.0  # Records for each centre, times mu, from which on three rounds of each kind beat two.
+LEAST_COUNTED = 4.0  # Fewer declared records than this many standard deviations of their count are refused.
 
 
 @dataclass(frozen=True)

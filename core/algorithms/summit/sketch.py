@@ -26,21 +26,13 @@ from core.statistics.counts import ClusterCounts
 from core.statistics.sums import GroupResidualSums
 from core.views import Assigned, Encoded
 
-#: Beyond this many columns second moments are taken in a random projection,
-MOST_COLUMNS = 2048
-#: of this many columns,
-MOST_SKETCH = 256
-#: or fewer, where its matrix would have more entries than this,
-SKETCH_ENTRIES = 1 << 23
-#: but not fewer than this.
-LEAST_SKETCH = 24
-#: Axes drawn at random where second moments would drown in Laplace noise.
-RANDOM_AXES = 12
-#: Such axes tell little, and rounds in all columns get more in proportion to the variance of their noise,
-#: beyond this noise (columns * k / (N * epsilon), over the spread of a cluster),
-BLIND_NOISE = 0.04
-#: up to this many times as much. With less noise clusters are rather missed than blurred.
-MOST_BLIND_REFINE = 16.0
+MOST_COLUMNS = 2048  # Columns beyond which second moments are taken in a random projection.
+MOST_SKETCH = 256  # Columns of that projection, at most.
+SKETCH_ENTRIES = 1 << 23  # Entries of its matrix, at most, unless it would have too few columns.
+LEAST_SKETCH = 24  # Columns of that projection, at least.
+RANDOM_AXES = 12  # Axes drawn at random where second moments would drown in Laplace noise.
+BLIND_NOISE = 0.04  # Noise, columns * k / (N * epsilon), beyond which random axes mean more refining.
+MOST_BLIND_REFINE = 16.0  # Refining rounds then get up to this many times as much, by that noise squared.
 
 
 @dataclass(frozen=True, kw_only=True)
