@@ -36,8 +36,10 @@ MAX_CLUSTERS = 10_000
 MAX_OPEN_CLUSTERS = 64
 #: The kind of plans that find centres; all others ask a question.
 CLUSTER = "cluster"
-#: Plans of clusterings, and of questions, which name their kind.
-FORMAT, QUESTION_FORMAT = 2, 3
+#: Format of stored plans of clusterings.
+FORMAT = 2
+#: Format of stored plans of questions, which name their kind.
+QUESTION_FORMAT = 3
 
 
 @dataclass(frozen=True)

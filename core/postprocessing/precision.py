@@ -8,8 +8,10 @@ from scipy.special import expit
 
 from core.arrays import Floats
 
-#: The share of clusters that noise made up, before anything is counted; that counts like so many clusters.
-_MADE_UP, _COUNTS_LIKE = 0.1, 10
+#: The expected share of clusters that noise made up, before anything is counted.
+_MADE_UP = 0.1
+#: That expectation counts as much as this many clusters.
+_COUNTS_LIKE = 10
 #: Rounds in which that share is estimated from all clusters; it settles in fewer.
 _ROUNDS = 20
 

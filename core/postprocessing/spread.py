@@ -14,8 +14,10 @@ from core.arrays import Floats, Integers
 _LIKENESS = 3.0
 #: A bin that noise alone would fill with less than this chance is taken as real.
 _SURPRISE_CHANCE = 0.006
-#: Clusters may be up to this many bins wider or tighter than all together, the less likely the farther.
-_MOST_SHIFT, _SHIFT_POWER = 15, 1.0
+#: Clusters may be this many bins wider or tighter than all together, at most.
+_MOST_SHIFT = 15
+#: The chance of a shift falls with its number of bins to this power.
+_SHIFT_POWER = 1.0
 #: Chance that noise alone makes a histogram reach further than its records, and the runs of bins looked at.
 _TAIL_CHANCE = 0.05
 _RUNS = (1, 2, 3, 4, 6, 8)

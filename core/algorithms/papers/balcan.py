@@ -41,8 +41,9 @@ def balcan_options(rounds: str, *choice: str) -> tuple[Option, ...]:
     return *SELECTION_OPTIONS, Option("rounds", int, 8, rounds, least=0, most=100), Option.word(*choice)
 
 
-#: Shares of the budget (of epsilon, or of rho); the last stage gets what recovery and the others leave.
-TREES, SWAPS, TRIAL = 0.1, 0.1, 0.05
+TREES = 0.1  # Share of the budget (of epsilon, or of rho) of the partition trees.
+SWAPS = 0.1  # Share of local swaps.
+TRIAL = 0.05  # Share of the choice between several trials. The last stage gets what all of these leave.
 
 LastStage = LloydRounds | Refinement | NetMedians
 

@@ -22,8 +22,9 @@ from core.privacy.shares import Shares
 from core.probe import Probe
 from core.views import Assigned, Encoded, TopEntries
 
-TREES, SWAPS = 0.15, 0.15
-LEFT = 1.0 - TREES - SWAPS
+TREES = 0.15  # Share of the budget (of epsilon, or of rho) of the partition trees.
+SWAPS = 0.15  # Share of local swaps.
+LEFT = 1.0 - TREES - SWAPS  # Share of the recovery of centres.
 
 
 class BalcanSparse(PaperAlgorithm):

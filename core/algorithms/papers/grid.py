@@ -30,10 +30,12 @@ _RECORDS_PER_NOISE = 10.0
 #: Records that a cell holds on average at least, in units of noise: beyond three columns the rule alone makes
 #: so many cells that noise outweighs the records.
 _LEAST_PER_CELL = 3.0
-#: Up to so many cells a grid is quick, however few records there are.
+#: Up to this many cells a grid is quick, however few records there are.
 _QUICK_CELLS = 1 << 12
-#: Operations for each coordinate of a cell's middle, and to tell to which centre it is nearest.
-_PLACE, _OWNER = 150.0, 8.0
+#: Operations for each coordinate of a cell's middle.
+_PLACE = 150.0
+#: Operations to find the centre that is nearest to it.
+_OWNER = 8.0
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,10 @@ from core.probe import Probe
 from core.statistics.counts import ClusterCounts
 from core.views import Assigned, RowView
 
-#: Shares of epsilon of the coverage loop and of the counts; the rest is Gaussian.
-COVER_SHARE, COUNT_SHARE = 0.15, 0.1
+#: Share of epsilon of the coverage loop.
+COVER_SHARE = 0.15
+#: Share of epsilon of the counts; the rest is Gaussian.
+COUNT_SHARE = 0.1
 #: The part of the rest that the first averages get.
 RECOVERY = 0.3
 #: A grid of more dimensions would be nearly all empty.

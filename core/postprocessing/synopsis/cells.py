@@ -17,8 +17,12 @@ _LIKENESS = 3.0
 _SURPRISE_CHANCE = 0.006
 #: Rounds of scaling cells and bins to their totals; a dozen agree to a fraction of a percent.
 _ROUNDS = 12
-#: Directions that are tried to see how far a cell reaches: fewer where there are many columns.
-_DIRECTIONS, _FEW_DIRECTIONS, _MANY_COLUMNS = 48, 12, 64
+#: Directions that are tried to see how far a cell reaches.
+_DIRECTIONS = 48
+#: Directions that are tried where there are many columns.
+_FEW_DIRECTIONS = 12
+#: From this many columns on there are many.
+_MANY_COLUMNS = 64
 #: A row at the lower end of a bin that the bounds pull in by more than this share does not fit the cell.
 _PULLED_IN = 0.75
 

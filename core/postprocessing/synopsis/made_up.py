@@ -12,14 +12,24 @@ from core.postprocessing.kmeans import nearest_points
 from core.postprocessing.spread import trimmed_shares
 from core.postprocessing.synopsis.cells import Cells
 
-#: Rounds of drawing and correcting, and rows in each.
-_FIT_ROUNDS, _FIT_ROWS, _FIT_VALUES = 6, 6400, 1 << 21
-#: Directions that are tried before a row is pulled towards its anchor, and how often it is.
-_TRIES, _PULLS, _PULL = 6, 4, 0.75
+#: Rounds of drawing and correcting.
+_FIT_ROUNDS = 6
+#: Rows in each of these rounds, at most.
+_FIT_ROWS = 6400
+#: Values in the rows of a round, at most.
+_FIT_VALUES = 1 << 21
+#: Directions that are tried before a row is pulled towards its anchor.
+_TRIES = 6
+#: How often it is pulled, at most.
+_PULLS = 4
+#: Each pull leaves this share of the distance.
+_PULL = 0.75
 #: Variances are corrected by at most this factor a round.
 _STEP = 2.5
-#: Limits on how far directions lean, and how fast a round corrects it.
-_MOST_LEAN, _LEAN_STEP = 2.0, 0.8
+#: How far directions lean, at most.
+_MOST_LEAN = 2.0
+#: How fast a round corrects it.
+_LEAN_STEP = 0.8
 #: Within-cell means of fewer made-up rows than this are believed by half.
 _FEW_ROWS = 10.0
 

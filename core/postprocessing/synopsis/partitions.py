@@ -20,9 +20,10 @@ from core.postprocessing.synopsis.made_up import CellModel
 MANY_COLUMNS = 64
 LLOYD_ROUNDS = 20
 #: Rounds where more than half as many clusters are asked for as were measured: most of them are fine clusters
-#: as they were released, and further rounds would follow the model rather than the records. The second is for
-#: more clusters than were measured, of which only the model knows.
-_FEW_ROUNDS, _MODEL_ROUNDS = 3, 8
+#: as they were released, and further rounds would follow the model rather than the records.
+_FEW_ROUNDS = 3
+#: Rounds for more clusters than were measured, of which only the model knows.
+_MODEL_ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False)

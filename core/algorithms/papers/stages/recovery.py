@@ -81,8 +81,9 @@ class GroupMeans(Block):
         return Clusters(means, np.maximum(sizes, 0).astype(np.float64))
 
 
-#: Shares of a sparse recovery: choosing columns, their sums, sizes.
-_SELECT, _VALUES, _SIZES = 0.6, 0.3, 0.1
+_SELECT = 0.6  # Share of a sparse recovery that chooses columns.
+_VALUES = 0.3  # Share of the sums in these columns.
+_SIZES = 0.1  # Share of the sizes of clusters.
 #: A column should be found if a cluster's records reach this share of its largest sum.
 _TELLING = 0.25
 
