@@ -52,7 +52,7 @@ def create_app(
         title="Cairn",
         version=version("cairn-dp"),
         description=_DESCRIPTION,
-        openapi_url="/openapi.json",
+        openapi_url=None,  # FastAPI would render the description for each request
         docs_url=None,  # FastAPI's page would fetch its scripts from another host
         redoc_url=None,
         lifespan=lifespan,

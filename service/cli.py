@@ -31,7 +31,8 @@ class _Group(TyperGroup):
     """The commands; a wrong setting ends them with a sentence, without a traceback or the value."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command. Files that it makes, the database among them, are for its user alone."""
+        os.umask(0o077)
         try:
             return super().invoke(ctx)
         except ValidationError as error:

@@ -10,7 +10,6 @@ from cairn_client import errors
 from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.columns import Column
 from cairn_client.dataset import Dataset
-from cairn_client.describing import describe
 from cairn_client.errors import *  # noqa: F403  the whole tree
 from cairn_client.findings import Findings
 from cairn_client.job import Job
@@ -28,7 +27,6 @@ __all__ = [
     "Result",
     "ball",
     "box",
-    "describe",
     "ids",
     "is_whole",
     "sparse",

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from cairn_client.columns import Described
 from cairn_client.dataset import Dataset
-from cairn_client.describing import Description, describe, describe_lines, is_text
+from cairn_client.describing import Description
 from cairn_client.errors import NotFound
 from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.login import find_login
 from cairn_client.transport import Transport, quoted
-from cairn_client.uploading import body_of, file_options
+from cairn_client.uploading import body_of, file_options, first_lines
 from cairn_client.wire import (
     AlgorithmFacts,
     AuditEntry,
@@ -27,6 +27,7 @@ from cairn_client.wire import (
     NewKey,
     NewPrincipal,
     Number,
+    PreviewFacts,
     PrincipalFacts,
     SessionFacts,
     WhoAmI,
@@ -170,6 +171,7 @@ class Client:
         scaling: str = "unit",
         rows_per_person: int = 1,
         id_column: str | None = None,
+        reading: Described | None = None,
         accountant: str = "sum",
         release_ticks: bool = True,
         least_epsilon: Number = "0.001",
@@ -178,9 +180,11 @@ class Client:
         """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
         `bounds` comes from `box`, `ball`, `sparse` or `ids`; in place of bounds, `table` lists columns of
-        different kinds, made by `Column`. `size` is about how many records there are, and
-        is public. `epsilon` and `delta` are the most that all jobs together may spend. `least_epsilon` is the
-        least that one job must ask for; `jobs_per_hour` is the most jobs of one analyst.
+        different kinds, made by `Column`. `size` is about how many records there are, and is public.
+        `reading` is how delimited text is read, such as `{"separator": ";", "decimal": ","}`; the default is
+        UTF-8 with commas, decimal points and a header line. `epsilon` and `delta` are the most that all jobs
+        together may spend. `least_epsilon` is the least that one job must ask for; `jobs_per_hour` is the
+        most jobs of one analyst.
         """
         body = {
             "name": name,
@@ -193,6 +197,7 @@ class Client:
             "size": size,
             "rows_per_person": rows_per_person,
             "id_column": id_column,
+            "reading": reading,
             "budget": {"epsilon": amount_text(epsilon), "delta": amount_text(delta)},
             "accountant": accountant,
             "release_ticks": release_ticks,
@@ -204,17 +209,16 @@ class Client:
         return Dataset(self._transport, name, made)
 
     def describe(self, path: str | Path) -> Description:
-        """Propose a kind for each column of a file, from its first lines.
+        """Propose columns for a file, and how it is read if it is delimited text.
 
-        Delimited text is read on this computer. A file of another format is sent to the service, which
-        returns its first lines and stores nothing.
+        The first 256 KiB of a text file, or all of a spreadsheet, Parquet or Arrow file, are sent to the
+        service, which stores nothing of them.
         """
-        if is_text(path):
-            return describe(path)
-        with body_of(path, None, None) as body:
-            sent = file_options(body)
-            response = self._transport.call("POST", "/v1/previews", repeatable=True, **sent)
-        return describe_lines(response.text.splitlines())
+        sample = first_lines(path)
+        with body_of(path if sample is None else sample, None, None) as body:
+            options = file_options(body)
+            found = self._transport.request(PreviewFacts, "POST", "/v1/previews", repeatable=True, **options)
+        return Description(found)
 
     def principals(self) -> list[PrincipalFacts]:
         """All accounts, with the keys and sessions of those that you manage."""

@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cairn_client.conversion import read
+from cairn_client.describing import Proposal
 from cairn_client.wire import Amount
 
 #: The class of each problem type.
@@ -203,8 +204,19 @@ def _nothing_stored(words: str) -> str:
     return f"{words}{'' if words.endswith('?') else '.'} Nothing was stored"
 
 
+class _ProposedReading:
+    """How a file seems to be written, among the fields of a problem."""
+
+    def __get__(self, problem: Problem, _owner: type[Problem]) -> Proposal | None:
+        found = problem.fields.get("reading")
+        return None if found is None else Proposal.read(found)
+
+
 class BadFormat(Problem):
     """The upload is not in the format that it claims; nothing was stored."""
+
+    #: How the file seems to be written, if its dataset declares something else; otherwise None.
+    reading = _ProposedReading()
 
     def __str__(self) -> str:
         advice = "correct the file and upload it again"
@@ -213,6 +225,9 @@ class BadFormat(Problem):
 
 class BadRows(Problem):
     """Some rows hold missing, non-numeric or non-finite values; nothing was stored."""
+
+    #: How the file seems to be written, if its dataset declares something else; otherwise None.
+    reading = _ProposedReading()
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -224,10 +239,13 @@ class BadRows(Problem):
         if self.fields.get("gaps"):
             return f"{self.detail} ({shown})"
         count = self.fields.get("bad_rows", "some")
-        return (
-            f"nothing was stored, because {count} rows cannot be used ({shown or self.detail}): "
-            "correct them, or skip them with on_bad_row='drop'"
-        )
+        advice = "correct them, or skip them with on_bad_row='drop'"
+        if self.reading is not None:
+            advice = (
+                "the file seems to be written otherwise than its dataset declares; change `reading` to that "
+                "if it may be public, and upload again"
+            )
+        return f"nothing was stored, because {count} rows cannot be used ({shown or self.detail}): {advice}"
 
 
 class DigestMismatch(Problem):

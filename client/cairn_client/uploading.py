@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,12 @@ from cairn_client.tables import is_frame, write_frame
 Sent = Callable[[int, int], None]
 _PIECE = 1 << 18
 _READ_SECONDS = 3600.0
+#: Bytes of a text file that the service makes proposals from.
+_FIRST_BYTES = 1 << 18
+#: How files that are not delimited text begin, if that is not seen by their zero bytes.
+_MAGIC = (b"PK\x03\x04", b"PAR1", b"ARROW1")
+#: How text in UTF-16, which is full of zero bytes, begins.
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _TYPES = {
     ".csv": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
@@ -96,13 +103,29 @@ def body_of(
             yield Body(file, written, progress)
 
 
+def first_lines(path: str | Path) -> bytes | None:
+    """Return the first bytes of a text file, unpacked if it is a gzip file; None for any other file."""
+    try:
+        with _unpacked(path) as file:
+            sample = file.read(_FIRST_BYTES)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        return None
+    is_text = b"\0" not in sample[:1000] or sample.startswith(_UTF16_MARKS)
+    return sample if is_text and not sample.startswith(_MAGIC) else None
+
+
+def _unpacked(path: str | Path) -> io.BufferedIOBase:
+    """Open a file, or the content of a gzip file."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else open(path, "rb")
+
+
 def join_text(paths: Sequence[str | Path], into: BinaryIO) -> None:
     """Write delimited text files, which have the same first line, as one file; some may be packed by gzip."""
     names = None
     for path in paths:
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else open(path, "rb") as file:
+        with _unpacked(path) as file:
             first = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
             if b"\0" in first:
                 raise ValueError(

@@ -1,6 +1,7 @@
 """Budgets in exact integer units: an (epsilon, delta) that somebody may spend."""
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -16,6 +17,8 @@ LARGEST_EPSILON = 1000
 #: Doubles end at 1e-324; a longer tail of decimals only costs time.
 FINEST_DECIMAL = 400
 Amount = str | int | float | Decimal
+#: `Decimal` would also take other scripts' digits, underscores and surrounding white space.
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = False) -> int:
@@ -23,6 +26,8 @@ def to_units(amount: Amount, unit: int, name: str, *, rounding_down: bool = Fals
     if isinstance(amount, bool):
         raise InvalidBudget(f"{name} must be a number, not a boolean", parameter=name)
     try:
+        if isinstance(amount, str) and not _DECIMAL.fullmatch(amount):
+            raise ValueError(amount)
         value = Decimal(repr(float(amount)) if isinstance(amount, float) else amount)
     except (InvalidOperation, TypeError, ValueError):
         raise InvalidBudget(f"{name} must be a number: write decimals with a point", parameter=name) from None

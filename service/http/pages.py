@@ -3,12 +3,14 @@
 import json
 import re
 from html import escape
+from threading import Lock
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, FastAPI, Path, Request, Response
 from fastapi.responses import HTMLResponse
 
 from service.errors import PROBLEMS, NotFound, ServiceError
+from service.http.documents import Document, KnownToCaller
 from service.http.problems import answers
 
 router = APIRouter(tags=["operations"])
@@ -39,10 +41,32 @@ td, th { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 """
 
 
+_MAKING = Lock()
+
+
+def _description(app: FastAPI) -> tuple[Document, Document]:
+    """Return the description of the API and its page. Both are made at the first request for either."""
+    with _MAKING:
+        if not hasattr(app.state, "description"):
+            openapi = app.openapi()
+            app.state.description = (
+                Document.of(json.dumps(openapi, ensure_ascii=False).encode(), "application/json"),
+                Document.of(_api_page(openapi).encode(), "text/html; charset=utf-8"),
+            )
+    made: tuple[Document, Document] = app.state.description
+    return made
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi(request: Request, known: KnownToCaller) -> Response:
+    """The description of this API in OpenAPI."""
+    return _description(request.app)[0].response(known)
+
+
 @router.get("/docs", response_class=HTMLResponse, responses={200: _HTML})
-def api_page(request: Request) -> str:
+def api_page(request: Request, known: KnownToCaller) -> Response:
     """List every call of this API, with examples."""
-    return _api_page(request.app.openapi())
+    return _description(request.app)[1].response(known)
 
 
 @router.get("/docs/style.css", include_in_schema=False)

@@ -61,7 +61,7 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
     (place / "bad.csv").write_text("a,b\n1,2\n3,many\n4\n")
     owned = live.dataset(rows=None)
     said = sentence(cairn("upload", owned.name, "bad.csv", code=ExitCode.BAD_DATA))
-    assert "line 3: b: “many” is not a finite number; line 4: 1 field instead of 2" in said
+    assert "line 3: b: “many” is not a finite number; line 4: the line has 1 field instead of 2" in said
     assert "--on-bad-row drop" in said
 
 
@@ -328,7 +328,8 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert "hashes, balances and charges are correct" in cairn("ledger", name, "--verify").stderr
     assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
     cairn("revoke", name, "analyst")
-    assert re.search(r"create-dataset .*delta 1e-6", cairn("audit", "--dataset", name).stdout)
+    logged = cairn("audit", "--dataset", name).stdout
+    assert re.search(r"create-dataset .* reading \(.*encoding utf-8.*\), epsilon 1, delta 1e-6", logged)
     cairn("dataset", "retire", name, stdin="n\n", code=1)
     assert "retired" in cairn("dataset", "retire", name, "--yes").stdout
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from tests.support.command import as_json, cairn, sentence
 from tests.support.hospital import NAMES, REGIONS, as_text, hospital
 from tests.support.live import Live
 from tests.support.spreadsheets import spreadsheet
+from tests.support.terminal import in_terminal
 
 ROWS = hospital()
 COLUMNS = [
@@ -31,6 +34,21 @@ COLUMNS = [
     Column.date("visited", "2024-01-01", "2024-12-31", role="keep"),
     Column.boolean("smoker", weight=0.2),
 ]
+
+
+#: A table that is declared for a budget.
+BUDGET = ["--size", "20000", "--epsilon", "5", "--delta", "1e-5"]
+PUBLIC = [f"--public={name}" for name in NAMES]
+
+
+def exported(rows: list[list[str]]) -> bytes:
+    """The table as a program writes it in Germany: semicolons, decimal commas, Latin-1."""
+    places = [NAMES.index(name) for name in ("cost", "bmi")]
+    written = [
+        [cell.replace(".", ",") if place in places else cell for place, cell in enumerate(row)]
+        for row in rows
+    ]
+    return as_text(written, ";").replace("west", "Köln").encode("latin-1")
 
 
 def of(profiles: list[list[dict[str, Any]]], column: str) -> list[Any]:
@@ -54,26 +72,25 @@ def assert_found(profiles: list[list[dict[str, Any]]]) -> None:
 def test_the_command_takes_the_table_from_file_to_result(
     live: Live, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("hospital.csv").write_text(as_text(ROWS, ";"))
-    words = ["--public", "sex", "--public", "region"]
+    Path("hospital.csv").write_bytes(exported(ROWS))
+    words = ["--public", "sex", "--public", "region", "--public-reading"]
     said = cairn("dataset", "describe", "hospital.csv", "-o", "table.json", *words)
-    assert "Check it, then" in said.stderr
-    refused = cairn(
-        "dataset", "create", "wards", "--table", "table.json", "--size", "20000", "--epsilon", "5", code=2
-    )
-    assert "column admissions: low and high came from the rows" in refused.stderr.replace("\n", " ")
-    _confirm(Path("table.json"))
-    budget = ["--size", "20000", "--epsilon", "5", "--delta", "1e-5"]
-    made = as_json("dataset", "create", "wards", "--table", "table.json", *budget)
+    assert "Confirm or replace in it what came from rows, then" in said.stderr
+    refused = cairn("dataset", "create", "wards", "--table", "table.json", *BUDGET, code=2)
+    left = "admissions (kind, role, low, high, whole, missing); cost"
+    assert left in " ".join(refused.stderr.split())
+    _replace(Path("table.json"))
+    made = as_json("dataset", "create", "wards", "--table", "table.json", *BUDGET)
     assert (made["kind"], made["id_column"]) == ("table", "patient_id")
     sex = next(column for column in made["table"] if column["name"] == "sex")
-    assert sex["confirmed_from_rows"] == ["levels"]
+    assert sex["confirmed_from_rows"] == ["kind", "levels", "missing", "role"]
+    assert made["reading"]["confirmed_from_rows"] == ["decimal", "encoding"]
     report = as_json("upload", "wards", "hospital.csv")
     assert (report["rows"], report["bad_rows"], report["ignored_columns"]) == (20_000, 0, [])
     assert [(each["name"], each["missing"] > 900) for each in report["columns"] if each["missing"]] == [
         ("bmi", True)
     ]
-    assert "separated by semicolons" in report["read_as"]
+    assert report["read_as"] == "separated by semicolons, Windows-1252, decimal commas"
     cairn("dataset", "seal", "wards")
     assert "geometric mean" not in cairn("dataset", "show", "wards").stdout
     cairn("grant", "wards", "analyst", "--epsilon", "5", "--delta", "1e-5")
@@ -89,7 +106,7 @@ def test_the_command_takes_the_table_from_file_to_result(
     assert "south" in shown
 
 
-def _confirm(path: Path) -> None:
+def _replace(path: Path) -> None:
     """Write what the curator knows over what came from the rows, as the refusal says."""
     described = json.loads(path.read_text())
     known: dict[str, dict[str, Any]] = {
@@ -103,6 +120,45 @@ def _confirm(path: Path) -> None:
         column.pop("from_rows", None)
         column.update(known.get(column["name"], {}))
     path.write_text(json.dumps(described))
+
+
+def from_file_to_sealed(name: str, content: bytes, *confirmed: str) -> list[list[str]]:
+    """The commands that seal a file as a dataset, all of which succeed; `confirmed` is its reading."""
+    Path(f"{name}.csv").write_bytes(content)
+    commands = [
+        ["dataset", "describe", f"{name}.csv", *PUBLIC, *confirmed],
+        ["dataset", "create", name, "--table", "table.json", *BUDGET],
+        ["upload", name, f"{name}.csv"],
+        ["dataset", "seal", name],
+    ]
+    for command in commands:
+        cairn(*command)
+    return commands
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_an_export_is_sealed_by_the_commands_of_a_plain_file_and_one_confirmation() -> None:
+    plain = from_file_to_sealed("plain", as_text(ROWS).replace("west", "Köln").encode())
+    export = from_file_to_sealed("export", exported(ROWS), "--public-reading")
+    assert len(export) == len(plain) == 4
+    for with_it, without in zip(export, plain, strict=True):
+        words = [word.replace("export", "plain") for word in with_it]
+        assert words == without + ["--public-reading"] * (with_it[1] == "describe")
+    reports = [as_json("dataset", "show", name)["upload"] for name in ("plain", "export")]
+    for facts in ("rows", "clipped_rows", "bad_rows", "columns"):
+        assert reports[0][facts] == reports[1][facts]
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_a_person_at_a_terminal_answers_one_question_more_for_an_export() -> None:
+    def questions(content: bytes) -> int:
+        Path("hospital.csv").write_bytes(content)
+        shown = in_terminal("dataset", "describe", "hospital.csv", prompt="[y/N]: ", typed="y\n" * 10)
+        assert "Check it, then" in shown
+        return shown.count("[y/N]")
+
+    asked = [questions(as_text(hospital(300)).encode()), questions(exported(hospital(300)))]
+    assert asked == [len(NAMES) - 1, len(NAMES)]  # not about the id, whose name says what it is
 
 
 def test_python_takes_the_table_from_a_data_frame_to_a_result(live: Live) -> None:
@@ -189,11 +245,13 @@ def test_an_export_in_several_files_is_uploaded_as_one(live: Live, place: Path) 
     made.discard()
 
 
-def test_what_used_to_be_refused_is_read(live: Live) -> None:
-    made = draft(live.curator(), "taken-now")
+def test_text_is_read_as_it_is_declared(live: Live) -> None:
+    made = draft(live.curator(), "as-declared")
     semicolons = small(cost="1234.50").replace(",", ";").encode()
+    made.edit(reading={"separator": ";"})
     assert made.upload(semicolons).rows == 30
     thousands = small(cost='"1,234.50"').encode()
+    made.edit(reading={"thousands": ","})
     assert made.upload(thousands, kind="text/csv").rows == 30
     sheet = [list(NAMES), *hospital(30)]
     assert made.upload(spreadsheet(sheet)).format == "excel"
@@ -227,20 +285,15 @@ def test_bounds_that_clip_nearly_everything_are_asked_about(live: Live) -> None:
 
 
 @pytest.mark.usefixtures("as_curator")
-def test_a_spreadsheet_is_described_by_the_service_and_becomes_a_dataset(live: Live, place: Path) -> None:
+def test_a_spreadsheet_is_described_and_becomes_a_dataset(live: Live, place: Path) -> None:
     Path("hospital.xlsx").write_bytes(spreadsheet([list(NAMES), *hospital(60)]))
-    public = [f"--public={name}" for name in NAMES]
-    said = cairn("dataset", "describe", "hospital.xlsx", *public).stderr
-    assert "the service reads its first lines, and stores nothing" in said.replace("\n", " ")
+    cairn("dataset", "describe", "hospital.xlsx", *PUBLIC)
     budget = ["--size", "60", "--epsilon", "1"]
     made = as_json("dataset", "create", "from-sheet", "--table", "table.json", *budget)
     kinds = {column["name"]: column["kind"] for column in made["table"]}
     assert (kinds["age"], kinds["region"], kinds["visited"]) == ("number", "category", "date")
     assert as_json("upload", "from-sheet", "hospital.xlsx")["rows"] > 50
     live.curator().dataset("from-sheet").discard()
-    (place / "hospital.csv").write_text(as_text(hospital(60)))
-    same = live.curator().describe("hospital.csv").columns
-    assert live.curator().describe("hospital.xlsx").columns == same
 
 
 @pytest.mark.usefixtures("as_curator", "place")
@@ -258,4 +311,113 @@ def test_a_bad_row_of_a_table_is_one_sentence_of_the_command(live: Live) -> None
     Path("bad.csv").write_text(small(age="forty"))
     said = sentence(cairn("upload", "one-sentence", "bad.csv", code=ExitCode.BAD_DATA))
     assert "line 6: age: “forty” is not a number" in said
+    made.discard()
+
+
+# --- a file that is not written as its dataset declares -----------------------------------------------------
+
+
+def declared(client: Client, name: str) -> dict[str, Any]:
+    """How a draft reads text."""
+    return client.dataset(name).facts.reading
+
+
+def refused(name: str, content: bytes) -> list[str]:
+    """What the command says about a file that does not fit, line by line."""
+    Path(f"{name}.csv").write_bytes(content)
+    lines = cairn("upload", name, f"{name}.csv", code=ExitCode.BAD_DATA).stderr.strip().splitlines()
+    assert re.match("cairn: .*seems to be written otherwise", lines[0])
+    assert "`reading`" not in lines[0]
+    return [str(line) for line in lines[1:]]
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_an_upload_that_does_not_fit_ends_with_the_command_that_declares_it(live: Live) -> None:
+    table = [Column.number("cost", 0, 1_000_000), Column.category("region", [*REGIONS, "Köln"])]
+    made = live.curator().create_dataset("misread", table=table, size=60, epsilon=1)
+    found, public, command, again = refused("misread", exported(hospital(60)))
+    assert found == (
+        "The file seems to be written like this, which misread does not declare: "
+        'encoding windows-1252, separator ";", decimal ",".'
+    )
+    assert public == 'This came from the rows and would become public: decimal ",", encoding windows-1252.'
+    assert again == "Then upload again."
+    words = shlex.split(command.removeprefix("To declare that: cairn "))
+    assert words[:3] == ["dataset", "edit", "misread"]
+    cairn(*words)
+    assert declared(live.curator(), "misread")["confirmed_from_rows"] == ["decimal", "encoding"]
+    assert as_json("upload", "misread", "misread.csv")["rows"] == 60
+    made.discard()
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_rows_that_do_not_fit_are_answered_with_what_to_declare(live: Live) -> None:
+    made = live.curator().create_dataset("commas", table=[Column.number("cost", 0, 99)], size=60, epsilon=1)
+    made.edit(reading={"separator": "\t", "quoted_lines": True})
+    Path("commas.csv").write_text("cost\tnote\n1,5\tx\n2,5\tx\n")
+    with pytest.raises(BadRows, match="the file seems to be written otherwise than its dataset declares"):
+        made.upload("commas.csv")
+    _found, public, command, _again = refused("commas", b"cost\tnote\n1,5\tx\n2,5\tx\n")
+    assert public == 'This came from the rows and would become public: decimal ",".'
+    assert "cairn dataset edit commas --decimal , --confirmed-from-rows decimal" in command
+    made.discard()
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_a_person_at_a_terminal_may_declare_it_and_upload_again_at_once(live: Live) -> None:
+    table = [Column.number("cost", 0, 1_000_000)]
+    made = live.curator().create_dataset("asked", table=table, size=60, epsilon=1)
+    Path("asked.csv").write_bytes(exported(hospital(60)))
+    shown = in_terminal("upload", "asked", "asked.csv", prompt="[y/N]: ", typed="y\n")
+    assert "Declare that, and upload again?" in shown
+    assert re.search(r"rows stored +60\b", shown)
+    assert declared(live.curator(), "asked")["confirmed_from_rows"] == ["decimal", "encoding"]
+    made.discard()
+
+
+def test_a_refusal_carries_how_the_file_is_written(live: Live) -> None:
+    made = live.curator().create_dataset("carried", table=[Column.number("cost", 0, 99)], size=60, epsilon=1)
+    with pytest.raises(BadFormat) as misread:
+        made.upload(exported(hospital(60)))
+    proposed = misread.value.reading
+    assert proposed is not None
+    assert (proposed.facts["separator"], proposed.from_rows) == (";", ("decimal", "encoding"))
+    made.edit(reading=proposed.confirmed().facts)
+    assert made.upload(exported(hospital(60))).rows == 60
+    with pytest.raises(BadFormat) as other:
+        made.upload(b"age;bmi\n1;2\n", kind="text/csv")
+    assert other.value.reading is None
+    made.discard()
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_how_text_is_read_is_declared_by_options(live: Live) -> None:
+    column = ["--column", "cost:0:1000000", "--size", "60", "--epsilon", "1"]
+    signs = ["--separator", "tab", "--decimal", ",", "--thousands", "."]
+    words = ["--encoding", "latin-1", *signs, "--quoted-lines"]
+    made = as_json("dataset", "create", "by-options", *column, *words)["reading"]
+    assert {**made, "confirmed_from_rows": None} == {
+        "format": 2, "encoding": "latin-1", "separator": "\t", "decimal": ",", "thousands": ".",
+        "quoted_lines": True, "header": True, "confirmed_from_rows": None,
+    }  # fmt: skip
+    edit = ["dataset", "edit", "by-options", "--separator", ";", "--confirmed-from-rows", "separator"]
+    assert "confirmed_from_rows" in cairn(*edit, code=ExitCode.REFUSED).stderr  # the header line shows it
+    edited = as_json(*edit[:-2], "--thousands", "", "--no-quoted-lines", "--confirmed-from-rows", "thousands")
+    assert edited["reading"] == {
+        **made, "separator": ";", "thousands": "", "quoted_lines": False,
+        "confirmed_from_rows": ["thousands"],
+    }  # fmt: skip
+    shown = cairn("dataset", "show", "by-options").stdout
+    assert re.search(r'text read as +encoding latin-1, separator ";", decimal ","\s', shown)
+    live.curator().dataset("by-options").discard()
+
+
+@pytest.mark.usefixtures("as_curator", "place")
+def test_a_draft_takes_columns_and_reading_from_a_file_of_descriptions(live: Live) -> None:
+    made = live.curator().create_dataset("later", table=[Column.number("cost", 0, 99)], size=60, epsilon=1)
+    Path("hospital.csv").write_bytes(exported(hospital(60)))
+    cairn("dataset", "describe", "hospital.csv", *PUBLIC, "--public-reading")
+    edited = as_json("dataset", "edit", "later", "--table", "table.json")
+    assert (edited["reading"]["separator"], len(edited["table"])) == (";", len(NAMES))
+    assert as_json("upload", "later", "hospital.csv")["columns"][0]["name"] == "bmi"  # which has gaps
     made.discard()

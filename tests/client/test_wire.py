@@ -15,7 +15,7 @@ from cairn_client import errors, wire
 from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
-from service.datasets import columns
+from service.datasets import columns, preview_routes
 from service.datasets import wire as datasets
 from service.datasets.sites import wire as sites
 from service.jobs import wire as jobs
@@ -41,6 +41,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.NewPrincipal, people.NewPrincipal),
     (wire.NoiseFacts, results.NoiseFacts),
     (wire.PlanFacts, jobs.Quote),
+    (wire.PreviewFacts, preview_routes.PreviewFacts),
     (wire.PrincipalFacts, people.PrincipalFacts),
     (wire.PublicRowSetFacts, columns.PublicRowSetFacts),
     (wire.ResultFacts, results.ResultFacts),

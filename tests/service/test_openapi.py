@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from service.datasets.wire import DatasetBody
 from service.http.pages import example_of
 from service.http.wire import BudgetBody
@@ -23,6 +25,19 @@ def calls(openapi: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for path, verbs in openapi["paths"].items():
         for verb, call in verbs.items():
             yield f"{verb.upper()} {path}", call
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+def test_the_description_is_made_once_and_sent_only_to_callers_without_it(
+    shared_house: House, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    first = shared_house.client.request("GET", path)
+    monkeypatch.setattr(shared_house.app, "openapi", None)  # asking for it again would fail
+    again = shared_house.client.request("GET", path)
+    assert (again.status_code, again.content) == (200, first.content)
+    known = {"If-None-Match": first.headers["etag"]}
+    unchanged = shared_house.client.request("GET", path, headers=known)
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
 
 
 def test_description_is_openapi_3_1(shared_house: House) -> None:

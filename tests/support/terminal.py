@@ -10,16 +10,13 @@ import sys
 CAIRN = [sys.executable, "-m", "cairn_client.cli"]
 
 
-def in_terminal(*words: str, typed: str = "") -> str:
-    """What a terminal shows when `cairn` runs in it, without colours; `typed` is the answer to `Key:`."""
+def in_terminal(*words: str, typed: str = "", prompt: str = "Key: ") -> str:
+    """What a terminal shows when `cairn` runs in it, without colours; lines of `typed` answer prompts."""
     child, terminal = pty.fork()
     if child == 0:
         os.execv(CAIRN[0], [*CAIRN, *words])
-    shown = b""
-    if typed:
-        while b"Key: " not in shown:  # what is typed before that is thrown away
-            shown += os.read(terminal, 1000)
-        os.write(terminal, typed.encode())
+    shown, answers = b"", typed.encode().splitlines(keepends=True)
+    prompts = len(answers)
     while True:
         try:
             piece = os.read(terminal, 65536)
@@ -28,6 +25,8 @@ def in_terminal(*words: str, typed: str = "") -> str:
         if not piece:
             break
         shown += piece
+        while answers and shown.count(prompt.encode()) > prompts - len(answers):
+            os.write(terminal, answers.pop(0))  # not earlier: what is typed before a prompt is thrown away
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown.decode()
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())

@@ -62,24 +62,26 @@ class Group(TyperGroup):
             return super().invoke(ctx)
         except errors.CairnError as error:
             code = exit_code(error)
-            hint(_sentence(error))
+            hint(sentence(error))
         except KeyboardInterrupt:
             code = ExitCode.INTERRUPTED
             hint("cairn: interrupted.")
         except (OSError, ValueError) as error:
             code = ExitCode.REFUSED
-            hint(_sentence(error))
+            hint(sentence(error))
         raise typer.Exit(code)
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
+    """Return what went wrong and what to do next, in the words of the command."""
     text = str(error)
     if isinstance(error, errors.Forbidden) and text.startswith("only curators"):
         text += ": sign in with a curator's key"
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
-    elif isinstance(error, errors.BadRows):
+    elif isinstance(error, errors.BadFormat | errors.BadRows):
         text = text.replace("on_bad_row='drop'", "--on-bad-row drop")
+        text = text.replace("; change `reading` to that if it may be public, and upload again", "")
     elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
         text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):

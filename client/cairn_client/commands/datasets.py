@@ -9,9 +9,21 @@ import typer
 from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
-from cairn_client.commands.describe import TableFile, describe, range_of, read_table
+from cairn_client.commands.describe import TableFile, declared, describe, range_of
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
 from cairn_client.commands.public_rows import public_rows, public_rows_line
+from cairn_client.commands.reading import (
+    ConfirmedFromRows,
+    Decimal,
+    Encoding,
+    Header,
+    QuotedLines,
+    Separator,
+    Thousands,
+    present_reading,
+    reading_in_words,
+    reading_of,
+)
 from cairn_client.commands.working_bounds import bounds as bounds_command
 from cairn_client.commands.working_bounds import working_lines
 from cairn_client.wire import DatasetFacts, SiteKind
@@ -58,6 +70,7 @@ def _print_facts(facts: DatasetFacts) -> None:
             *(("working bounds", each) for each in working_lines(facts)),
             *([("public rows", public_rows_line(facts))] if facts.public_rows else []),
             *([("scaling", facts.scaling)] if facts.table is None else []),
+            ("text read as", reading_in_words(present_reading(facts))),
             ("records (public)", f"about {facts.size:,}"),
             ("protects each", facts.privacy_unit),
             ("accountant", facts.accountant),
@@ -129,6 +142,13 @@ def create(
         str | None,
         typer.Option(help="Column with a person's id. It limits rows per person and is not stored."),
     ] = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    quoted_lines: QuotedLines = None,
+    header: Header = None,
+    confirmed_from_rows: ConfirmedFromRows = None,
     accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
     release_ticks: Annotated[
         bool,
@@ -139,17 +159,18 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create a dataset from public facts. `cairn upload` then adds its rows."""
-    described = read_table(table)
+    reading = reading_of(encoding, separator, decimal, thousands, quoted_lines, header, confirmed_from_rows)
+    described = declared(table, reading)
     names, bounds = (
         _bounds(column or [], low, high, ball_radius, sparse_radius, site_count)
-        if described is None
+        if table is None
         else (None, None)
     )
     with Client() as signed_in:
         made = signed_in.create_dataset(
             name,
             bounds=bounds,
-            table=described,
+            **described,
             columns=names,
             dimension=dimension,
             size=size,

@@ -21,11 +21,27 @@ from rich.progress import (
 )
 
 from cairn_client.client import Client
-from cairn_client.commands.common import DatasetName, Json
-from cairn_client.commands.describe import TableFile, read_table
-from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.common import DatasetName, Json, exit_code, sentence
+from cairn_client.commands.describe import TableFile, declared
+from cairn_client.commands.printing import hint, in_words, print_json, print_pairs, print_table
+from cairn_client.commands.reading import (
+    ConfirmedFromRows,
+    Decimal,
+    Encoding,
+    Header,
+    QuotedLines,
+    Separator,
+    Thousands,
+    change_of,
+    edit_command,
+    present_reading,
+    reading_of,
+)
+from cairn_client.dataset import Dataset
+from cairn_client.describing import Proposal
+from cairn_client.errors import BadFormat, BadRows
 from cairn_client.uploading import Sent, media_type
-from cairn_client.wire import Doubt, UploadReport
+from cairn_client.wire import DatasetFacts, Doubt, UploadReport
 
 Confirm = Annotated[
     list[Doubt] | None,
@@ -58,9 +74,9 @@ def upload(
     """Upload the rows of a draft and print a report on them. Jobs use them once it is sealed."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        with _opened(files) as body, _speedometer(name) as progress:
+        with _opened(files) as body:
             kind = kind or (media_type(files[0]) if len(files) == 1 else None)
-            report = dataset.upload(body, kind=kind, on_bad_row=on_bad_row, progress=progress)
+            report = _upload(dataset, body, kind, on_bad_row)
         if not print_json(report, as_json):
             print_report(report)
         if seal:
@@ -72,6 +88,38 @@ def upload(
         return
     options = "".join(f" --confirm {each}" for each in sorted({each.confirm for each in report.doubts}))
     hint(f"Next, if this is right: cairn dataset seal {name}{options}")
+
+
+def _upload(
+    dataset: Dataset, body: IO[bytes] | list[str], kind: str | None, on_bad_row: Literal["refuse", "drop"]
+) -> UploadReport:
+    """Upload rows, again if they are refused and the curator declares that the file is read otherwise."""
+    try:
+        with _speedometer(dataset.name) as progress:
+            return dataset.upload(body, kind=kind, on_bad_row=on_bad_row, progress=progress)
+    except (BadFormat, BadRows) as refusal:
+        if refusal.reading is None:
+            raise
+        hint(sentence(refusal))
+        present = present_reading(dataset.facts)
+        change = change_of(refusal.reading, present)
+        if not _may_declare(dataset.name, change):
+            raise typer.Exit(exit_code(refusal)) from None
+        _hint_revised(dataset.edit(reading={**present, **change.confirmed().facts}))
+    return _upload(dataset, body, kind, on_bad_row)
+
+
+def _may_declare(name: str, change: Proposal) -> bool:
+    """Show how a file seems to be written; ask whether to declare that, else print the command that does."""
+    hint(f"The file seems to be written like this, which {name} does not declare: {in_words(change.facts)}.")
+    if change.from_rows:
+        facts = in_words({fact: change.facts[fact] for fact in change.from_rows})
+        hint(f"This came from the rows and would become public: {facts}.")
+    if sys.stdin.isatty() and typer.confirm("Declare that, and upload again?", err=True):
+        return True
+    hint(f"To declare that: {edit_command(name, change)}")
+    hint("Then upload again.")
+    return False
 
 
 def print_report(report: UploadReport) -> None:
@@ -128,19 +176,36 @@ def edit(
         typer.Option("--bounds", metavar="NAME:LOW:HIGH", help="New bounds of a column; can be repeated."),
     ] = None,
     table: TableFile = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    quoted_lines: QuotedLines = None,
+    header: Header = None,
+    confirmed_from_rows: ConfirmedFromRows = None,
     as_json: Json = False,
 ) -> None:
-    """Change public facts of a draft. New bounds delete its rows; changes after an upload are marked."""
+    """Change public facts of a draft; those of how text is read that you do not name stay as they are.
+
+    New bounds, and another way to read text, delete its rows; changes after an upload are marked.
+    """
+    reading = reading_of(encoding, separator, decimal, thousands, quoted_lines, header, confirmed_from_rows)
+    described = declared(table, reading)
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        described = read_table(table)
-        changes: dict[str, object] = {"size": size, "description": description, "table": described}
+        changes: dict[str, object] = {"size": size, "description": description, **described}
+        if "reading" in described:
+            changes["reading"] = {**present_reading(dataset.facts), **described["reading"]}
         if bounds:
             changes["bounds"] = _new_bounds(dataset.facts.columns or [], dataset.facts.bounds, bounds)
         facts = dataset.edit(**{each: value for each, value in changes.items() if value is not None})
     if print_json(facts, as_json):
         return
     typer.echo(f"{name} is changed.")
+    _hint_revised(facts)
+
+
+def _hint_revised(facts: DatasetFacts) -> None:
     if facts.revised:
         hint(f"Marked as changed after a look at the rows: {', '.join(facts.revised)}.")
 

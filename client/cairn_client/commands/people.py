@@ -9,7 +9,7 @@ import typer
 
 from cairn_client.client import Client
 from cairn_client.commands.common import Group, Json
-from cairn_client.commands.printing import hint, print_json, print_table
+from cairn_client.commands.printing import hint, in_words, print_json, print_table
 from cairn_client.wire import NewKey
 
 _HASH = 64  # characters of a SHA-256
@@ -141,11 +141,19 @@ def _day(moment: datetime | None) -> str | None:
 
 def _details(details: Mapping[str, Any]) -> str:
     """Details of an entry in words; long hashes are cut, and are whole in the JSON."""
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in details.items()}
     return ", ".join(
-        f"{name.replace('_', ' ')} {text[:12] + '...' if len(text) == _HASH else text}"
-        for name, text in texts.items()
+        f"{name.replace('_', ' ')} {_detail(value)}"
+        for name, value in details.items()
+        if value not in ({}, [])
     )
+
+
+def _detail(value: Any) -> str:
+    if isinstance(value, str):
+        return value[:12] + "..." if len(value) == _HASH else value
+    if isinstance(value, Mapping):
+        return f"({in_words({name: each for name, each in value.items() if each})})"
+    return json.dumps(value)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -46,6 +46,21 @@ def shown(value: Any, *, seconds: bool = False) -> str:
     if isinstance(value, float | int):
         return number(value, 5)
     return with_exponents(str(value))
+
+
+def in_words(facts: Mapping[str, Any]) -> str:
+    """Write facts in a line, as in `kind number, low 0, whole yes`."""
+    return ", ".join(f"{name.replace('_', ' ')} {_word(value)}" for name, value in facts.items())
+
+
+def _word(value: Any) -> str:
+    """A value in a line: lists by their entries, and texts in quotes if they are signs or empty."""
+    if isinstance(value, list):
+        return "/".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    return text if not isinstance(value, str) or text[:1].isalnum() else json.dumps(text, ensure_ascii=False)
 
 
 def _console() -> Console:

@@ -134,6 +134,23 @@ class DatasetFacts:
 
 
 @dataclass(frozen=True)
+class PreviewFacts:
+    """The first lines of a file, and what they suggest about its dataset."""
+
+    #: "csv", "excel", "parquet" or "arrow".
+    format: str
+    #: How delimited text is read, with `from_rows`: the facts that rows decided.
+    reading: dict[str, Any]
+    #: Empty if the first line looks like data.
+    names: list[str]
+    rows: list[list[str]]
+    #: Columns as `table` takes them, each with `from_rows`.
+    columns: list[dict[str, Any]]
+    #: Why no names were taken from the first line.
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
 class GrantFacts:
     """An analyst's permission to use a dataset, with its cap."""
 

@@ -131,7 +131,7 @@ def _encode_text(upload: Upload, dialect: Dialect, format_name: str, words: str)
 
 def _propose(error: BadFormat | BadRows, content: Spool, dialect: Dialect) -> None:
     """Add to a refusal how the file seems to be written, if that is not as its dataset declares."""
-    proposed = propose_reading(content.open().read(_SAMPLE)).to_json()
+    proposed = propose_reading(content.open().read(_SAMPLE), dialect).to_json()
     facts = {name: value for name, value in proposed.items() if name != "from_rows"}
     following = Dialect(**{**dialect.to_json(), **facts})
     if following != dialect:

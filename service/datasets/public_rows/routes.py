@@ -17,6 +17,7 @@ from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import Spool
 from service.datasets.public_rows import attached
+from service.datasets.reading import dialect_of
 from service.datasets.routes import FILE, DatasetName, receive
 from service.datasets.wire import DatasetFacts
 from service.errors import BadFormat, InvalidRequest
@@ -62,7 +63,8 @@ async def put_public_rows(
     with Spool(settings.spool_directory, min(settings.max_upload_bytes, _MOST_BYTES)) as spool:
         await receive(request, spool, Pace(settings))
         content_type = request.headers.get("content-type", "")
-        upload = Upload(spool, content_type, Expected(access.domain_of(dataset)), settings)
+        expected = Expected(access.domain_of(dataset), dialect=dialect_of(dataset.reading))
+        upload = Upload(spool, content_type, expected, settings)
         rows = await to_thread.run_sync(_read, upload, limiter=context.uploads)
     return await run_in_threadpool(_put, context, caller, name, rows)
 

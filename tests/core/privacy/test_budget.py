@@ -34,6 +34,11 @@ def test_a_float_counts_as_the_decimal_it_prints_as() -> None:
         ("0.1" + "0" * 40 + "1", "0", "epsilon"),
         ("1e-999999999", "0", "epsilon"),
         ("one", "0", "epsilon"),
+        ("1_000", "0", "epsilon"),
+        ("\u0661", "0", "epsilon"),  # an Arabic one
+        ("\uff11", "0", "epsilon"),  # a full-width one
+        ("1\n", "0", "epsilon"),
+        (" 1", "0", "epsilon"),
         (True, "0", "epsilon"),
         (None, "0", "epsilon"),
         ("1", "1", "delta"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -153,3 +156,12 @@ def test_commits_are_durable_whatever_the_servers_default(
         assert session.scalar(text("SELECT now()")) > datetime(2020, 1, 1, tzinfo=UTC)
     database.dispose()
     postgres.drop(name)
+
+
+def test_files_of_the_server_are_for_its_user_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "service.cli", "migrate"]
+    environment = {**os.environ, "CAIRN_DATABASE_URL": f"sqlite:///{tmp_path}/made/cairn.sqlite3"}
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, umask=0o022)
+    made = [tmp_path / "made", *(tmp_path / "made").iterdir()]
+    assert len(made) > 1
+    assert all(path.stat().st_mode & 0o077 == 0 for path in made)

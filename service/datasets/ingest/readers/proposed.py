@@ -1,7 +1,8 @@
 """A proposal for how a text file is read, from its first bytes.
 
 The separator follows from the header line alone, which is not a record. What the records themselves suggest
-is listed in `from_rows`: it becomes a public fact only when the curator confirms that it is one.
+is listed in `from_rows`: it becomes a public fact only when the curator confirms that it is one. What is
+declared already is proposed again unless the sample shows something else.
 """
 
 import codecs
@@ -12,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from service.datasets.ingest.readers.text import PLAIN, Dialect
 
 SEPARATORS = ",;\t|"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -39,19 +42,20 @@ class ProposedReading:
         return {**asdict(self), "from_rows": list(self.from_rows)}
 
 
-def propose_reading(sample: bytes) -> ProposedReading:
+def propose_reading(sample: bytes, declared: Dialect = PLAIN) -> ProposedReading:
     """Propose how a file is read that begins with these bytes, which may end anywhere."""
-    encoding = _encoding(sample)
+    encoding = _encoding(sample, declared.encoding)
     text = decoded(sample, encoding)
     header, _, body = text.partition("\n")
-    separator = _separator(header)
-    decimal, thousands = _signs(body, separator)
-    quoted_lines = _has_quoted_lines(text, separator)
+    separator = _separator(header, declared.separator)
+    decimal, thousands = _signs(body, separator, declared)
+    quoted_lines = declared.quoted_lines or _has_quoted_lines(text, separator)
+    of_header = _encoding(sample.partition(b"\n")[0], declared.encoding)
     from_rows = {
-        "decimal": decimal != ".",
-        "encoding": encoding not in ("utf-8", _encoding(sample.partition(b"\n")[0])),
-        "thousands": thousands != "",
-        "quoted_lines": quoted_lines,
+        "decimal": decimal != declared.decimal,
+        "encoding": encoding not in (declared.encoding, of_header),
+        "thousands": thousands != declared.thousands,
+        "quoted_lines": quoted_lines != declared.quoted_lines,
     }
     marked = tuple(name for name, is_marked in from_rows.items() if is_marked)
     return ProposedReading(encoding, separator, decimal, thousands, quoted_lines, marked)
@@ -63,11 +67,14 @@ def decoded(sample: bytes, encoding: str) -> str:
     return codecs.getincrementaldecoder(name)("replace").decode(sample)
 
 
-def _encoding(sample: bytes) -> str:
-    """Return the first encoding in which these bytes mean something."""
+def _encoding(sample: bytes, declared: str) -> str:
+    """Return the first encoding in which these bytes mean something; ASCII leaves it open."""
     if sample.startswith(_UTF16_MARKS):
         return "utf-16"
-    for encoding in ("utf-8", "windows-1252"):
+    preferred = "utf-8" if declared == "utf-16" else declared
+    if sample.isascii():
+        return preferred
+    for encoding in ("utf-8", preferred, "windows-1252"):
         try:
             codecs.getincrementaldecoder(encoding)().decode(sample)
         except UnicodeDecodeError:
@@ -76,8 +83,8 @@ def _encoding(sample: bytes) -> str:
     return "latin-1"
 
 
-def _separator(header: str) -> str:
-    """Return the sign that cuts the header line into the most fields."""
+def _separator(header: str, declared: str) -> str:
+    """Return the sign that cuts the header line into the most fields; the declared one where many do."""
 
     def fields(sign: str) -> int:
         try:
@@ -85,22 +92,23 @@ def _separator(header: str) -> str:
         except csv.Error:
             return 0
 
-    return max(SEPARATORS, key=fields)
+    return max(declared + SEPARATORS, key=fields)
 
 
-def _signs(body: str, separator: str) -> tuple[str, str]:
+def _signs(body: str, separator: str, declared: Dialect) -> tuple[str, str]:
     """Return the decimal sign, and the mark between groups of digits, that most numbers show."""
     cells = Counter(_numbers(body, separator))
     votes: Counter[str] = Counter()
     for text, times in cells.items():
         votes[decimal_sign(text)] += times
-    decimal = "," if votes[","] > votes["."] else "."
+    decimal = max((declared.decimal, ".", ","), key=lambda sign: votes[sign])
     marks: Counter[str] = Counter()
     for text, times in cells.items():
         grouped = _GROUPED.fullmatch(text)
         if grouped and grouped[1] != decimal:
             marks[_GROUPING.get(grouped[1], grouped[1])] += times
-    return decimal, marks.most_common(1)[0][0] if marks else ""
+    unseen = "" if declared.thousands == decimal else declared.thousands
+    return decimal, marks.most_common(1)[0][0] if marks else unseen
 
 
 def _numbers(body: str, separator: str) -> Iterator[str]:

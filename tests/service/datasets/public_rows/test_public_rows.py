@@ -171,3 +171,12 @@ def test_tables_take_no_public_rows(small_house: House) -> None:
     refused = small_house.carla.call("PUT", path, content=content, params={"public": "true"}, headers=csv)
     assert refused.status_code == 422
     assert "dense columns" in refused.json()["detail"]
+
+
+def test_public_rows_are_read_as_the_rows_of_their_dataset(small_house: House) -> None:
+    small_house.create(reading={"separator": ";", "decimal": ","})
+    content = b"a;b\n" + b"1,5;2\n2,5;1\n" * 20
+    assert small_house.upload(content).status_code == 200
+    path, csv = "/v1/datasets/flowers/public-rows", {"Content-Type": "text/csv"}
+    answer = small_house.carla.call("PUT", path, content=content, params={"public": "true"}, headers=csv)
+    assert answer.json()["public_rows"]["rows"] == 40

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from service.datasets.ingest.readers.proposed import propose_reading
+from service.datasets.ingest.readers.text import Dialect
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,26 @@ def test_most_numbers_decide_on_the_decimal_sign() -> None:
     body = "".join(f"{number},5;x\n" for number in range(10, 20))
     assert propose_reading(f"cost;sex\n{body}12.5;x\n".encode()).decimal == ","
     assert propose_reading(b"cost;version\n12,5;1.5\n").decimal == "."
+
+
+GERMAN = Dialect("latin-1", ";", ",", ".", quoted_lines=True)
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (b"cost;sex\n12;f\n", {}),
+        (b"cost\n12\n", {}),
+        ("cost;town\n1,5;Köln\n".encode("latin-1"), {}),
+        ("cost;town\n1,5;Köln\n".encode(), {"encoding": "utf-8", "from_rows": ["encoding"]}),
+        ("größe;sex\n1,5;f\n".encode(), {"encoding": "utf-8"}),
+        (b"cost,sex\n12,f\n", {"separator": ","}),
+        (b"cost;sex\n12.5;f\n", {"decimal": ".", "thousands": "", "from_rows": ["decimal", "thousands"]}),
+        (b"cost;sex\n1 234,5;f\n", {"thousands": " ", "from_rows": ["thousands"]}),
+    ],
+)
+def test_what_is_declared_is_kept_unless_a_sample_shows_something_else(
+    sample: bytes, expected: dict[str, Any]
+) -> None:
+    declared = {name: value for name, value in GERMAN.to_json().items() if name != "header"}
+    assert propose_reading(sample, GERMAN).to_json() == {**declared, "from_rows": [], **expected}
