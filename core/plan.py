@@ -160,7 +160,7 @@ KEPT_BYTES = 5e8
 
 @dataclass(frozen=True)
 class Work:
-    """The expected work of a run, from public numbers: operations (`core.blocks.work`), bytes beside rows."""
+    """The work to expect of a run, from public numbers: operations (`core.blocks.work`), and memory."""
 
     operations: float
     memory_bytes: float
@@ -251,7 +251,7 @@ class Plan:
 
     @property
     def approximate_delta_units(self) -> int:
-        """The delta that approximate parts spend beside rho, rounded up."""
+        """The delta that approximate parts spend in addition to rho, rounded up."""
         return math.ceil(self.composition.approximate_delta * DELTA_UNIT)
 
     @property
@@ -299,7 +299,7 @@ class Plan:
         return named
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that is promised, and nothing about rows; public inputs stand in it by their digests."""
+        """Everything that is promised, and nothing about rows; public inputs are named by their digests."""
         rows = self.domain.rows_per_person
         asked = {
             "format": FORMAT,

@@ -136,7 +136,7 @@ class Algorithm(ABC):
         synopsis = None
         if plan.k_range is not None:
             assert found.cells is not None  # what leaves k open releases them
-            with single_threaded():  # two threads spin beside other programs, and sums depend on their order
+            with single_threaded():  # two threads spin next to other programs; sums depend on their order
                 synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
         draws, releases = dict(probe.draws), tuple(probe.transcript)
         details, profiles = found.details, None
@@ -168,7 +168,7 @@ class Algorithm(ABC):
 
     @staticmethod
     def _coarsening(plan: Plan, found: Clusters, noise: Noise) -> Coarsening | None:
-        """How to merge the clusters of a release, if means of centres are of use and sizes are known."""
+        """How to merge the clusters of a release, where means of centres are valid and sizes are known."""
         if plan.objective != "means" or plan.sites is not None or not 2 <= plan.k <= MOST_MERGED:
             return None
         if found.sizes is None or noise.size is None:

@@ -190,7 +190,7 @@ def _left_over(
     parents: Floats,
     noise: float,
 ) -> Coreset:
-    """Mass that no active child carries on: one leaf for each parent in which it stands above the noise."""
+    """Mass that no active child carries on: one leaf for each parent in which it exceeds the noise."""
     weak = np.where(kept, 0.0, np.maximum(measured, 0.0))
     mass = weak.sum(axis=1)
     places = np.where(

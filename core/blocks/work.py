@@ -25,7 +25,7 @@ def numbers(domain: Domain) -> float:
 
 
 def projection(domain: Domain, columns: float) -> float:
-    """Operations to project all records to so many columns."""
+    """Operations to project all records to this many columns."""
     if domain.kind == "sparse":
         read = numbers(domain) * (ENTRY / 2 + SPARSE_PRODUCT * columns)
     else:

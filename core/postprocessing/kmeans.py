@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.intp]
 
 #: Weights of at least this keep every point in play; released counts may be zero or negative.
 _LEAST_WEIGHT = 1e-9
-#: Up to so many points are also merged pair by pair, the best of all starts where clusters lie apart.
+#: Up to this many points are also merged pair by pair: the best start where clusters lie apart.
 _MOST_MERGED = 800
 #: Distances of points to centres, over all restarts, that are computed at once.
 _MOST_AT_ONCE = 1 << 20
@@ -68,7 +68,7 @@ def weighted_kmeans(
 
 
 def many_points_operations(points: float, columns: float, k: float) -> float:
-    """Operations of `weighted_kmeans` on so many points, for plans; little, and not counted, on few.
+    """Operations of `weighted_kmeans` on this many points, for plans; few points are not counted.
 
     Seeding by k-means++ takes as long as some rounds.
     """

@@ -200,7 +200,7 @@ class MixtureFit:
         return residual
 
     def _contributions(self, found: Mixture) -> Floats:
-        """About how much likelihood each cluster brings, given that its nearest neighbour could stand in."""
+        """About how much likelihood each cluster adds, given that its nearest neighbour could replace it."""
         features = self._features(found.centres, found.spreads)
         residual = self._sums - found.sizes.astype(np.float32) @ features
         alike = (features @ features.T).astype(np.float64)
@@ -225,7 +225,7 @@ class MixtureFit:
     def _best_apart(
         self, fits: Singles, points: Floats, prior: Singles, energy: float, count: int
     ) -> list[int]:
-        """Those of the points that gain most likelihood, each beside those before it."""
+        """Those of the points that gain most likelihood, each in addition to those before it."""
         best: list[int] = []
         scaled = (points / self.length).astype(np.float32)
         halves = 0.5 * (scaled**2).sum(axis=1)
@@ -258,7 +258,7 @@ class MixtureFit:
         return tops, values
 
     def _fitted(self, found: Mixture, k: int, rounds: int) -> tuple[Mixture, float]:
-        """The clusters after so many rounds of fitting all at once, and minus their log-likelihood."""
+        """The clusters after this many rounds of fitting all at once, and minus their log-likelihood."""
         count, width = found.centres.shape
         # Logarithms of sizes and spreads, and centres in units of `length`: about equally long steps for all.
         units = np.concatenate([np.full(count * width, self.length), np.ones(2 * count + 1)])

@@ -97,7 +97,7 @@ class Balcan(PaperAlgorithm):
 
 
 def selection_work(selection: Selection, rounds: int) -> Work:
-    """The work of selection, recovery and so many rounds of refinement together."""
+    """The work of selection, recovery and this many rounds of refinement together."""
     domain, k, found = selection.domain, selection.k, selection.work
     lloyd = lloyd_rounds(domain, k, rounds + selection.settings.trials)
     return Work(found.operations + lloyd, found.memory_bytes + 32.0 * k * domain.dimension)

@@ -67,7 +67,7 @@ class Chaturvedi(ProjectedCoverage):
         return Work(
             operations=projection(plan.domain, dimension)
             + lloyd_rounds(plan.domain, plan.k, plan.parameters["lloyd"] + 1)
-            + 4 * coverage_picks(picks)  # occupied cells are listed anew for each pick
+            + 4 * coverage_picks(picks)  # occupied cells are listed again for each pick
             + size * plan.parameters["kept"] * (listed * around + (20.0 + 16.0 * dimension) * picks),
             memory_bytes=size * (8.0 * dimension + 24.0 + 16.0 * around) + 32.0 * plan.k * width,
         )

@@ -50,7 +50,7 @@ class ProjectedCoverage(PaperAlgorithm):
         return {**public, **self.coverage(Shares(request.budget, domain.rows_per_person), public).facts()}
 
     def lengths_of(self, radii: tuple[int, ...]) -> list[int]:
-        """The length of each level, given the radius it stands for."""
+        """The length of each level, given its radius."""
         return list(radii)
 
     def coverage(self, shares: Shares, public: Mapping[str, Any]) -> MaxCoverage:

@@ -30,7 +30,7 @@ ENOUGH_SEEDS = 64  # Seeds that are followed at least, where counts allow.
 SEED_COORDINATES = 1280  # Coordinates of all seeds together: in few columns a seed is measured fast.
 SEED_NOISES = 3.0  # Standard deviations of its size that a seed must be able to hold.
 SPARE_SEED_NOISES = 10.0  # Standard deviations of its size that a seed beyond `OVERSEED` must hold.
-LEAST_SEEDS = 8  # Seeds that are followed whatever counts allow, if so many centres are asked for.
+LEAST_SEEDS = 8  # Seeds that are followed whatever counts allow, unless fewer centres are asked for.
 SEED_OPERATIONS = 1.2e6  # Operations to find a seed among the leaves.
 CLUSTER_OPERATIONS = 5e5  # Operations to merge seeds into a cluster.
 LEVEL_OPERATIONS = 8.0  # Operations to count a record in a level of the tree.
@@ -101,7 +101,7 @@ class Exploration(Block):
         return self.chosen(overview, outcome, centres, weights, draw)
 
     def moved(self, outcome: Round, left: int) -> Floats:
-        """Centres after a round, with so many rounds left."""
+        """Centres after a round, with this many rounds left."""
         return moved_along_axes(outcome)
 
     def chosen(

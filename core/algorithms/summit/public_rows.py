@@ -152,7 +152,7 @@ class PublicCheck(Block):
 
     def steps(self) -> tuple[Step, ...]:
         noise = additive_noise(self.shares.noise(self.fraction))
-        purpose = "how far records lie from groups of public rows, to decide whether those are of use"
+        purpose = "how far records lie from groups of public rows, to decide whether to learn from them"
         return (self.step("distances", noise, PooledHistogram, 1, purpose),)
 
     def run(self, probe: Probe, extent: Extent) -> PublicOverview | None:

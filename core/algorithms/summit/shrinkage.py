@@ -24,7 +24,7 @@ def axis_groups(width: int) -> list[npt.NDArray[np.intp]]:
 
 
 def moved_along_axes(outcome: Round, factor: float = 1.0) -> Floats:
-    """Centres of the projected view after a round, moved so many times as far as measured."""
+    """Centres of the projected view after a round, moved `factor` times as far as measured."""
     groups = axis_groups(outcome.moves.shape[1])
     moves = shorten(shrink_by_groups(outcome.moves, outcome.errors, groups), outcome.radii)
     return into_ball(outcome.centres + factor * moves)

@@ -118,9 +118,9 @@ class Cells:
         width = self.anchors.shape[1]
         tries = _DIRECTIONS if width <= _MANY_COLUMNS else _FEW_DIRECTIONS
         spread = np.maximum(self.variances, 0.0)
-        beside = 0.02 * spread.sum() / width if spread.any() else 1.0
+        everywhere = 0.02 * spread.sum() / width if spread.any() else 1.0
         ways = draw.normal(size=(tries, len(spread))) * np.sqrt(spread) @ self.axes.T
-        ways += draw.normal(size=(tries, width)) * np.sqrt(beside)
+        ways += draw.normal(size=(tries, width)) * np.sqrt(everywhere)
         some = self.axes[:, :16].T
         ways = np.concatenate([ways, some, -some])
         if width <= _MANY_COLUMNS:

@@ -24,7 +24,7 @@ class LloydRows:
         self._moved = _TOLERANCE * float(rows.var(axis=0).mean())
 
     def settled(self, centres: Floats, rounds: int) -> Floats:
-        """Centres after at most so many rounds of Lloyd's algorithm; one without rows stays where it is."""
+        """Centres after at most this many rounds of Lloyd's algorithm; one without rows stays where it is."""
         for _ in range(rounds):
             scores = self._scores(centres)
             sums = (scores == scores.min(axis=0)).astype(np.float32) @ self._rows

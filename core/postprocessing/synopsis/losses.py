@@ -29,7 +29,7 @@ _BEYOND_NOISES = 2.0
 _MODEL_SHARE = 0.01
 #: Their error as a share of what they say is gained by cutting fine clusters.
 _CUT_SHARE = 0.25
-#: The share of all gains from cutting that only the model has: so many times what it gains where there is
+#: The share of all gains from cutting that only the model has: this many times what it gains where there is
 #: nothing to gain, over the largest gain for any number of clusters.
 _SPURIOUS = 1.25
 #: The share of the overshoot by which a clipped mean may be off.

@@ -175,7 +175,7 @@ class CellModel:
 
 
 def means_by_cell(rows: Floats, counts: npt.NDArray[np.int64], otherwise: Floats) -> Floats:
-    """Means of rows that are sorted by cell, so many of each; other means for cells without rows."""
+    """Means of rows that are sorted by cell, given the number of each; other means for cells without rows."""
     means, alive = otherwise.copy(), np.flatnonzero(counts)
     firsts = counts.cumsum() - counts
     means[alive] = np.add.reduceat(rows, firsts[alive], axis=0) / counts[alive][:, None]

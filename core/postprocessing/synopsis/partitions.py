@@ -67,12 +67,12 @@ class Cloud:
         return along
 
     @cached_property
-    def beside(self) -> Floats:
+    def unspanned(self) -> Floats:
         """Squared distance of each row to the space of the basis: the same for all centres in it."""
         about = self.rows - self.middle
         whole = np.einsum("ij,ij->i", about, about) - np.einsum("ij,ij->i", self.flat, self.flat)
-        beside: Floats = np.maximum(whole, 0.0)
-        return beside
+        unspanned: Floats = np.maximum(whole, 0.0)
+        return unspanned
 
     @cached_property
     def lloyd(self) -> LloydRows:
@@ -109,11 +109,11 @@ class Partition:
         drawn = parts.sum(axis=0)
         whole = nearest_points(cloud.model.cells.centres, centres)
         parts[:, drawn == 0] = np.equal.outer(np.arange(len(centres)), whole[drawn == 0])
-        return cls(centres, labels, squared + cloud.beside, parts / np.maximum(drawn, 1.0))
+        return cls(centres, labels, squared + cloud.unspanned, parts / np.maximum(drawn, 1.0))
 
 
 def rounds_for(k: int, fine: int) -> int:
-    """Rounds of Lloyd's algorithm at most, for k clusters of so many fine ones."""
+    """Rounds of Lloyd's algorithm at most, for k clusters of this many fine ones."""
     if k == fine:
         return 0
     if k > fine:

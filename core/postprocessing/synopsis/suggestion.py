@@ -102,5 +102,5 @@ def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floa
     blob = LloydRows(alike * np.sqrt(len(sample) * np.maximum(variances, 0.0)))
     starts = blob.spread(np.zeros((1, sample.shape[1])), ks[-1], draw)
     losses = [blob.loss(blob.settled(starts[:k], _BLOB_ROUNDS)) for k in ks]
-    logs: Floats = np.log(np.maximum(np.array(losses) + cloud.beside.mean(), 1e-9))
+    logs: Floats = np.log(np.maximum(np.array(losses) + cloud.unspanned.mean(), 1e-9))
     return logs

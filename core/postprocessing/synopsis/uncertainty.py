@@ -15,7 +15,7 @@ _NORMAL_95 = 1.96
 #: this part of sqrt(p (1 - p)): small ones by more than themselves.
 _CUT_SHARE = 0.4
 #: Records on the wrong side of a border lie anywhere in their fine cluster, and those on the right side not
-#: where made-up rows put them: so many times the variance that the former bring.
+#: where made-up rows put them: this many times the variance of the former.
 _STREWN = 3.0
 #: Records that may lie unseen at the far end of a cell under heavy tails, in standard deviations of a bin.
 _UNSEEN_HEAVY = 2.0

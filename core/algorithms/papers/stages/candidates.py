@@ -45,7 +45,7 @@ class Regions:
         )
 
     def candidates(self, count: int, draw: np.random.Generator) -> Integers:
-        """Exactly so many points inside the ball: those of the regions, and random ones of small regions.
+        """Exactly this many points inside the ball: those of the regions, and random ones of small regions.
 
         The length of the list is planned, so that the work of a search does not follow how many regions were
         found. Where more points are wanted than there are, smaller regions get more of them.
@@ -73,7 +73,7 @@ class TreeCandidates(Block):
     trees: int
     depth: int
     dimension: int
-    #: Levels and trees keep at most so many cubes each.
+    #: Cubes that each level and each tree keeps, at most.
     most: int
     #: The count to exceed; None: one that noise alone rarely exceeds.
     limit: int | None = None
@@ -136,7 +136,7 @@ class HashedCandidates(Block):
     fraction: float
     widths: tuple[int, ...]
     dimension: int
-    #: At most so many buckets of each table are averaged.
+    #: Buckets of each table that are averaged, at most.
     most: int
 
     def steps(self) -> tuple[Step, ...]:
@@ -167,5 +167,5 @@ class HashedCandidates(Block):
 
 
 def _thinned(listed: Integers, most: int, draw: np.random.Generator) -> Integers:
-    """At most so many of the listed cells, chosen at random."""
+    """At most this many of the listed cells, chosen at random."""
     return listed if len(listed) <= most else np.sort(draw.choice(listed, most, replace=False))
