@@ -17,10 +17,8 @@ from core.probe import Probe
 from core.statistics.counts import PrefixCounts
 from core.views import PathCodes, RowView
 
-#: Cells of one level; a tree that would need more stops growing.
-MOST_CELLS = 1 << 17
-#: Halvings of the first level, at most.
-MOST_FIRST_BITS = 14
+MOST_CELLS = 1 << 17  # Cells of one level; a tree that would need more stops growing.
+MOST_FIRST_BITS = 14  # Halvings of the first level, at most.
 
 
 def halvings(view: RowView, half_widths: Floats, depth: int, reach: float = 0.0) -> PathCodes:

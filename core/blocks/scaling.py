@@ -19,10 +19,8 @@ from core.probe import Probe
 from core.statistics.counts import ColumnHistograms
 from core.views import ColumnBins
 
-#: Bins of each column.
-BINS = 256
-#: A bin counts as filled above this many standard deviations of its noise.
-FILLED = 4.0
+BINS = 256  # Bins of each column.
+FILLED = 4.0  # A bin counts as filled above this many standard deviations of its noise.
 #: Filled bins make a range if what lies outside, with one standard deviation of its noise, is at most this
 #: share of what lies inside. Else the noise hides too much, and one frequent value would pass for a column.
 MOST_OUTSIDE = 0.2

@@ -15,8 +15,7 @@ ENTRY = 40.0  # Operations to pass over an entry of a sparse row.
 VALUE = 800.0  # Operations to release one number with noise.
 RECORD = 140.0  # Operations for a record in a round of Lloyd's algorithm, whatever its width.
 CENTRE = 3.0  # Operations to compare a record with a centre.
-#: Entries of a sparse row, of which nothing is declared.
-_ENTRIES = 16
+_ENTRIES = 16  # Entries of a sparse row, of which nothing is declared.
 
 
 def numbers(domain: Domain) -> float:

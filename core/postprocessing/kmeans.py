@@ -23,8 +23,7 @@ Numbers = npt.NDArray[np.intp]
 _LEAST_WEIGHT = 1e-9
 #: Up to this many points are also merged pair by pair: the best start where clusters lie apart.
 _MOST_MERGED = 800
-#: Distances of points to centres, over all restarts, that are computed at once.
-_MOST_AT_ONCE = 1 << 20
+_MOST_AT_ONCE = 1 << 20  # Distances of points to centres, over all restarts, that are computed at once.
 _MOST_ROUNDS = 100
 #: On more points than this starts and rounds are few: until centres settle, one coreset of many cells takes
 #: several times as long as another, and rounds on the records follow anyhow.

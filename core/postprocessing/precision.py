@@ -8,12 +8,9 @@ from scipy.special import expit
 
 from core.arrays import Floats
 
-#: The expected share of clusters that noise made up, before anything is counted.
-_MADE_UP = 0.1
-#: That expectation counts as much as this many clusters.
-_COUNTS_LIKE = 10
-#: Rounds in which that share is estimated from all clusters; it settles in fewer.
-_ROUNDS = 20
+_MADE_UP = 0.1  # The expected share of clusters that noise made up, before anything is counted.
+_COUNTS_LIKE = 10  # That expectation counts as much as this many clusters.
+_ROUNDS = 20  # Rounds in which that share is estimated from all clusters; it settles in fewer.
 
 
 @dataclass(frozen=True, eq=False)

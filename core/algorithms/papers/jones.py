@@ -20,11 +20,9 @@ from core.probe import Probe
 from core.statistics.counts import SiteCounts
 from core.views import SiteDistances
 
-#: The paper's split: half for coverage, half for counts.
-COVER_SHARE = 0.5
+COVER_SHARE = 0.5  # The paper's split: half for coverage, half for counts.
 _PURPOSES = ("sites near many records not covered before", "how many records each picked site is nearest to")
-#: Radii reach from the largest distance down to this part of it.
-SPAN = 64.0
+SPAN = 64.0  # Radii reach from the largest distance down to this part of it.
 
 _POWER = "the cost of a distance is this power of it; by default 1 for medians, 2 for means"
 

@@ -26,14 +26,10 @@ from core.views import Assigned
 
 #: The share of the Gaussian part that candidates get; the last round gets what they and averages leave.
 CANDIDATES = 0.2
-#: Candidates of a run, and cubes or buckets that a level or a table keeps, at least.
-_LISTED = 1000
-#: The same for each cluster.
-_PER_CLUSTER = 2
-#: Partition trees.
-TREES = 4
-#: Levels of a partition tree.
-DEPTH = 6
+_LISTED = 1000  # Candidates of a run, and cubes or buckets that a level or a table keeps, at least.
+_PER_CLUSTER = 2  # The same for each cluster.
+TREES = 4  # Partition trees.
+DEPTH = 6  # Levels of a partition tree.
 #: Widths of the buckets of six tables: a half, a quarter and an eighth of the ball's radius, each twice.
 _BUCKET_WIDTHS = tuple(UNITS >> halvings for halvings in (1, 2, 3) for _ in range(2))
 

@@ -21,14 +21,10 @@ from core.probe import Probe
 from core.statistics.counts import ClusterCounts
 from core.views import Assigned, RowView
 
-#: Share of epsilon of the coverage loop.
-COVER_SHARE = 0.15
-#: Share of epsilon of the counts; the rest is Gaussian.
-COUNT_SHARE = 0.1
-#: The part of the rest that the first averages get.
-RECOVERY = 0.3
-#: A grid of more dimensions would be nearly all empty.
-MOST_DIMENSIONS = 5
+COVER_SHARE = 0.15  # Share of epsilon of the coverage loop.
+COUNT_SHARE = 0.1  # Share of epsilon of the counts; the rest is Gaussian.
+RECOVERY = 0.3  # The part of the rest that the first averages get.
+MOST_DIMENSIONS = 5  # A grid of more dimensions would be nearly all empty.
 
 
 class ProjectedCoverage(PaperAlgorithm):

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.algorithms.summit.axes import Axes, PrincipalAxes
 from core.algorithms.summit.base import Regime, memory_of
-from core.algorithms.summit.corrections import FewRecordsRefinement
+from core.algorithms.summit.corrections import FewRecordsRefinement, FewRecordsRound
 from core.algorithms.summit.exploring import LEAST_DEPTH, LEAST_TURN, REFINE_SUMS, TREE_AXES, moments_wanted
 from core.algorithms.summit.overview import CENTRE, Overview, RecordExtent, radius_share
 from core.algorithms.summit.signal import PLENTY, Signal
@@ -22,9 +22,6 @@ from core.algorithms.summit.synthetic import (
     synthetic_point_count,
 )
 from core.blocks.base import Block, Clusters
-from core.blocks.density_tree import DensityTree
-from core.blocks.few_records_rounds import FewRecordsRound
-from core.blocks.fourier_sketch import FourierSketch
 from core.blocks.work import lloyd_rounds
 from core.kernels.clipping import into_ball
 from core.plan import Plan, Work
@@ -133,9 +130,10 @@ class FewRecords(Regime):
 
     def density(self, plan: Plan) -> TreePoints | SketchPoints:
         if self.frequencies:
-            return SketchPoints(FourierSketch(plan.shares(), self.tree_share, self.frequencies))
-        tree = DensityTree(plan.shares(), self.tree_share, self.tree_levels)
-        return TreePoints(tree, self.tree_axes, self.tree_depth)
+            return SketchPoints(plan.shares(), self.tree_share, self.frequencies)
+        return TreePoints(
+            plan.shares(), self.tree_share, self.tree_levels, axes=self.tree_axes, depth=self.tree_depth
+        )
 
     def refinement(self, plan: Plan) -> FewRecordsRefinement:
         rounds = tuple(

@@ -16,15 +16,18 @@ from core.algorithms.summit.settled import settled_seeds, settling_operations
 from core.algorithms.summit.shrinkage import Shrinkage, moved_along_axes
 from core.algorithms.summit.signal import Signal
 from core.algorithms.summit.sketch import Sketch
-from core.arrays import Floats
+from core.arrays import Floats, Integers
 from core.blocks.base import Block, Clusters
-from core.blocks.pooled_distances import PooledDistances
 from core.blocks.rounds import Round, Rule
-from core.data import UNITS
-from core.plan import Plan, Work
-from core.postprocessing.spread import geometric_edges
+from core.data import UNITS, Domain
+from core.mechanisms.noise import additive_noise
+from core.plan import Plan, Step, Work
+from core.postprocessing.spread import DistanceHistogram, geometric_edges
 from core.postprocessing.synopsis import Cells, made_up_rows, synopsis_operations
+from core.privacy.shares import Shares
 from core.probe import Probe
+from core.statistics.counts import PooledHistogram
+from core.views import Assigned, Encoded
 
 POOLED = 0.03  # Share of the histogram of all distances, from which the loss is estimated.
 POOLED_BINS = 60  # Bins of that histogram.
@@ -154,3 +157,23 @@ class LongExploration(Exploration):
         self, overview: Overview, last: Round, centres: Floats, weights: Floats, draw: np.random.Generator
     ) -> Floats:
         return settled_seeds(overview, last, centres, weights, self.k, draw)
+
+
+@dataclass(frozen=True)
+class PooledDistances(Block):
+    """A histogram of distances to the nearest of some released centres, all clusters together."""
+
+    domain: Domain
+    shares: Shares
+    fraction: float
+    prefix: str = ""
+
+    def steps(self) -> tuple[Step, ...]:
+        noise = additive_noise(self.shares.noise(self.fraction))
+        purpose = "how far records are from their nearest centre, all clusters together"
+        return (self.step("pooled", noise, PooledHistogram, 1, purpose),)
+
+    def run(self, probe: Probe, centres: Integers, edges: Integers) -> DistanceHistogram:
+        assigned = Assigned(Encoded.of(self.domain), centres)
+        counts = self.measure(probe, "pooled", PooledHistogram(assigned, edges)).astype(np.float64)
+        return DistanceHistogram(counts, edges, self.count_noise(probe.plan, "pooled"))

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from core.algorithms.summit.exploration import BOX_DEVIATIONS, LEVEL_OPERATIONS
 from core.algorithms.summit.overview import Overview
-from core.arrays import Floats
-from core.blocks.adaptive_tree import LevelRule, halvings
+from core.arrays import Floats, Integers
+from core.blocks.adaptive_tree import CountTree, LevelRule, halvings
 from core.blocks.base import Block
-from core.blocks.density_tree import DensityTree
-from core.blocks.fourier_sketch import FourierSketch
 from core.blocks.work import RECORD, VALUE
 from core.data import UNITS
+from core.kernels.clipping import WEIGHT_ONE
+from core.kernels.fourier import TURN
+from core.mechanisms.noise import vector_noise
 from core.plan import Plan, Step, Work
-from core.postprocessing.synthetic_points import SyntheticPoints, sample_leaves
+from core.postprocessing.mixture import MixtureFit
+from core.postprocessing.synthetic_points import (
+    Leaves,
+    SyntheticPoints,
+    cell_chances,
+    expected_counts,
+    sample_leaves,
+)
+from core.privacy.shares import Shares
 from core.probe import Probe
+from core.statistics.fourier import FourierSums
+from core.views import LONGEST_COLUMN, PathCodes, RowView
 
 POINTS_PER_CENTRE = 40  # Synthetic points for each centre.
 LEAST_POINTS = 1000  # Synthetic points at least.
@@ -52,43 +64,73 @@ def level_rule(depth: int) -> LevelRule:
 
 
 @dataclass(frozen=True)
-class TreePoints(Block):
-    """Points drawn from the counts of a tree along the first axes."""
+class TreePoints(CountTree):
+    """Points drawn from the counts of a tree along the first axes, weighed against a prior."""
 
-    tree: DensityTree
     axes: int
     depth: int
-
-    def steps(self) -> tuple[Step, ...]:
-        return self.tree.steps()
 
     def run(self, probe: Probe, overview: Overview) -> SyntheticPoints:
         """Points in the projected view; their weights add up to all records."""
         k, deviations = probe.plan.k, overview.deviations[: self.axes]
         reach = np.clip(BOX_DEVIATIONS * deviations, 1.0, UNITS)
-        codes, noise = halvings(overview.view, reach, self.depth), self.tree.deviation(probe.plan, "tree")
-        bits = level_rule(self.depth).bits(overview.size, noise, self.tree.levels)
+        codes, noise = halvings(overview.view, reach, self.depth), self.deviation(probe.plan, "tree")
+        bits = level_rule(self.depth).bits(overview.size, noise, self.levels)
         spread, clump = np.maximum(deviations, 1.0), overview.size / k
-        leaves = self.tree.run(probe, codes, bits, overview.size, KEEP, spread, clump)
+        leaves = self.leaves(probe, codes, bits, overview.size, spread, clump)
         draw = probe.draw("synthetic-points")
         return sample_leaves(leaves, overview.deviations, OUTSIDE_SPREAD, synthetic_point_count(k), draw)
 
+    def leaves(
+        self,
+        probe: Probe,
+        codes: PathCodes,
+        bits: Sequence[int],
+        total: float,
+        deviations: Floats,
+        clump: float,
+    ) -> Leaves:
+        """Cells, and the expected number of records in each.
+
+        The prior is a normal distribution of these `deviations`, with most records in clumps of `clump`.
+        """
+        leaves: list[Leaves] = []
+        held = np.array([total])
+        for level in self.grow(probe, codes, bits, total, KEEP):
+            low, high = codes.corners(level.children, level.depth)
+            chances = cell_chances(low, high, deviations).reshape(level.counts.shape)
+            chances = (chances / chances.sum(axis=1, keepdims=True) + 0.5**level.bits) / 2
+            expected = expected_counts(level.counts, level.errors, held[:, None] * chances, clump)
+            expected = (expected * (held / expected.sum(axis=1))[:, None]).reshape(-1)
+            goes_on = level.kept.reshape(-1)
+            leaves.append(Leaves(low[~goes_on], high[~goes_on], expected[~goes_on]))
+            low, high, held = low[goes_on], high[goes_on], expected[goes_on]
+        return Leaves.joined([*leaves, Leaves(low, high, held)])
+
     def smallest_cluster(self, plan: Plan) -> float:
         """About how many records a group far from all others needs to be found."""
-        return FOUND * KEEP * self.tree.deviation(plan, "tree")
+        return FOUND * KEEP * self.deviation(plan, "tree")
 
     def work(self, plan: Plan) -> Work:
-        return Work(plan.domain.size * (RECORD / 4 + LEVEL_OPERATIONS * self.tree.levels), 0.0)
+        return Work(plan.domain.size * (RECORD / 4 + LEVEL_OPERATIONS * self.levels), 0.0)
 
 
 @dataclass(frozen=True)
 class SketchPoints(Block):
-    """Points drawn from a mixture of round clusters that is fitted to a Fourier sketch."""
+    """Points drawn from a mixture of round clusters that is fitted to a Fourier sketch.
 
-    sketch: FourierSketch
+    The sketch is one vector of noisy sums of cosines and sines, at frequencies drawn without looking at
+    records. A cell as wide as a cluster holds it only if it happens to lie in its middle; a sketch treats all
+    places alike, and shows the density at any of them with the noise of one count.
+    """
+
+    shares: Shares
+    fraction: float
+    frequencies: int
 
     def steps(self) -> tuple[Step, ...]:
-        return self.sketch.steps()
+        noise = vector_noise(self.shares.noise(self.fraction))
+        return (self.step("sketch", noise, FourierSums, 1, "where records crowd"),)
 
     def run(self, probe: Probe, overview: Overview) -> SyntheticPoints:
         """Points in the projected view; their weights add up to all records."""
@@ -98,21 +140,51 @@ class SketchPoints(Block):
         deviations = np.maximum(overview.deviations[:axes], max(LEAST_DEVIATION * overall, 1.0))
         length = _resolution(deviations, power, k)
         view = replace(overview.view, matrix=overview.view.matrix[:, :axes])
-        fit = self.sketch.run(probe, view, deviations, length, overview.size)
-        draw = probe.draw("synthetic-points")
+        fit, draw = self.fit(probe, view, deviations, length, overview.size), probe.draw("synthetic-points")
         synthetic = fit.mixture(k, draw).sample(overview.size, synthetic_point_count(k), draw)
         others = np.zeros((len(synthetic.points), overview.view.width - axes))
         return SyntheticPoints(np.concatenate([synthetic.points, others], axis=1), synthetic.weights)
 
+    def fit(self, probe: Probe, view: RowView, deviations: Floats, length: float, total: float) -> MixtureFit:
+        """Measure a sketch with a resolution of about `length`, given deviations of all records."""
+        drawn = probe.draw("frequencies").normal(size=(self.frequencies, view.width)) / length
+        matrix = _steps_of_turns(drawn)
+        statistic = FourierSums(view, matrix)
+        summed = self.measure(probe, "sketch", statistic)[0] / statistic.length
+        cosines, sines = summed.astype(np.float32).reshape(2, -1)
+        frequencies = matrix.T * (2 * math.pi / (TURN * WEIGHT_ONE))
+        return MixtureFit(
+            frequencies=frequencies.astype(np.float32),
+            cosines=cosines,
+            sines=sines,
+            noise=self.density_noise(probe.plan),
+            total=total,
+            deviations=deviations,
+            length=length,
+        )
+
+    def density_noise(self, plan: Plan) -> float:
+        """Standard deviation of the noise in the number of records near a place."""
+        return self.deviation(plan, "sketch", 2 * self.frequencies)
+
     def smallest_cluster(self, plan: Plan) -> float:
         """About how many records a group far from all others needs to be found."""
-        return SKETCH_FOUND * self.sketch.density_noise(plan)
+        return SKETCH_FOUND * self.density_noise(plan)
 
     def work(self, plan: Plan) -> Work:
-        size, frequencies = float(plan.domain.size), float(self.sketch.frequencies)
+        size, frequencies = float(plan.domain.size), float(self.frequencies)
         operations = size * RECORD / 4 + size * frequencies * FREQUENCY_OPERATIONS + 2 * VALUE * frequencies
         operations += frequencies * (FIT_OPERATIONS + COMPONENT_OPERATIONS * plan.k)
         return Work(operations, 1e5 * frequencies)
+
+
+def _steps_of_turns(frequencies: Floats) -> Integers:
+    """Frequencies as an integer matrix; those too high for exact phases are lowered."""
+    steps = frequencies.T * (TURN * WEIGHT_ONE / (2 * math.pi))
+    lengths = np.sqrt((steps**2).sum(axis=0))
+    steps *= np.minimum(1.0, LONGEST_COLUMN / (2 * np.maximum(lengths, 1.0)))  # half of it: they are rounded
+    rounded: Integers = np.rint(steps).astype(np.int64)
+    return rounded
 
 
 def _separating_axes(deviations: Floats, clear: int, power: float, k: int) -> int:

@@ -9,8 +9,7 @@ Singles = npt.NDArray[np.float32]
 
 #: Lloyd's algorithm ends once centres move by less than this share of the variance of a column, all together.
 _TOLERANCE = 1e-4
-#: Rows that are tried for each further centre; the one that lowers the loss most is taken.
-_TRIALS = 4
+_TRIALS = 4  # Rows that are tried for each further centre; the one that lowers the loss most is taken.
 
 
 class LloydRows:

@@ -12,26 +12,16 @@ from core.postprocessing.kmeans import nearest_points
 from core.postprocessing.spread import trimmed_shares
 from core.postprocessing.synopsis.cells import Cells
 
-#: Rounds of drawing and correcting.
-_FIT_ROUNDS = 6
-#: Rows in each of these rounds, at most.
-_FIT_ROWS = 6400
-#: Values in the rows of a round, at most.
-_FIT_VALUES = 1 << 21
-#: Directions that are tried before a row is pulled towards its anchor.
-_TRIES = 6
-#: How often it is pulled, at most.
-_PULLS = 4
-#: Each pull leaves this share of the distance.
-_PULL = 0.75
-#: Variances are corrected by at most this factor a round.
-_STEP = 2.5
-#: How far directions lean, at most.
-_MOST_LEAN = 2.0
-#: How fast a round corrects it.
-_LEAN_STEP = 0.8
-#: Within-cell means of fewer made-up rows than this are believed by half.
-_FEW_ROWS = 10.0
+_FIT_ROUNDS = 6  # Rounds of drawing and correcting.
+_FIT_ROWS = 6400  # Rows in each of these rounds, at most.
+_FIT_VALUES = 1 << 21  # Values in the rows of a round, at most.
+_TRIES = 6  # Directions that are tried before a row is pulled towards its anchor.
+_PULLS = 4  # How often it is pulled, at most.
+_PULL = 0.75  # Each pull leaves this share of the distance.
+_STEP = 2.5  # Variances are corrected by at most this factor a round.
+_MOST_LEAN = 2.0  # How far directions lean, at most.
+_LEAN_STEP = 0.8  # How fast a round corrects it.
+_FEW_ROWS = 10.0  # Within-cell means of fewer made-up rows than this are believed by half.
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,14 +16,12 @@ from core.postprocessing.synopsis.corrections import corrected
 from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.made_up import CellModel
 
-#: More columns than this are rotated to the few directions in which fine clusters differ.
-MANY_COLUMNS = 64
+MANY_COLUMNS = 64  # More columns than this are rotated to the few directions in which fine clusters differ.
 LLOYD_ROUNDS = 20
 #: Rounds where more than half as many clusters are asked for as were measured: most of them are fine clusters
 #: as they were released, and further rounds would follow the model rather than the records.
 _FEW_ROUNDS = 3
-#: Rounds for more clusters than were measured, of which only the model knows.
-_MODEL_ROUNDS = 8
+_MODEL_ROUNDS = 8  # Rounds for more clusters than were measured, of which only the model knows.
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,23 +11,16 @@ from core.data import Boolean, Category, Domain, Geometry
 from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.partitions import Cloud
 
-#: Rows of the blob.
-_BLOB_ROWS = 3000
-#: Rounds of Lloyd's algorithm on them for each number of clusters that is tried.
-_BLOB_ROUNDS = 20
-#: The first k whose gap is this close to the largest is suggested.
-_TOLERANCE = 0.03
-#: Where no gap exceeds that of one cluster by this, there is nothing to split.
-_LEAST_GAIN = 0.05
+_BLOB_ROWS = 3000  # Rows of the blob.
+_BLOB_ROUNDS = 20  # Rounds of Lloyd's algorithm on them for each number of clusters that is tried.
+_TOLERANCE = 0.03  # The first k whose gap is this close to the largest is suggested.
+_LEAST_GAIN = 0.05  # Where no gap exceeds that of one cluster by this, there is nothing to split.
 #: In tables each further cluster must gain more than records with a rare level do, which are small groups of
 #: their own within a cluster: more than this many times a low quantile of all gains.
 _STEADY = 2.0
-#: The level of that quantile.
-_QUARTER = 0.25
-#: That gain is at least this.
-_LEAST_STEADY = 0.03
-#: That gain is at most this.
-_MOST_STEADY = 0.08
+_QUARTER = 0.25  # The level of that quantile.
+_LEAST_STEADY = 0.03  # That gain is at least this.
+_MOST_STEADY = 0.08  # That gain is at most this.
 _OF_LEVELS = "groups that differ in a category or boolean alone count as clusters: look at smaller k, too"
 #: Numbers of clusters that are tried on the blob grow by this factor; losses between them are interpolated.
 _GROWTH = 1.4

@@ -25,10 +25,8 @@ from core.postprocessing.synopsis.partitions import (
 from core.postprocessing.synopsis.suggestion import suggest
 from core.postprocessing.synopsis.uncertainty import bars
 
-#: Made-up rows that are kept, at most.
-_MOST_ROWS = 10_000
-#: Values in made-up rows that are kept, at most.
-_MOST_VALUES = 1 << 23
+_MOST_ROWS = 10_000  # Made-up rows that are kept, at most.
+_MOST_VALUES = 1 << 23  # Values in made-up rows that are kept, at most.
 
 
 @dataclass(frozen=True, eq=False)

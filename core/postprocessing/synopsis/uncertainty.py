@@ -19,10 +19,8 @@ _CUT_SHARE = 0.4
 _STREWN = 3.0
 #: Records that may lie unseen at the far end of a cell under heavy tails, in standard deviations of a bin.
 _UNSEEN_HEAVY = 2.0
-#: The same under light tails, no farther out than records are seen.
-_UNSEEN_LIGHT = 0.25
-#: Chance that noise alone makes some cluster look real.
-_FALSE_ALARM = 0.01
+_UNSEEN_LIGHT = 0.25  # The same under light tails, no farther out than records are seen.
+_FALSE_ALARM = 0.01  # Chance that noise alone makes some cluster look real.
 
 
 @dataclass(frozen=True, eq=False)

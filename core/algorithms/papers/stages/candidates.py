@@ -25,10 +25,8 @@ from core.views import Buckets, Cubes, Projected, RowView
 
 #: Empty children of a cube that turn active on average: few enough for trees to stay small.
 _FALSE_CHILDREN = 0.05
-#: Buckets without records that pass for full ones, in all tables together, on average.
-_FALSE_BUCKETS = 1.0
-#: The part of the budget that finds full buckets; the rest averages them.
-_FINDING = 0.5
+_FALSE_BUCKETS = 1.0  # Buckets without records that pass for full ones, in all tables together, on average.
+_FINDING = 0.5  # The part of the budget that finds full buckets; the rest averages them.
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,7 @@ from core.probe import Probe
 from core.statistics.base import Statistic
 from core.views import Encoded, RowView
 
-#: Picks at one radius at most.
-MOST_ROUNDS = 1000
+MOST_ROUNDS = 1000  # Picks at one radius at most.
 
 
 def growing_radii(largest: float, span: float, growth: float) -> tuple[int, ...]:

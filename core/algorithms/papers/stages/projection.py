@@ -8,8 +8,7 @@ from core.data import UNITS
 from core.kernels.clipping import WEIGHT_ONE
 from core.views import Projected, RowView
 
-#: The projected length of a row exceeds the clipping radius with the remaining probability.
-_KEPT = 0.999
+_KEPT = 0.999  # The projected length of a row exceeds the clipping radius with the remaining probability.
 
 
 def dimension_for(size: int) -> int:

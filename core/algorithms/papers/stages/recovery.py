@@ -25,8 +25,7 @@ from core.statistics.sums import EntrySums, GroupSums, PickedSums
 from core.views import Assigned, Encoded, TopEntries
 
 CONSTANTS = ("tight", "paper")
-#: The constants of NoisyAVG in Chaturvedi et al. (2021).
-_COUNT_SHARE = 1 / 5
+_COUNT_SHARE = 1 / 5  # The constants of NoisyAVG in Chaturvedi et al. (2021).
 _DIAMETER_FACTOR = 5 / 4
 _DELTA_FACTOR = 3.5
 
@@ -84,8 +83,7 @@ class GroupMeans(Block):
 _SELECT = 0.6  # Share of a sparse recovery that chooses columns.
 _VALUES = 0.3  # Share of the sums in these columns.
 _SIZES = 0.1  # Share of the sizes of clusters.
-#: A column should be found if a cluster's records reach this share of its largest sum.
-_TELLING = 0.25
+_TELLING = 0.25  # A column should be found if a cluster's records reach this share of its largest sum.
 
 
 def affordable_picks(

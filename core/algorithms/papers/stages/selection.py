@@ -23,12 +23,10 @@ from core.probe import Probe
 from core.statistics.scores import SetLosses
 from core.views import Assigned, CandidateDistances, Cubes, Encoded
 
-#: Children of a cube are numbered by 62 bits, with room for a million cubes.
-LARGEST_DIMENSION = 40
+LARGEST_DIMENSION = 40  # Children of a cube are numbered by 62 bits, with room for a million cubes.
 #: Limit on the work of a run: minutes on one core, and the memory of a small machine.
 LIMIT = Work(operations=2e12, memory_bytes=8e9)
-#: The failure probability in the printed constants.
-_PRINTED_FAILURE = 0.01
+_PRINTED_FAILURE = 0.01  # The failure probability in the printed constants.
 
 
 @dataclass(frozen=True)

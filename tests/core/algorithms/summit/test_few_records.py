@@ -6,8 +6,8 @@ import pytest
 
 from core.algorithms import registry
 from core.algorithms.summit import Summit, few_records
+from core.algorithms.summit.synthetic import TreePoints
 from core.blocks.adaptive_tree import halvings
-from core.blocks.density_tree import DensityTree
 from core.data import ArraySource, Dense
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
@@ -189,13 +189,13 @@ def test_ten_groups_in_a_thousand_rows_are_found_better_than_by_exploring(
     assert few < median_loss()
 
 
-def test_leaves_of_a_density_tree_tile_space_and_hold_all_records() -> None:
+def test_leaves_of_the_tree_tile_space_and_hold_all_records() -> None:
     plan = plan_for(k=100)
     probe = Probe(plan, ArraySource(BOX, groups(3)[0]))
     view = Encoded.of(BOX)
-    tree = DensityTree(plan.shares(), 0.1, 2)
+    tree = TreePoints(plan.shares(), 0.1, 2, axes=4, depth=8)
     codes = halvings(view, np.full(4, 8000.0), 8)
-    leaves = tree.run(probe, codes, [5, 3], 1000.0, 2.0, np.full(4, 4000.0), 100.0)
+    leaves = tree.leaves(probe, codes, [5, 3], 1000.0, np.full(4, 4000.0), 100.0)
     points = np.random.default_rng(1).normal(size=(500, 4)) * 9000
     owners = ((points[:, None, :] >= leaves.low) & (points[:, None, :] < leaves.high)).all(axis=2).sum(axis=1)
     assert (owners == 1).all()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.blocks.few_records_rounds import WeighedRound
+from core.algorithms.summit.corrections import WeighedRound
 
 
 def test_records_of_clusters_that_noise_made_up_go_to_the_others() -> None:
