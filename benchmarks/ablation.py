@@ -126,6 +126,10 @@ _WIDE = (
     Cell("sparse-centres", 5_000, 300, 8, "1", sparse_centres),
     Cell("digits", 10_000, 60, 10, "1", SHAPES["digits"]),
 )
+_SKETCH = (
+    Cell("sparse-centres", 3_000, 3_000, 4, "2", sparse_centres),
+    Cell("wide", 3_000, 3_000, 4, "2", wide),
+)
 _ALONG = (
     Cell("wide", 3_000, 300, 30, "1", wide),
     Cell("wide", 2_000, 784, 20, "1", wide),
@@ -141,8 +145,14 @@ _OPEN = (
     OpenCell("levels-open", 30_000, 6, 16, "2", levels),
 )
 
+_MNIST = (
+    Cell("mnist", 60_000, 784, 64, "1", stored, delta="N^-1.5"),
+    Cell("mnist", 60_000, 784, 10, "0.1", stored, delta="N^-1.5"),
+)
+_MNIST_ALONG = Cell("mnist", 60_000, 784, 64, "0.1", stored, delta="N^-1.5")
+
 #: Rules that only plans for many columns have.
-_VARYING = _WIDE[:3]
+_VARYING = (*_WIDE[:3], *_MNIST)
 RULES: dict[str, Rule] = {
     "records far out are seen": Rule(((overview, "SPARE_ENERGY", 0.0),), _FAR),
     "own scales of clusters": Rule(((overview, "FAR_OUT", math.inf),), _FAR),
@@ -152,14 +162,18 @@ RULES: dict[str, Rule] = {
     "a deeper tree for many records": Rule(((exploring, "MOST_DEPTH", 1),), (*_NARROW, *_PLANE)),
     "a third round": Rule(((signal, "PLENTY", math.inf),), _NARROW),
     "later rounds get more": Rule(((exploring, "REFINE_GROWTH", 1.0),), _NARROW),
-    "clear moves are kept whole": Rule(((shrinkage, "_SURPRISE_NOISES", math.inf),), (*_NARROW, *_WIDE)),
-    "thresholds in large groups": Rule(((shrinkage, "_ENOUGH_COORDINATES", NEVER),), _WIDE),
+    "clear moves are kept whole": Rule(
+        ((shrinkage, "_SURPRISE_NOISES", math.inf),), (*_NARROW, *_WIDE, *_SKETCH, *_MNIST)
+    ),
+    "thresholds in large groups": Rule(
+        ((shrinkage, "_ENOUGH_COORDINATES", NEVER),), (*_WIDE, *_SKETCH, *_MNIST)
+    ),
     "columns that vary": Rule(((exploring, "VARYING_FROM", NEVER),), _VARYING),
     "rounds are combined": Rule(((exploring, "CombinedRounds", _every_round_alone),), _VARYING),
     "less exploring in many columns": Rule(((exploring, "WIDE_EXPLORE", exploring.EXPLORE),), _VARYING),
-    "rounds along axes": Rule(((along_axes, "COLUMNS_TO_SQUARE", math.inf),), _ALONG),
+    "rounds along axes": Rule(((along_axes, "COLUMNS_TO_SQUARE", math.inf),), (*_ALONG, _MNIST_ALONG)),
     "more for moments along axes": Rule(
-        ((along_axes.AlongAxes, "most_moments", exploring.MOST_MOMENTS),), _ALONG
+        ((along_axes.AlongAxes, "most_moments", exploring.MOST_MOMENTS),), (*_ALONG, _MNIST_ALONG)
     ),
     "more refining after random axes": Rule(((sketch, "MOST_BLIND_REFINE", 1.0),), _BLIND),
     "a plan for few records": Rule(((few_records, "MOST_PER_CENTRE", 0.0),), (*_FEW, *_TREE)),
@@ -209,6 +223,7 @@ def main(
     runs: Annotated[int, typer.Option(help="Datasets of each cell.")] = 8,
     first: Annotated[int, typer.Option(help="Seed of the first dataset.")] = 0,
     only: Annotated[str, typer.Option(help="Only rules such as `*axes*`.")] = "*",
+    where: Annotated[str, typer.Option(help="Only cells such as `mnist-*`.")] = "*",
     results: Annotated[Path, typer.Option(help="Folder of the CSV file.")] = RESULTS,
     append: Annotated[bool, typer.Option(help="Keep the runs that the CSV file holds already.")] = False,
 ) -> None:
@@ -216,7 +231,8 @@ def main(
     path = results / "ablation.csv"
     rows: list[dict[str, Any]] = list(read_csv(path)) if append and path.exists() else []
     chosen = {name: rule for name, rule in RULES.items() if fnmatch(name, only)}
-    cells = dict.fromkeys(cell for rule in chosen.values() for cell in rule.cells)
+    every = dict.fromkeys(cell for rule in chosen.values() for cell in rule.cells)
+    cells = [cell for cell in every if fnmatch(cell.label, where)]
     for seed in range(first, first + runs):
         for cell in cells:
             asked = {name: rule for name, rule in chosen.items() if cell in rule.cells}
