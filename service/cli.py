@@ -320,6 +320,29 @@ def bootstrap(
 
 
 @app.command()
+def recover_curator(
+    name: Annotated[str, typer.Argument(help="Name of the curator to create or to enable again.")],
+) -> None:
+    """Give a curator a new key when no curator can act any more. The audit log records it."""
+    from service.errors import ServiceError
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+    from service.people import keys, principals
+
+    database, now = Database(Settings().database_address()), SystemClock().now()
+    try:
+        with database.write() as session:
+            principal = principals.recover(session, name, at=now)
+            key = keys.issue(session, principal, by="operator", at=now, label="recovered").text
+    except ServiceError as error:
+        typer.echo(f"No key was issued: {error}.", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        database.dispose()
+    typer.echo(key)
+
+
+@app.command()
 def replay(
     receipt: Annotated[Path, typer.Argument(help="A job's receipt, as JSON.")],
     transcript: Annotated[Path, typer.Argument(help="The job's transcript.")],

@@ -30,14 +30,30 @@ def create(session: Session, name: str, role: Role, *, by: Caller | None, at: da
 
 def disable(session: Session, principal: Principal, *, by: str, at: datetime) -> None:
     """Disable a principal: keys stop working, queued jobs end void, and what they did stays on record."""
-    others = select(Principal.id).where(
-        Principal.role == Role.CURATOR, Principal.disabled_at.is_(None), Principal.id != principal.id
-    )
-    if principal.role == Role.CURATOR and session.scalar(others.limit(1)) is None:
+    # Locked, so that two curators who disable each other at the same moment cannot both succeed.
+    active = session.scalars(
+        select(Principal.id)
+        .where(Principal.role == Role.CURATOR, Principal.disabled_at.is_(None))
+        .order_by(Principal.id)
+        .with_for_update()
+    ).all()
+    if principal.role == Role.CURATOR and set(active) <= {principal.id}:
         raise InvalidRequest("this is the last curator; create another before you disable it", status=409)
     if principal.disabled_at is None:
         principal.disabled_at = at
         audit.record(session, "disable-principal", actor=by, at=at, principal=principal.name)
+
+
+def recover(session: Session, name: str, *, at: datetime) -> Principal:
+    """Return an active curator of this name: enabled again, or new. For operators."""
+    principal = session.scalars(select(Principal).where(Principal.name == name)).one_or_none()
+    if principal is None:
+        principal = create(session, name, Role.CURATOR, by=None, at=at)
+    elif principal.role != Role.CURATOR:
+        raise InvalidRequest(f"{name} is not a curator; choose another name", status=409)
+    principal.disabled_at = None
+    audit.record(session, "recover-curator", actor="operator", at=at, principal=name)
+    return principal
 
 
 def find(session: Session, name: str) -> Principal:
