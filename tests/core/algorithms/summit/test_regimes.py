@@ -16,7 +16,7 @@ from core.algorithms.summit.public_rows import WithPublicRows
 from core.algorithms.summit.pure import Pure
 from core.algorithms.summit.sketch import Sketch
 from core.algorithms.summit.summit import REGIMES, regime_of
-from core.data import Dense, Domain, Sparse, read_public_rows
+from core.data import Dense, Sparse, read_public_rows
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 
@@ -32,7 +32,7 @@ def with_public_rows(domain: Dense, k: int) -> Request:
     return Request(k, APPROXIMATE, public_rows=read_public_rows(domain, rows))
 
 
-CASES: dict[str, tuple[Domain, Request, type[Regime]]] = {
+CASES: dict[str, tuple[Dense | Sparse, Request, type[Regime]]] = {
     "enough records": (box(4), Request(3, APPROXIMATE), Exploring),
     "one column": (box(1), Request(3, APPROXIMATE), Exploring),
     "columns that vary": (box(200), Request(3, APPROXIMATE), Exploring),
