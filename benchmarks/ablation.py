@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 import typer
 
-from benchmarks.datasets import gaussians, mostly_zero
+from benchmarks.datasets import SURVEY_WHOLE, gaussians, mostly_zero
 from benchmarks.measuring import RESULTS, print_table, read_csv, write_csv
 from benchmarks.modest import Cell, Floats, Made, groups, in_box, lognormal, overlap, quotient, stored
 from benchmarks.modest_shapes import SHAPES, levels, students, uniform, zipf
@@ -66,6 +66,15 @@ def sparse_centres(cell: Cell, draw: np.random.Generator) -> Made:
     """Groups whose centres differ from the middle in eight columns each."""
     centres = 0.5 + mostly_zero(draw, cell.k, cell.columns, 8, 0.3)
     return in_box(cell, gaussians(draw, cell.size, centres, 0.05), None)
+
+
+def survey(cell: Cell, draw: np.random.Generator) -> Made:
+    """Rows like those of `datasets.survey`: 12 groups that overlap, a skewed column and one of six values."""
+    centres = draw.uniform(0.2, 0.8, size=(12, cell.columns))
+    rows = gaussians(draw, cell.size, centres, 0.09, draw.dirichlet(np.full(12, 4.0)))
+    rows[:, 1] = rows[:, 1] ** 3
+    rows[:, SURVEY_WHOLE] = np.round(5 * rows[:, SURVEY_WHOLE]) / 5
+    return in_box(cell, rows, None)
 
 
 class OpenCell(Cell):
@@ -143,6 +152,7 @@ _OPEN = (
     OpenCell("uniform-open", 30_000, 4, 16, "2", uniform),
     OpenCell("overlap-open", 30_000, 8, 16, "2", overlap),
     OpenCell("levels-open", 30_000, 6, 16, "2", levels),
+    OpenCell("survey-open", 10_000, 6, 32, "1", survey),
 )
 
 _MNIST = (
