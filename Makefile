@@ -16,8 +16,10 @@ BASE_DIGEST ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+NODE := $(BIN)/node
 SERVER_READY := $(VENV)/.server-ready
 TEST_READY := $(VENV)/.test-ready
+NODE_READY := node_modules/.package-lock.json
 SBOM_READY := $(VENV)-sbom/.ready
 CYCLONEDX := 7.5.0
 VERSION := $(shell sed -n 's/^version = "\([^"]*\)".*/\1/p' pyproject.toml)
@@ -57,16 +59,19 @@ run: $(SERVER_READY) ## Start a service with a demo dataset on this machine and 
 
 test: lint check ## Set up (a browser too), then run what each change must pass: style, types, contracts, tests
 
-lint: $(TEST_READY) ## Check style (ruff), spelling, types (mypy --strict) and import contracts
+lint: $(TEST_READY) $(NODE_READY) ## Check style (ruff, biome), spelling, types (mypy --strict, tsc) and import contracts
 	$(call timed,$(BIN)/ruff check .)
 	$(call timed,$(BIN)/ruff format --check .)
 	$(call timed,$(BIN)/codespell)
 	$(call timed,$(BIN)/mypy)
 	$(call timed,$(BIN)/lint-imports)
+	$(call timed,$(NODE) node_modules/.bin/biome ci --error-on-warnings)
+	$(call timed,$(NODE) node_modules/.bin/tsc)
 
-format: $(TEST_READY) ## Rewrite the code in the house style
+format: $(TEST_READY) $(NODE_READY) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(NODE) node_modules/.bin/biome check --write
 
 test-all: ALL := $(EVERYTHING)
 test-all: lint check ## As `make test`, and long tests, wheels on every Python here, both databases for all tests
@@ -132,7 +137,7 @@ sbom: $(SBOM_READY) ## Write dist/sbom.json, a list of the image's Python packag
 	$(VENV)-sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.json deploy/requirements.txt
 
 clean: ## Remove .venv and every cache and build product
-	rm -rf $(VENV) $(VENV)-sbom build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
+	rm -rf $(VENV) $(VENV)-sbom node_modules build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `make run` and `make test` may set up one checkout at the same time: the second waits, and finds it done.
@@ -160,6 +165,11 @@ $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/pyt
 	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib  # as pip would, on every core
 	@touch $@ $(SERVER_READY)
 endif
+
+# The tools that check the console's JavaScript; node itself is a pinned package of Python.
+$(NODE_READY): package.json package-lock.json | $(TEST_READY)
+	@echo "Installing biome and TypeScript into node_modules"
+	@$(BIN)/npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 # A tool of its own, kept apart: nothing of Cairn needs it.
 $(SBOM_READY):

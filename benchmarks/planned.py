@@ -27,6 +27,7 @@ from core.questions.base import Question
 from service.jobs.timing import Rates, planned_ms
 from service.operations.settings import Settings
 from service.workers import calibration
+from service.workers.calibration import Shape
 from service.workers.rehearsal import synthetic_source
 
 __all__ = ["main"]
@@ -125,9 +126,9 @@ def jobs_of(name: str, objective: str, kind: str, small: int) -> Iterator[Job]:
     """Long shapes, small ones drawn at random, and what else is planned by the same rates."""
     for shape in (*LONG, *small_shapes(small)):
         if name in questions.names():
-            plan = calibration.question_plan(name, kind, *shape)
+            plan = calibration.question_plan(name, kind, Shape(*shape))
         else:
-            plan = calibration.plan_of(registry.get(name), objective, kind, *shape)
+            plan = calibration.plan_of(registry.get(name), objective, kind, Shape(*shape))
         if plan is not None:
             yield Job(plan, kind)
             if name in _SEARCHING and shape in LONG:
@@ -152,7 +153,7 @@ def small_shapes(count: int) -> Iterator[tuple[int, int, int]]:
 def pure_jobs(algorithm: Algorithm, objective: str, kind: str, small: int) -> Iterator[Job]:
     """Jobs without a delta."""
     for shape in (*LONG, *small_shapes(small)):
-        plan = calibration.plan_of(algorithm, objective, kind, *shape, pure=True)
+        plan = calibration.plan_of(algorithm, objective, kind, Shape(*shape), pure=True)
         if plan is not None:
             yield Job(plan, f"{kind}, pure")
 

@@ -28,6 +28,7 @@ from core.questions import registry as questions
 from core.questions.base import Question
 from service.jobs.timing import Rates
 from service.workers import calibration
+from service.workers.calibration import Shape
 
 __all__ = ["drawn_jobs", "main"]
 
@@ -83,7 +84,7 @@ def _question(name: str, kind: str, shape: tuple[int, int, int], epsilon: str, o
         wide, inside = _working_bounds(*shape[:2])
         asked = Question(name, Budget.of(epsilon, _DELTA))
         return Job(kinds.plan(inside, asked), "dense, working bounds", wide)
-    plan = calibration.question_plan(name, kind, *shape, epsilon=epsilon)
+    plan = calibration.question_plan(name, kind, Shape(*shape), epsilon=epsilon)
     return None if plan is None else Job(plan, kind)
 
 
@@ -111,7 +112,7 @@ def _clustering(
             registry.plan(stored, Request(KRange(1, last), Budget.of(epsilon, _DELTA))), f"{kind}, open k"
         )
     pure = pure and algorithm.guarantee == "either"
-    plan = calibration.plan_of(algorithm, objective, kind, *shape, pure=pure, epsilon=epsilon)
+    plan = calibration.plan_of(algorithm, objective, kind, Shape(*shape), pure=pure, epsilon=epsilon)
     return None if plan is None else _named(plan, f"{kind}, pure" if pure else kind)
 
 

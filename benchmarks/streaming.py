@@ -29,6 +29,7 @@ from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Ball, Bounds, DatasetBody
 from service.http.wire import BudgetBody
 from service.jobs import submit
+from service.jobs.limits import Limits
 from service.jobs.wire import JobBody
 from service.operations.clock import SystemClock
 from service.operations.database import Database
@@ -41,7 +42,7 @@ from service.people.authentication import Caller
 __all__ = ["JobUsage", "Library", "clustered_rows"]
 
 _PIECE = 1 << 18
-_LIMITS = submit.Limits(Work(1e15, 1e12), 100, 100)
+_LIMITS = Limits(Work(1e15, 1e12), 100, 100)
 
 
 @dataclass(frozen=True)

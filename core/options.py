@@ -24,6 +24,8 @@ class Option:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    #: A value that is more useful in a form than the default.
+    example: Any = None
 
     @classmethod
     def word(cls, name: str, description: str, *choices: str) -> Self:
@@ -43,14 +45,13 @@ class Option:
         if self.kind is dict:
             return isinstance(value, Mapping | Sites | SiteFacts)
         if self.kind is list:
-            several = isinstance(value, list | tuple) and all(
-                self._takes_number(entry, float) for entry in value
-            )
-            return several and 0 < len(value) == len(set(value)) <= MOST_ENTRIES
-        return self._takes_number(value, self.kind)
+            entries = value if isinstance(value, list | tuple) else ()
+            fit = all(self._takes_number(entry, whole=False) for entry in entries)
+            return fit and 0 < len(entries) == len(set(entries)) <= MOST_ENTRIES
+        return self._takes_number(value, whole=self.kind is int)
 
-    def _takes_number(self, value: Any, kind: type) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
+    def _takes_number(self, value: Any, *, whole: bool) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
             return False
         within = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
         return within and math.isfinite(value)
@@ -69,7 +70,9 @@ class Option:
             ends = {"minimum": self.least, "maximum": self.most}
             limits = {"default": self.default, "items": {"type": "number", **ends}, "maxItems": MOST_ENTRIES}
         given = {name: value for name, value in limits.items() if value is not None}
-        words = {"enum": list(self.choices)} if self.choices else {}
+        words: dict[str, Any] = {"enum": list(self.choices)} if self.choices else {}
+        if self.example is not None:
+            words["examples"] = [self.example]
         return {"type": _TYPES[self.kind], "description": self.description, **given, **words}
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ CLUSTER = "cluster"
 FORMAT = 2
 #: Format of stored plans of questions, which name their kind.
 QUESTION_FORMAT = 3
+_OTHER_INPUTS = "these are not the public inputs that the plan was made for"
 
 
 @dataclass(frozen=True)
@@ -333,7 +334,7 @@ class Plan:
         data: Mapping[str, Any],
         domain: Stored,
         sites: Sites | None = None,
-        partitions: Sequence[Partition] | None = None,
+        partitions: Sequence[Partition] = (),
         public_rows: PublicRows | None = None,
     ) -> Self:
         """Read a plan with exactly the public inputs that it names; without those it cannot be run."""
@@ -341,11 +342,8 @@ class Plan:
             raise PlanViolation(f"this version reads plans of formats {FORMAT} and {QUESTION_FORMAT} only")
         privacy = data["privacy"]
         asked = _question if data["format"] == QUESTION_FORMAT else _clustering
-        named = data["inputs"].get("public_rows")
-        facts = PublicRowFacts(**named) if named else None
         plan = cls(
-            **asked(data, domain, sites, partitions),
-            public_rows=facts if public_rows is None else public_rows,
+            **asked(data, domain),
             budget=Budget.of(privacy["epsilon"], privacy["delta"]),
             steps=tuple(Step.from_json(step) for step in data["steps"]),
             parameters=data["parameters"],
@@ -354,8 +352,25 @@ class Plan:
             reason=data["reason"],
         )
         if plan.inputs != data["inputs"]:
-            raise PlanViolation("these are not the public inputs that the plan was made for")
-        return plan
+            raise PlanViolation(_OTHER_INPUTS)
+        return plan.with_inputs(sites, partitions, public_rows)
+
+    def with_inputs(
+        self,
+        sites: Sites | None = None,
+        partitions: Sequence[Partition] = (),
+        public_rows: PublicRows | None = None,
+    ) -> Self:
+        """The plan with the public inputs whose facts it has, so that it can be run; refuses any others."""
+        whole = replace(
+            self,
+            sites=self.sites if sites is None else sites,
+            partitions=tuple(partitions) or self.partitions,
+            public_rows=self.public_rows if public_rows is None else public_rows,
+        )
+        if whole.inputs != self.inputs:
+            raise PlanViolation(_OTHER_INPUTS)
+        return whole
 
     @cached_property
     def digest(self) -> str:
@@ -369,25 +384,21 @@ def question_domain(stored: Stored) -> Domain:
     return Geometry.without_gaps(stored) if isinstance(stored, Table) else stored
 
 
-def _clustering(
-    data: Mapping[str, Any], domain: Stored, sites: Sites | None, _: Sequence[Partition] | None
-) -> dict[str, Any]:
+def _clustering(data: Mapping[str, Any], domain: Stored) -> dict[str, Any]:
     inputs = data["inputs"]
-    named = inputs.get("sites")
-    facts = SiteFacts(**named) if named else None
+    sites, public_rows = inputs.get("sites"), inputs.get("public_rows")
     return {
         "algorithm": data["algorithm"],
         "objective": data["objective"],
         "k": data["k"],
         "domain": Geometry.from_json(domain, inputs["clustered"]) if isinstance(domain, Table) else domain,
-        "sites": facts if sites is None else sites,
+        "sites": SiteFacts(**sites) if sites else None,
+        "public_rows": PublicRowFacts(**public_rows) if public_rows else None,
         "k_range": KRange.from_json(data["k_range"]) if "k_range" in data else None,
     }
 
 
-def _question(
-    data: Mapping[str, Any], domain: Stored, _: Sites | None, partitions: Sequence[Partition] | None
-) -> dict[str, Any]:
+def _question(data: Mapping[str, Any], domain: Stored) -> dict[str, Any]:
     facts = [PartitionFacts(**named) for named in data["inputs"]["partitions"]]
     return {
         "algorithm": data["kind"],
@@ -395,5 +406,5 @@ def _question(
         "k": max((named.k for named in facts), default=1),
         "domain": question_domain(domain),
         "kind": data["kind"],
-        "partitions": tuple(facts if partitions is None else partitions),
+        "partitions": tuple(facts),
     }

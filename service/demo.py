@@ -21,7 +21,7 @@ import migrations
 from core.jobs import kinds
 from core.privacy import Budget
 from service import demo_table
-from service.datasets import access, drafts, grants, lifecycle
+from service.datasets import drafts, grants, lifecycle, view
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import Spool
@@ -131,7 +131,7 @@ def _store(
         spool.write(rows)
         upload = Upload(spool, "text/csv", Expected.of(dataset), settings)
         with closing(encode(upload)) as encoded:
-            report = encoded.report(access.warnings(dataset, upload.expected.domain))
+            report = encoded.report(view.warnings(dataset, upload.expected.domain))
             drafts.store_rows(
                 session, dataset.id, upload.expected, encoded.chunks(), report, actor=owner.name, at=now
             )

@@ -18,7 +18,7 @@ from assurance.chaos.scene import Scene
 from assurance.chaos.stage import LaterClock, fork
 from service.app import create_app
 from service.jobs import queue
-from service.jobs.queue import Claim
+from service.jobs.claims import Claim, Outcome
 from service.operations import faults
 from service.operations.clock import SystemClock
 from service.operations.database import Database
@@ -29,7 +29,7 @@ __all__ = ["Answer", "Apis", "Clients", "Racer", "Request"]
 
 #: Servers close what is idle for long; a connection that is older than this is opened anew.
 _FRESH_SECONDS = 15.0
-_RESULT = queue.Outcome({"centres": []}, {"digest": ""}, [b"released"])
+_RESULT = Outcome({"centres": []}, {"digest": ""}, [b"released"])
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Course:
 
     @property
     def cost(self) -> Cost:
-        return accountants.cost_of(self.accountant, plan(EPSILON))
+        return accountants.get(self.accountant, Budget.of("1", DELTA)).cost(plan(EPSILON))
 
     def allow(self, fits: int, *, of_cap: bool = False) -> None:
         """Leave room for so many jobs of ada's: in the dataset, or in her cap with more in the dataset."""
@@ -94,7 +94,7 @@ class Course:
         if self.accountant == "sum":
             return Budget(max(loss, step), delta_units)
         steps = math.ceil(rho_to_epsilon(loss / RHO_UNIT, 0.005) * 10**6)
-        while accountants.total_of(self.accountant, steps * step, delta_units).loss < loss:
+        while accountants.get(self.accountant, Budget(steps * step, delta_units)).total.loss < loss:
             steps += 1
         return Budget(steps * step, delta_units)
 

@@ -21,6 +21,8 @@ from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Bounds, Box, DatasetBody
 from service.http.wire import BudgetBody, JobKind
 from service.jobs import submit
+from service.jobs.limits import Limits
+from service.jobs.planned import price
 from service.jobs.wire import JobBody
 from service.operations.clock import SystemClock
 from service.operations.database import Database
@@ -38,7 +40,7 @@ DELTA = "0.0000001"
 #: How the costs of a dataset's jobs add up.
 Accountant = Literal["sum", "zcdp"]
 _numbers = itertools.count()
-LIMITS = submit.Limits(Work(1e14, 2.0**40), 10**9, 10**9)
+LIMITS = Limits(Work(1e14, 2.0**40), 10**9, 10**9)
 
 
 @cache
@@ -168,10 +170,9 @@ class Scene:
         key = options.pop("key", None)
         request = body(dataset, epsilon, **options)
         caller = who or self.ada
-        row, grant = access.find(session, dataset, caller)
-        return submit.reserve_and_enqueue(
-            session, caller, request, row, grant, plan(epsilon, request.kind), key=key, limits=LIMITS, now=now
-        )
+        right = access.find(session, dataset, caller)
+        planned = price(session, right, request, plan(epsilon, request.kind), LIMITS)
+        return submit.reserve_and_enqueue(session, planned, key=key, limits=LIMITS, now=now)
 
     def queued(
         self, dataset: str, epsilon: str = "0.1", *, who: Caller | None = None, kind: JobKind = "cluster"

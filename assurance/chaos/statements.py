@@ -26,7 +26,7 @@ from service.datasets import drafts, grants, lifecycle, working_bounds
 from service.datasets.public_rows import attached
 from service.datasets.wire import DraftChanges
 from service.jobs import queue
-from service.jobs.queue import Claim
+from service.jobs.claims import Claim, Outcome
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.tables import Dataset, Job
@@ -36,7 +36,7 @@ __all__ = ["ACTS", "kill_at_every_statement"]
 
 LEASE = timedelta(seconds=30)
 MOST_STATEMENTS = 60
-RESULT = queue.Outcome({"centres": []}, {"digest": ""}, [b"released"])
+RESULT = Outcome({"centres": []}, {"digest": ""}, [b"released"])
 
 
 @dataclass

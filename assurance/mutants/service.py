@@ -37,7 +37,7 @@ LEDGER = {
         ("account.loss_reserved -= cost.loss", "account.loss_reserved -= 0"),
         ("if self.grant_id is None:\n            return", "if self.grant is None:\n            return"),
         ("select(func.min(Account.delta_total", "select(func.max(Account.delta_total"),
-        ("append(session, account, EntryKind.RAISE, total, actor=actor, at=at)", "pass"),
+        ("append(session, account, Event(EntryKind.RAISE, total, actor, at))", "pass"),
     ),
     "service/ledger/entries.py": (
         ('    "actor",\n', ""),
@@ -60,10 +60,12 @@ LEDGER = {
         ("amounts, and_(LedgerEntry.id.is_not(None), other_grant))", "amounts)"),
         ("state = None if whole or stored is None else", "state = None if stored is None else"),
     ),
-    "service/ledger/accountants.py": (
-        ("zcdp_rho(Budget(epsilon_units, half))", "zcdp_rho(Budget(epsilon_units, delta_units))"),
-        ("delta_units - half)", "delta_units)"),
+    "service/ledger/accountants/zcdp.py": (
+        ("return self.declared.delta_units // 2", "return self.declared.delta_units"),
+        ("self.declared.delta_units - self._converting_delta)", "self.declared.delta_units)"),
         ("Cost(plan.rho_units, plan.approximate_delta_units)", "Cost(plan.rho_units, 0)"),
+    ),
+    "service/ledger/accountants/plain_sum.py": (
         ("Cost(plan.epsilon_units, plan.delta_units)", "Cost(plan.epsilon_units, 0)"),
     ),
 }
@@ -119,7 +121,7 @@ SUBMIT = {
         ('        Job.dataset_id == bindparam("dataset"),\n', ""),
         ("if not access.is_open(session, dataset.id, grant_id, body.kind):", "if False:"),
         ("scalar_one() >= limits.rehearsals_per_minute:", "scalar_one() > limits.rehearsals_per_minute:"),
-        ("    quotes.require_quoted(dataset, grant, body, plan)\n", ""),
+        ("    planned.require_quoted(body.quote)\n", ""),
         ("if rehearsal and operations > self.rehearsal_operations:", "if False:"),
         ("ledger.lock(session, dataset.id, grant_id)", "ledger.lock(session, dataset.id, None)"),
         ("loss_units=cost.loss,", "loss_units=0,"),

@@ -138,7 +138,7 @@ class Client:
         return self._transport.entries(AlgorithmFacts, "/v1/algorithms")
 
     def kinds(self) -> list[KindFacts]:
-        """The questions that can be asked beside clusterings, with their options as JSON Schema."""
+        """The questions that can be asked, with their options as JSON Schema."""
         return self._transport.entries(KindFacts, "/v1/kinds")
 
     def public_keys(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Results of questions: histograms, tables, quantiles and summaries, as the service released them."""
+"""Results of questions, as the service released them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ class Findings:
     def __getitem__(self, name: str) -> Any:
         """A part of the answer by its name, such as `columns`, `counts` or `sizes`."""
         return self.facts.findings[name]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the answer says in words, its noise first."""
+        return [part["text"] for part in self.facts.view if part["type"] == "sentence"]
 
     @property
     def guarantee(self) -> Amount:

@@ -35,7 +35,7 @@ class QuestionRequest(TypedDict, total=False):
 
 
 class Questions:
-    """Questions about a dataset, beside clusterings."""
+    """Questions about a dataset."""
 
     name: str
     _transport: Transport

@@ -1,1 +1,1 @@
-"""Questions about a dataset beside clustering: profiles, tables, quantiles and summaries."""
+"""Questions about a dataset other than clusterings: profiles, tables, quantiles and summaries."""

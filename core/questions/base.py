@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.blocks.work import PASS, lloyd_rounds
-from core.data import Geometry, Partition, PartitionFacts, Stored
+from core.data import Column, Dense, Geometry, Partition, PartitionFacts, Stored, Table
+from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest, PlanViolation
 from core.mechanisms.noise import AdditiveNoise, additive_noise
 from core.options import Option, read_options
@@ -16,13 +17,16 @@ from core.privacy import Budget
 from core.privacy.sensitivity import Sensitivity
 from core.privacy.shares import Shares
 from core.probe import Probe, Release
-from core.questions.columns import require_columns
+from core.questions.columns import declared_columns, require_columns
+from core.questions.view import Lines, Part, Sentence, count_text
 from core.views import Assigned, Encoded
 
 #: Most numbers that one question releases.
 MOST_CELLS = 200_000
-#: A count below so many standard deviations of its noise tells nothing.
+#: A count below this many standard deviations of its noise tells nothing.
 _VISIBLE = 2.0
+#: Columns that a form suggests where none were kept for questions.
+_FEW_COLUMNS = 3
 NOISE = Option.word("noise", "the noise of counts; auto takes what is smaller", "auto", "laplace", "gaussian")
 BINS = Option("bins", int, 10, "bins of a number, a date or a time between its bounds", least=1, most=100)
 
@@ -50,17 +54,39 @@ class Findings:
     releases: Sequence[Release] = ()
 
 
-class Kind(ABC):
-    """A kind of question: what it measures and how its answer follows from what was released."""
+@dataclass(frozen=True)
+class OfferedColumn:
+    """A column in a form: why it cannot be asked about, or whether it is ticked at first."""
 
     name: str
+    refused: str | None
+    suggested: bool
+    #: Whether it was kept for questions, and is not clustered on.
+    kept: bool
+
+
+class Kind(ABC):
+    """A kind of question: everything about it, from its options to the words and the view of its answer."""
+
+    name: str
+    #: In lists and headings, followed by "of" and the name of the dataset.
+    title: str
+    #: What it tells, as the label of a choice in a form.
+    label: str
+    #: What it tells, in a line of a list.
     summary: str
+    #: What it releases, as the subject of a citation.
+    released: str
+    #: What of it is used, in an entry of a registry of deployments.
+    used: str = "counts"
     options: tuple[Option, ...] = (NOISE,)
     #: Number of clusterings that it is about.
     clusterings: int = 0
     #: Most columns that it takes; 0 where it is about all of them or about none.
     most_columns: int = 1000
-    #: Whether it chooses by score beside adding noise to counts.
+    #: Whether forms let people choose columns.
+    offers_columns: bool = True
+    #: Whether it chooses by score in addition to adding noise to counts.
     chooses: bool = False
     #: Operations for each value that is released, most of them to describe it.
     cell_operations: float = 9_000.0
@@ -68,7 +94,7 @@ class Kind(ABC):
     column_operations: float = 1.4e6
     #: Operations to find the bin of a number, and to count it there.
     number_operations: float = 2 * PASS
-    #: Operations for each record, beside those for its columns and to assign it to a cluster.
+    #: Operations for each record, in addition to those for its columns and to assign it to a cluster.
     record_operations: float = PASS
 
     @abstractmethod
@@ -95,16 +121,51 @@ class Kind(ABC):
     def noise(self, plan: Plan) -> float:
         """Standard deviation of the noise in a count."""
 
+    @abstractmethod
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        """The answer as people read it; also one that an earlier version stored."""
+
+    @abstractmethod
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        """The answer as a line for each released number."""
+
+    def bounds(self, answer: Mapping[str, Any], column: Ranged) -> tuple[Any, Any] | None:
+        """Bounds of a column that the answer proposes; None where it proposes none."""
+        return None
+
+    def refusal(self, column: Column) -> str | None:
+        """Why a column cannot be asked about, as the rest of a sentence that begins with its name."""
+        return None
+
+    def options_for(self, columns: int) -> tuple[Option, ...]:
+        """The options of a question about this number of columns."""
+        return self.options
+
+    def expectation(self, forecast: Mapping[str, Any]) -> str:
+        """What noise does to the answer, from the forecast of a plan."""
+        return f"Counts below about {count_text(forecast['visible_count'])} records are noise."
+
+    def offered_columns(self, stored: Stored) -> tuple[OfferedColumn, ...]:
+        """The columns in a form: suggested are those kept for questions, or else the first few."""
+        if not self.offers_columns or not isinstance(stored, Table | Dense):
+            return ()
+        columns = declared_columns(stored)
+        refused = {column.name: self.refusal(column) for column in columns}
+        fitting = [column for column in columns if refused[column.name] is None]
+        kept = [column.name for column in columns if column.role == "keep" and isinstance(stored, Table)]
+        first = [column.name for column in fitting if column.name in kept]
+        first = first or [column.name for column in fitting[:_FEW_COLUMNS]]
+        return tuple(OfferedColumn(name, why, name in first, name in kept) for name, why in refused.items())
+
     def plan(self, stored: Stored, question: Question) -> Plan:
         """Make a plan: a pure function of public numbers."""
-        options = read_options(self.name, self.options, question.options)
         if len(question.partitions) != self.clusterings:
             count = ("no clustering", "one clustering", "two clusterings")[self.clusterings]
             raise InvalidRequest(f"{self.name} is about {count}", parameter="clusterings")
         if self.most_columns == 0 and question.columns is not None:
             raise InvalidRequest(f"{self.name} takes no columns", parameter="columns")
-        named = self.default_columns(stored) if question.columns is None else question.columns
-        columns = require_columns(stored, named, self.most_columns or None)
+        columns = self._columns(stored, question)
+        options = read_options(self.name, self.options_for(len(columns)), question.options)
         draft = Plan(
             algorithm=self.name,
             objective="",
@@ -128,9 +189,23 @@ class Kind(ABC):
         planned = replace(draft, steps=self.steps(draft))
         return replace(planned, forecast=self.forecast(planned), work=self.work(planned))
 
-    def default_columns(self, stored: Stored) -> tuple[str, ...] | None:
-        """The columns that it is about where none are named; None for all."""
-        return None
+    def typical(self, stored: Stored, question: Question) -> Question:
+        """The question with columns and options of typical size, to measure running times with."""
+        return question
+
+    def _columns(self, stored: Stored, question: Question) -> tuple[str, ...]:
+        """The columns that it is about: those that are named, or all that can be asked about."""
+        require_columns(stored, question.columns)
+        refused = {column.name: self.refusal(column) for column in declared_columns(stored)}
+        if question.columns is None:
+            names: Sequence[str] = [name for name, why in refused.items() if why is None]
+        else:
+            names = question.columns
+        columns = require_columns(stored, names, self.most_columns or None)
+        for name in columns:
+            if refused[name] is not None:
+                raise InvalidRequest(f"{name} {refused[name]}", parameter="columns")
+        return columns
 
     def forecast(self, plan: Plan) -> dict[str, float]:
         """The noise to expect in a count, and the count below which noise hides everything."""
@@ -174,6 +249,12 @@ def count_deviation(step: Step, sensitivity: Sensitivity) -> float:
     return mechanism.deviation() * float(getattr(sensitivity, mechanism.norm))
 
 
+def noise_sentence(answer: Mapping[str, Any]) -> Sentence:
+    """How far counts are off, in words."""
+    noise = count_text(_VISIBLE * answer["noise"]["count"])
+    return Sentence(f"Counts are noisy: ±{noise} records in 95 of 100 runs.")
+
+
 def _narrow(plan: Plan, partition: Partition | PartitionFacts) -> Any:
     """The domain in which records are compared with centres."""
     if not isinstance(plan.domain, Geometry):
@@ -185,7 +266,7 @@ def _narrow(plan: Plan, partition: Partition | PartitionFacts) -> Any:
 def _least_noise(plan: Plan, entries: int, wanted: str, chooses: bool) -> Budget:
     """The budget without its delta where Laplace noise is wanted or, with auto, smaller than Gaussian noise.
 
-    One record changes so many counts by one: l1 is `entries`, l2 its root. Delta that is not used is not
+    One record changes `entries` counts by one: l1 is their number, l2 its root. Delta that is not used is not
     charged.
     """
     if plan.budget.is_pure:

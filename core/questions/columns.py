@@ -1,4 +1,4 @@
-"""Columns of a dataset in bins that follow from public bounds and levels, and how results speak of them."""
+"""Columns of a dataset in bins that follow from public bounds and levels."""
 
 import math
 from collections.abc import Sequence
@@ -122,8 +122,28 @@ def require_columns(stored: Stored, names: Sequence[str] | None, most: int | Non
     return chosen
 
 
+def declared_columns(stored: Stored) -> tuple[Column, ...]:
+    """The stored columns; those of rows of numbers as a table would declare them."""
+    if isinstance(stored, Table):
+        return tuple(stored.stored)
+    assert isinstance(stored, Dense)
+    return tuple(_number(stored, place) for place in range(stored.dimension))
+
+
+def bounds_between(column: Ranged, low: float, high: float) -> tuple[Any, Any] | None:
+    """Two places on a column's line as values inside its bounds; None where nothing lies between them."""
+    ends: Any = column
+    whole = isinstance(column, Number) and column.whole
+    first, last = column.line
+    pair = []
+    for place, bound, outwards in ((low, ends.low, math.floor), (high, ends.high, math.ceil)):
+        value = bound if not first < place < last else column.value(place)
+        pair.append(float(outwards(value)) if whole else value)
+    return (pair[0], pair[1]) if low < high and pair[0] != pair[1] else None
+
+
 def binned_columns(stored: Stored, names: Sequence[str], bins: int) -> tuple[BinnedColumn, ...]:
-    """Columns with a bin for each level, or at most so many even bins between the public bounds."""
+    """Columns with a bin for each level, or at most `bins` even bins between the public bounds."""
     if isinstance(stored, Table):
         places = {column.name: (place, column) for place, column in enumerate(stored.stored)}
         return tuple(_of_table(*places[name], bins) for name in names)
@@ -144,15 +164,19 @@ def _of_table(place: int, column: Column, bins: int) -> BinnedColumn:
 
 
 def _of_dense(domain: Dense, place: int, bins: int) -> BinnedColumn:
-    low, high = _bounds(domain, place)
+    column = _number(domain, place)
     points = np.zeros((bins + 1, domain.dimension)) + _middle(domain)
-    points[:, place] = np.linspace(low, high, bins + 1)
+    points[:, place] = np.linspace(column.low, column.high, bins + 1)
     # A column that has fewer steps than bins gets fewer bins.
     edges, kept = np.unique(domain.encode_points(points)[:, place], return_index=True)
     along = points[kept, place]
-    column = Number(name=domain.columns[place], low=low, high=high, role="keep", missing="refuse")
     ends, middles = tuple(along.tolist()), tuple(((along[:-1] + along[1:]) / 2).tolist())
     return BinnedColumn(column, Binning(place, tuple(edges.tolist())), ends, ends, middles)
+
+
+def _number(domain: Dense, place: int) -> Number:
+    low, high = _bounds(domain, place)
+    return Number(name=domain.columns[place], low=low, high=high, role="keep", missing="refuse")
 
 
 def _middle(domain: Dense) -> Floats:

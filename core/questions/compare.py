@@ -1,5 +1,6 @@
 """Comparisons: how the clusters of two earlier clusterings overlap."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from core.mechanisms.noise import additive_noise
 from core.plan import Plan, Step
 from core.postprocessing.consistency import rand_index
 from core.probe import Probe
-from core.questions.base import NOISE, Kind, assigned, count_deviation
+from core.questions.base import NOISE, Kind, assigned, count_deviation, noise_sentence
 from core.questions.columns import bins_of
 from core.questions.table import consistent_table
+from core.questions.view import Grid, Heading, Lines, Part, Sentence, number_text
 from core.statistics.histograms import CellCounts
 
 
@@ -19,10 +21,14 @@ class Compare(Kind):
     """Counts of records by their clusters in two clusterings; the argument is in `compare.md`."""
 
     name = "compare"
+    title = "Comparison"
+    label = "how two clusterings overlap"
+    released = "Counts of records by their clusters in two earlier clusterings"
     summary = "how many records are in each cluster of one clustering and each of another"
     options = (NOISE,)
     clusterings = 2
     most_columns = 0
+    offers_columns = False
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         return {}
@@ -52,3 +58,20 @@ class Compare(Kind):
             "agreement": rand_index(np.array(counts)),
             "noise": {"count": self.noise(plan)},
         }
+
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        parts: list[Part] = [noise_sentence(answer)]
+        if answer["agreement"] is not None:
+            index = number_text(answer["agreement"], 2)
+            alike = "1 means that both divide the records alike"
+            parts.append(Sentence(f"Agreement (adjusted Rand index): {index}. {alike}."))
+        second = (Heading(f"Second, {number}", "count") for number in range(1, len(answer["sizes"][1]) + 1))
+        rows = [[f"First, {number}", *row] for number, row in enumerate(answer["counts"], 1)]
+        return (*parts, Grid("Overlap of clusters", (Heading("Cluster"), *second), rows))
+
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        names = ("cluster_of_first", "cluster_of_second", "count")
+        counts = enumerate(answer["counts"], 1)
+        return Lines(
+            names, [[first, second, each] for first, row in counts for second, each in enumerate(row, 1)]
+        )

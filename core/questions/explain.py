@@ -1,5 +1,7 @@
 """Explanations: for each cluster the columns that set it apart most, chosen privately."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,19 +15,27 @@ from core.options import Option
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts, pooled_totals
 from core.probe import Probe
-from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation
+from core.questions.base import BINS, NOISE, Kind, Question, assigned, count_deviation, noise_sentence
 from core.questions.columns import EVERYONE, BinnedColumn, binned_columns, bins_of
+from core.questions.view import Bars, Lines, Part, Sentence, Series, bin_names, count_text, exact_bin_names
 from core.statistics.histograms import WHOLE, Departures, Histograms, PickedHistograms
 from core.views import Bins
 
-#: Shares of the budget: histograms of all records, the choice of columns, histograms of those.
-_REFERENCE, _CHOICE, _PICKED = 0.2, 0.4, 0.4
+#: Share of the budget for histograms of all records.
+_REFERENCE = 0.2
+#: Share of the budget for the choice of columns.
+_CHOICE = 0.4
+#: Share of the budget for histograms of the columns that were chosen.
+_PICKED = 0.4
 
 
 class Explain(Kind):
     """A choice of columns for each cluster, then their histograms; the argument is in `explain.md`."""
 
     name = "explain"
+    title = "Explanation"
+    label = "what sets each cluster apart"
+    released = "The columns that set clusters of an earlier clustering apart, with their histograms"
     summary = "for each cluster of a clustering the columns that set it apart most, with their histograms"
     options = (
         Option("picks", int, 3, "columns that are chosen for each cluster", least=1, most=20),
@@ -33,7 +43,12 @@ class Explain(Kind):
         NOISE,
     )
     clusterings = 1
+    offers_columns = False  # it chooses among all of them
     chooses = True
+
+    def options_for(self, columns: int) -> tuple[Option, ...]:
+        picks, *others = self.options
+        return (replace(picks, default=max(1, min(picks.default, columns - 1))), *others)
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         if len(columns) <= options["picks"]:
@@ -43,6 +58,9 @@ class Explain(Kind):
                 parameter="options.picks",
             )
         return {"columns": list(columns), "bins": options["bins"], "picks": options["picks"]}
+
+    def typical(self, stored: Stored, question: Question) -> Question:
+        return replace(question, options={"picks": 1})
 
     def columns(self, plan: Plan) -> tuple[BinnedColumn, ...]:
         return binned_columns(plan.stored, plan.parameters["columns"], plan.parameters["bins"])
@@ -87,6 +105,25 @@ class Explain(Kind):
             for counts, row in zip(released, picks, strict=True)
         ]
         return {"clusters": clusters, "noise": {"count": self.noise(plan)}}
+
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        parts: list[Part] = [noise_sentence(answer)]
+        for number, cluster in enumerate(answer["clusters"], 1):
+            parts.append(Sentence(f"Cluster {number}: about {count_text(cluster['size'])} records."))
+            for column in cluster["columns"]:
+                here = Series("This cluster", column["counts"], cluster["size"])
+                everywhere = Series("All records", column["overall"], 1.0)
+                parts.append(Bars(column["column"], bin_names(column), (here, everywhere)))
+        return tuple(parts)
+
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        rows: list[list[Any]] = []
+        for number, cluster in enumerate(answer["clusters"], 1):
+            rows.append([number, "", "", cluster["size"], ""])
+            for column in cluster["columns"]:
+                bins = zip(exact_bin_names(column), column["counts"], column["overall"], strict=True)
+                rows += ([number, column["column"], *each] for each in bins)
+        return Lines(("cluster", "column", "bin", "count", "overall_share"), rows)
 
     def _bins(self, plan: Plan, *before: Any) -> Bins:
         return bins_of(plan.stored, [*before, *(column.binning for column in self.columns(plan))])

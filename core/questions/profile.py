@@ -1,5 +1,6 @@
 """Profiles: who is in each cluster of an earlier clustering, column by column."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from core.mechanisms.noise import additive_noise
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts, pooled_totals
 from core.probe import Probe
-from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation
+from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation, noise_sentence
 from core.questions.columns import EVERYONE, BinnedColumn, binned_columns, bins_of
+from core.questions.view import Bars, Lines, Part, Series, bin_names, clusters, exact_bin_names
 from core.statistics.histograms import Histograms
 from core.views import Assigned
 
@@ -19,6 +21,9 @@ class Profile(Kind):
     """A histogram of each column for each cluster, with sizes; the argument is in `profile.md`."""
 
     name = "profile"
+    title = "Profile"
+    label = "who is in each cluster"
+    released = "Histograms of columns for each cluster of an earlier clustering"
     summary = "for each cluster of a clustering its size and a histogram of each column"
     options = (BINS, NOISE)
     clusterings = 1
@@ -59,3 +64,24 @@ class Profile(Kind):
             counts = nearest_counts(histogram, totals)
             described.append({**column.to_json(), "counts": counts.tolist(), **column.moments(counts)})
         return {"sizes": totals.tolist(), "columns": described, "noise": {"count": self.noise(plan)}}
+
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        sizes = answer["sizes"]
+        histograms = (
+            Bars(
+                column["column"],
+                bin_names(column),
+                tuple(map(Series, clusters(sizes), column["counts"], sizes)),
+            )
+            for column in answer["columns"]
+        )
+        return (noise_sentence(answer), *histograms)
+
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        rows: list[list[Any]] = []
+        for cluster, size in enumerate(answer["sizes"]):
+            rows.append([cluster + 1, "", "", size])
+            for column in answer["columns"]:
+                counts = zip(exact_bin_names(column), column["counts"][cluster], strict=True)
+                rows += ([cluster + 1, column["column"], name, count] for name, count in counts)
+        return Lines(("cluster", "column", "bin", "count"), rows)

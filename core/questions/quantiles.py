@@ -1,53 +1,62 @@
 """Quantiles of columns, from a tree of counts for each."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from core.arrays import Floats
-from core.data import Stored, Table
+from core.data import Column, Stored
 from core.data.tables.ranged import Ranged
-from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise
 from core.options import Option
 from core.plan import Plan, Step
 from core.postprocessing.consistency import consistent_tree, place_of_rank
 from core.probe import Probe
-from core.questions.base import NOISE, Kind, count_deviation
-from core.questions.columns import BinnedColumn, binned_columns, bins_of
+from core.questions.base import NOISE, Kind, count_deviation, noise_sentence
+from core.questions.columns import BinnedColumn, binned_columns, bins_of, bounds_between
+from core.questions.view import Grid, Heading, Lines, Part, share_text
 from core.statistics.histograms import Histograms
 from core.views import Binning
 
-#: Children of a node, and leaves of a whole tree: values that are closer together are not told apart.
-BRANCHES, LEAVES = 16, 4096
+#: Children of a node.
+BRANCHES = 16
+#: Leaves of a whole tree: values that are closer together are not distinguished.
+LEAVES = 4096
 
 
 class Quantiles(Kind):
     """Quantiles at some levels; the argument is in `quantiles.md`."""
 
     name = "quantiles"
+    title = "Quantiles"
+    label = "quantiles of columns"
+    released = "Quantiles of columns"
+    used = "quantiles"
     summary = "quantiles of numbers, dates and times"
     options = (
-        Option("levels", list, [0.25, 0.5, 0.75], "shares of records below", least=0.0, most=1.0),
+        Option(
+            "levels",
+            list,
+            [0.25, 0.5, 0.75],
+            "shares of records below; 0.5 is the median",
+            least=0.0,
+            most=1.0,
+            example=[0.01, 0.5, 0.99],
+        ),
         NOISE,
     )
     most_columns = 100
     number_operations = 40.0  # in bins of several widths
     cell_operations = 5000.0  # the edges of its many bins are listed one by one, but not described
 
-    def default_columns(self, stored: Stored) -> tuple[str, ...] | None:
-        if not isinstance(stored, Table):
+    def refusal(self, column: Column) -> str | None:
+        if isinstance(column, Ranged):
             return None
-        return tuple(column.name for column in stored.stored if isinstance(column, Ranged))
+        return f"is a {column.kind}, which has no order: ask for a table of it"
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
-        for column in binned_columns(stored, columns, LEAVES):
-            if column.levels is not None:
-                raise InvalidRequest(
-                    f"{column.name} is a {column.column.kind}, which has no order: ask for a table of it",
-                    parameter="columns",
-                )
         return {"columns": list(columns), "levels": sorted(float(level) for level in options["levels"])}
 
     def columns(self, plan: Plan) -> tuple[BinnedColumn, ...]:
@@ -72,7 +81,7 @@ class Quantiles(Kind):
         return count_deviation(plan.step("trees"), self.statistic(plan).sensitivity)
 
     def forecast(self, plan: Plan) -> dict[str, float]:
-        """Beside the noise of a count that of a rank, which adds up some nodes of each level."""
+        """As well as the noise of a count, that of a rank, which adds up some nodes of each level."""
         levels = max(len(_tree(column.binning)) for column in self.columns(plan))
         noise = self.noise(plan) * math.sqrt(levels * BRANCHES / 4)
         return {**super().forecast(plan), "rank_noise": noise}
@@ -90,6 +99,27 @@ class Quantiles(Kind):
             "columns": described,
             "noise": {"count": self.noise(plan), "rank": plan.forecast["rank_noise"]},
         }
+
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        levels = [Heading(share_text(level), "number") for level in answer["levels"]]
+        rows = [[column["column"], *column["values"]] for column in answer["columns"]]
+        return noise_sentence(answer), Grid("Quantiles", (Heading("Column"), *levels), rows)
+
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        rows = (
+            [column["column"], level, value]
+            for column in answer["columns"]
+            for level, value in zip(answer["levels"], column["values"], strict=True)
+        )
+        return Lines(("column", "level", "value"), list(rows))
+
+    def bounds(self, answer: Mapping[str, Any], column: Ranged) -> tuple[Any, Any] | None:
+        """The lowest and the highest quantile."""
+        found = next((each for each in answer["columns"] if each["column"] == column.name), None)
+        if found is None:
+            return None
+        places = [column.place(value) for value in found["values"]]
+        return bounds_between(column, min(places), max(places))
 
 
 def _answer(

@@ -11,8 +11,9 @@ from core.questions.quantiles import Quantiles
 from core.questions.summary import Summary
 from core.questions.table import CrossTable
 
+#: In the order in which forms offer them.
 _KINDS: dict[str, Kind] = {
-    kind.name: kind() for kind in (Profile, Explain, CrossTable, Quantiles, Summary, Compare)
+    kind.name: kind() for kind in (Profile, Explain, Quantiles, Summary, CrossTable, Compare)
 }
 
 

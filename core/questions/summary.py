@@ -1,6 +1,7 @@
 """Summaries: number of records, means, spreads, correlations and principal axes of all columns."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,19 +9,30 @@ import numpy as np
 from core.arrays import Floats
 from core.data import UNITS, Geometry, Ids, Stored
 from core.data.tables.profiles import describe
+from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Plan, Step, question_domain
 from core.probe import Probe
-from core.questions.base import NOISE, Kind
+from core.questions.base import NOISE, Kind, noise_sentence
+from core.questions.columns import bounds_between
+from core.questions.view import Estimate, Grid, Heading, Lines, Part, Sentence, count_text, share_text
 from core.statistics.counts import Count
 from core.statistics.sums import SecondMoments, Sums
 from core.views import Encoded
 
 #: Most coordinates (numbers, booleans and levels) of a summary.
 MOST_COORDINATES = 200
-#: Shares of the budget: the number of records, their sum, their second moments.
-_COUNT, _SUMS, _MOMENTS = 0.1, 0.3, 0.6
+#: Share of the budget for the number of records.
+_COUNT = 0.1
+#: Share of the budget for their sum.
+_SUMS = 0.3
+#: Share of the budget for their second moments.
+_MOMENTS = 0.6
+#: Standard deviations of the noise to either end of a 95% interval.
+_INTERVAL = 2.0
+#: Proposed bounds lie this many spreads from the mean.
+_SPREADS = 3.0
 #: Principal axes that are shown.
 _AXES = 10
 
@@ -29,9 +41,14 @@ class Summary(Kind):
     """Moments of all columns without gaps; the argument is in `summary.md`."""
 
     name = "summary"
+    title = "Summary"
+    label = "means, spreads and correlations"
+    released = "Number of records, means, spreads and correlations of columns"
+    used = "moments"
     summary = "number of records, and means, spreads and correlations of all columns"
     options = (NOISE,)
     most_columns = 0
+    offers_columns = False
     record_operations = 110.0  # three passes, one of which multiplies
 
     def parameters(self, stored: Stored, columns: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -91,9 +108,56 @@ class Summary(Kind):
             "noise": {"count": self.noise(plan), "means": _mean_noise(plan, records)},
         }
 
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        means = Grid(
+            "Means",
+            (Heading("Column"), Heading("Mean", "number")),
+            [[column["column"], _mean(answer, column)] for column in answer["columns"]],
+        )
+        names = answer["coordinates"]
+        others = (Heading(name, "number") for name in names)
+        spreads = zip(names, answer["spreads"], answer["correlations"], strict=True)
+        rows = [[name, spread, *(round(each, 2) for each in row)] for name, spread, row in spreads]
+        correlations = Grid("Correlations", (Heading("Column"), Heading("Spread", "number"), *others), rows)
+        counted = Sentence(f"About {count_text(answer['count'])} records.")
+        return noise_sentence(answer), counted, means, correlations
+
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        names = answer["coordinates"]
+        rows: list[list[Any]] = [["", "count", "", answer["count"]]]
+        for column in answer["columns"]:
+            if "shares" in column:
+                shares = column["shares"].items()
+                rows += ([f"{column['column']}={level}", "mean", "", share] for level, share in shares)
+            else:
+                rows.append([column["column"], column["measure"], "", column["value"]])
+        rows += ([name, "spread", "", each] for name, each in zip(names, answer["spreads"], strict=True))
+        for name, row in zip(names, answer["correlations"], strict=True):
+            rows += ([name, "correlation", other, each] for other, each in zip(names, row, strict=True))
+        return Lines(("column", "measure", "other_column", "value"), rows)
+
+    def bounds(self, answer: Mapping[str, Any], column: Ranged) -> tuple[Any, Any] | None:
+        """Three spreads around the mean."""
+        found = next((each for each in answer["columns"] if each["column"] == column.name), None)
+        if found is None or column.name not in answer["coordinates"]:
+            return None
+        spread = _SPREADS * float(answer["spreads"][answer["coordinates"].index(column.name)])
+        place = column.place(found["value"])
+        return bounds_between(column, place - spread, place + spread)
+
     def _moments(self, plan: Plan) -> SecondMoments:
         rows = Encoded.of(plan.domain)
         return SecondMoments(rows, np.zeros(rows.width, dtype=np.int64), UNITS)
+
+
+def _mean(answer: Mapping[str, Any], column: Mapping[str, Any]) -> Any:
+    """The mean of a column, with its interval where it is a number on its own scale."""
+    if "shares" in column:
+        return ", ".join(f"{level} {share_text(share)}" for level, share in column["shares"].items())
+    noise = dict(zip(answer["coordinates"], answer["noise"].get("means", ()), strict=False))
+    if column["kind"] == "number" and column["measure"] == "mean" and column["column"] in noise:
+        return Estimate(column["value"], _INTERVAL * noise[column["column"]])
+    return column["value"]
 
 
 def _deviation(plan: Plan, step: str, width: int) -> float:

@@ -1,6 +1,9 @@
 """Tables: counts over the cells of up to three columns."""
 
 import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,10 +14,12 @@ from core.mechanisms.noise import additive_noise
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts
 from core.probe import Probe
-from core.questions.base import BINS, NOISE, Kind, count_deviation
+from core.questions.base import BINS, NOISE, Kind, Question, count_deviation, noise_sentence
 from core.questions.columns import BinnedColumn, binned_columns, bins_of
+from core.questions.view import Grid, Heading, Lines, Part, bin_names, exact_bin_names
 from core.statistics.histograms import CellCounts
 
+#: Most cells of a table.
 MOST_TABLE_CELLS = 10_000
 
 
@@ -22,6 +27,9 @@ class CrossTable(Kind):
     """Counts over the cells of some columns; the argument is in `table.md`."""
 
     name = "table"
+    title = "Table"
+    label = "a table of up to three columns"
+    released = "Counts of records by some columns"
     summary = "counts over the cells of up to three columns"
     options = (BINS, NOISE)
     most_columns = 3
@@ -35,6 +43,9 @@ class CrossTable(Kind):
                 parameter="columns",
             )
         return {"columns": list(columns), "bins": options["bins"]}
+
+    def typical(self, stored: Stored, question: Question) -> Question:
+        return replace(question, columns=stored.columns[:2])
 
     def columns(self, plan: Plan) -> tuple[BinnedColumn, ...]:
         return binned_columns(plan.stored, plan.parameters["columns"], plan.parameters["bins"])
@@ -68,6 +79,24 @@ class CrossTable(Kind):
             "total": float(np.sum(margins[0])),
             "noise": {"count": self.noise(plan)},
         }
+
+    def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
+        named = [Heading(column["column"]) for column in answer["columns"]]
+        columns = (*named, Heading("Records", "count"))
+        return noise_sentence(answer), Grid("Table of counts", columns, list(_cells(answer, bin_names)))
+
+    def lines(self, answer: Mapping[str, Any]) -> Lines:
+        names = [column["column"] for column in answer["columns"]]
+        return Lines((*names, "count"), list(_cells(answer, exact_bin_names)))
+
+
+def _cells(answer: Mapping[str, Any], names: Callable[[Mapping[str, Any]], list[str]]) -> Iterator[list[Any]]:
+    """The bins and the count of each cell."""
+    for cell in product(*(enumerate(names(column)) for column in answer["columns"])):
+        count = answer["counts"]
+        for place, _ in cell:
+            count = count[place]
+        yield [*(name for _, name in cell), count]
 
 
 def consistent_table(released: Any) -> tuple[list[Any], list[list[float]]]:

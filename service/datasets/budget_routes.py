@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service.datasets import access, grants, lifecycle
+from service.datasets import access, grants, lifecycle, view
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantBody, GrantFacts, GrantPage, LedgerPage, VerifyReport
 from service.http.context import Context, Services
@@ -28,8 +28,10 @@ from service.people.authentication import Anyone, Curator
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["budgets"], route_class=StrictRoute)
 AnalystName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of an analyst")]
-#: Entries in memory, and characters sent at a time, while a ledger is written as a table.
-_CSV_PAGE, _CSV_PIECE = 1000, 64 << 10
+#: Entries in memory while a ledger is written as a table.
+_CSV_PAGE = 1000
+#: Characters of that table that are sent at a time.
+_CSV_PIECE = 64 << 10
 _COLUMNS = (
     "sequence",
     "kind",
@@ -50,17 +52,17 @@ def raise_budget(name: DatasetName, body: BudgetBody, caller: Curator, context: 
     """Raise a dataset's total; it can never be lowered."""
     budget = Budget.of(body.epsilon, body.delta)
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         lifecycle.raise_budget(session, dataset, budget, actor=caller.name, at=context.clock.now())
         session.flush()
-        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+        return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
 
 
 @router.get("/grants", responses=answers())
 def list_grants(name: DatasetName, caller: Curator, context: Services, paging: Paging) -> GrantPage:
     """List the analysts who may use a dataset, with their caps; revoked grants keep what was spent."""
     with context.database.read() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         found = grants.page(session, dataset, after=paging.after(str) or "", limit=paging.fetch)
         shown, following = paging.cut(found, lambda each: each[1].name)
         items = [_grant(session, dataset, grant, analyst.name) for grant, analyst in shown]
@@ -74,7 +76,7 @@ def put_grant(
     """Grant an analyst a cap and kinds of jobs, or change them; a cap never below what they have used."""
     cap = Budget.of(body.epsilon, body.delta)
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         person = principals.find(session, analyst)
         grant = grants.grant(
             session, dataset, person, cap, kinds=body.kinds, actor=caller.name, at=context.clock.now()
@@ -86,7 +88,7 @@ def put_grant(
 def delete_grant(name: DatasetName, analyst: AnalystName, caller: Curator, context: Services) -> None:
     """Revoke a grant and withdraw the analyst's queued jobs; what they spent stays spent."""
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         person = principals.find(session, analyst)
         grants.revoke(session, dataset, person, actor=caller.name, at=context.clock.now())
 
@@ -108,18 +110,18 @@ def get_ledger(
 ) -> Any:
     """List the ledger's entries in order: all of them to the owner, an analyst's own to the analyst."""
     with context.database.read() as session:
-        dataset, grant = access.find(session, name, caller)
+        right = access.find(session, name, caller)
+        dataset = right.dataset
         analysts: dict[int | None, str] = {
             row.id: person.name for row, person in grants.page(session, dataset, after="", limit=None)
         }
-        if grant is None:
-            analysts[None] = caller.name  # whose own jobs have no grant
-    whole = grant is None
+    whole = right.grant is None
+    if whole:
+        analysts[None] = caller.name  # whose own jobs have no grant
 
     def page(after: int, limit: int) -> list[LedgerEntry]:
         with context.database.read() as session:
-            only = grant.id if grant else None
-            return entries.page(session, dataset.id, grant_id=only, after=after, limit=limit)
+            return entries.page(session, dataset.id, grant_id=right.grant_id, after=after, limit=limit)
 
     after = paging.after(int) or 0
     if "text/csv" in accept:
@@ -157,7 +159,7 @@ def verify_ledger(
     """
     keys = context.signing_keys
     with context.database.read() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         found, state = checkpoints.verify_ledger(session, dataset.id, keys, whole=whole)
     if found.ok and found.entries > found.since:
         with context.database.write() as session:
@@ -170,7 +172,7 @@ def verify_ledger(
 def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> dict[str, Any]:
     return {
         "analyst": analyst,
-        "cap": access.balance_view(session, dataset, grant),
+        "cap": view.balance_view(session, dataset, grant),
         "kinds": grant.allowed_kinds,
         "created_at": grant.created_at,
         "revoked_at": grant.revoked_at,
@@ -186,9 +188,7 @@ def _entry(
         "at": entry.at,
         "analyst": analysts.get(entry.grant_id) if entry.grant_id or entry.job_id else None,
         "job": entry.job_id,
-        "amount": accountants.amount(
-            dataset.accountant, Cost(entry.loss_units, entry.delta_units), dataset.delta_units
-        ),
+        "amount": accountants.of(dataset).amount(Cost(entry.loss_units, entry.delta_units)),
         "actor": entry.actor if whole else None,
         "previous": entry.previous if whole else None,
         "hash": entry.hash if whole else None,

@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 from core.data import Stored, Table, domain_from_json
 from service import ledger
-from service.datasets import access, lifecycle, reading
+from service.datasets import access, lifecycle, reading, view
 from service.datasets.columns import TableColumns
 from service.datasets.doubts import doubts
 from service.datasets.ingest import store
@@ -58,7 +58,7 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     if was_inferred or reading.dialect_of(dataset.reading) != reading.dialect_of(read_before):
         changed.append("reading")
     if dataset.checked_at is not None:
-        dataset.revised = sorted({*access.revised(dataset), *changed})
+        dataset.revised = sorted({*view.revised(dataset), *changed})
     dataset.domain, dataset.id_column = domain.to_json(), id_column
     kept, confirmed = _still_from_rows(dataset, before, after), lifecycle.confirmed_from_rows(asked.table)
     dataset.from_rows = {
@@ -76,7 +76,7 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
         dataset_id=dataset.id,
         changed=changed,
         domain=domain.fingerprint,
-        revised_after_a_look=access.revised(dataset),
+        revised_after_a_look=view.revised(dataset),
         confirmed_from_rows=dataset.from_rows or {},
         reading=dataset.reading or reading.INFERRED,
     )
@@ -104,7 +104,7 @@ def _facts(domain: Stored, id_column: str | None) -> dict[str, Any]:
     if isinstance(domain, Table):
         return {"table": facts.pop("columns"), **facts}
     if "bounds" not in facts:
-        facts["bounds"] = access.other_bounds(domain)
+        facts["bounds"] = view.other_bounds(domain)
         for name in ("radius", "count"):
             facts.pop(name, None)
     return {**facts, "id_column": id_column}
@@ -239,7 +239,7 @@ def seal(
     columns = [{**column, "examples": []} for column in report["columns"]]
     dataset.upload = {**report, "columns": columns, "bad_row_lines": []}  # copies of values go with the draft
     dataset.state, dataset.sealed_at = DatasetState.SEALED, at
-    revised = access.revised(dataset)
+    revised = view.revised(dataset)
     audit.record(session, "seal", actor=actor, at=at, dataset_id=dataset.id, revised_after_a_look=revised)
     session.flush()
     faults.reach("seal.updated")

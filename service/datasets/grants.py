@@ -34,7 +34,8 @@ def grant(
     """
     if analyst.role != Role.ANALYST:
         raise InvalidRequest(f"{analyst.name} is a curator; grants are for analysts")
-    total = accountants.total_of(dataset.accountant, cap.epsilon_units, cap.delta_units)
+    accountant = accountants.get(dataset.accountant, cap)
+    total = accountant.total
     ledger.lock(session, dataset.id)
     session.refresh(dataset)
     if dataset.state == DatasetState.RETIRED:
@@ -55,7 +56,7 @@ def grant(
         raise InvalidRequest(
             "a cap cannot be less than the analyst has spent and reserved; cancel queued jobs first",
             status=409,
-            used=accountants.amount(dataset.accountant, used, cap.delta_units),
+            used=accountant.amount(used),
         ) from error
     details: dict[str, Any] = {"analyst": analyst.name, **accountants.declared(cap)}
     if kinds is not None:

@@ -28,7 +28,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
     """Create a dataset without data; core's InvalidRequest when the public facts are inconsistent."""
     domain = domain_of(body)
     budget = Budget.of(body.budget.epsilon, body.budget.delta)
-    total = accountants.total_of(body.accountant, budget.epsilon_units, budget.delta_units)
+    total = accountants.get(body.accountant, budget).total
     dataset = Dataset(
         name=body.name,
         owner_id=owner.id,
@@ -178,7 +178,7 @@ def supersede(
 
 def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:
     """Raise a dataset's total; InvalidRequest when it would become smaller."""
-    total = accountants.total_of(dataset.accountant, budget.epsilon_units, budget.delta_units)
+    total = accountants.get(dataset.accountant, budget).total
     accounts = ledger.lock(session, dataset.id)
     session.refresh(dataset)
     if dataset.state == DatasetState.RETIRED:

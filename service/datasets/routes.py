@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.datasets import access, drafts, lifecycle
+from service.datasets import access, drafts, lifecycle, view
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import FORMATS, Spool
@@ -53,7 +53,7 @@ def create_dataset(body: DatasetBody, caller: Curator, context: Services) -> Dat
     with context.database.write() as session:
         dataset = lifecycle.create(session, body, owner=caller, at=context.clock.now())
         session.flush()
-        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+        return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
 
 
 @router.get("", responses=answers())
@@ -61,8 +61,8 @@ def list_datasets(caller: Anyone, context: Services, paging: Paging) -> DatasetP
     """List datasets that you own, or that are granted to you."""
     with context.database.read() as session:
         found = access.page(session, caller, after=paging.after(str) or "", limit=paging.fetch)
-        shown, following = paging.cut(found, lambda each: each[0].name)
-        items = [access.facts(session, dataset, grant) for dataset, grant in shown]
+        shown, following = paging.cut(found, lambda right: right.dataset.name)
+        items = [view.facts(session, right) for right in shown]
     return DatasetPage.model_validate({"items": items, "next": following})
 
 
@@ -70,8 +70,7 @@ def list_datasets(caller: Anyone, context: Services, paging: Paging) -> DatasetP
 def get_dataset(name: DatasetName, caller: Anyone, context: Services) -> DatasetFacts:
     """Get a dataset's public facts, its remaining budget and your cap."""
     with context.database.read() as session:
-        dataset, grant = access.find(session, name, caller)
-        return DatasetFacts.model_validate(access.facts(session, dataset, grant))
+        return DatasetFacts.model_validate(view.facts(session, access.find(session, name, caller)))
 
 
 @router.patch("/{name}", responses=answers("already-sealed", "retired"))
@@ -81,16 +80,16 @@ def edit_draft(name: DatasetName, body: DraftChanges, caller: Curator, context: 
     Facts that are changed after a look at rows are marked as such, for everybody and for good.
     """
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         drafts.edit(session, dataset, body, actor=caller.name, at=context.clock.now())
-        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+        return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
 
 
 @router.delete("/{name}", status_code=204, responses=answers("already-sealed", "retired"))
 def discard_draft(name: DatasetName, caller: Curator, context: Services) -> None:
     """Delete a draft with its rows; its name can be used again."""
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         drafts.discard(session, dataset, actor=caller.name, at=context.clock.now())
 
 
@@ -98,7 +97,7 @@ def discard_draft(name: DatasetName, caller: Curator, context: Services) -> None
 def throw_away_data(name: DatasetName, caller: Curator, context: Services) -> None:
     """Delete the rows of a draft and the report on them."""
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         drafts.throw_away_rows(session, dataset, actor=caller.name, at=context.clock.now())
 
 
@@ -110,7 +109,7 @@ def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Se
     must be confirmed. A dataset without rows cannot be sealed.
     """
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         drafts.seal(
             session,
             dataset,
@@ -119,7 +118,7 @@ def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Se
             actor=caller.name,
             at=context.clock.now(),
         )
-        facts = DatasetFacts.model_validate(access.facts(session, dataset, None))
+        facts = DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
     faults.reach("seal.committed")
     return facts
 
@@ -128,7 +127,7 @@ def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Se
 def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Retirement:
     """Delete a dataset's rows permanently and keep its ledger. Queued jobs are cancelled and not charged."""
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         withdrawn = lifecycle.retire(session, dataset, actor=caller.name, at=context.clock.now())
     return Retirement(state="retired", voided_jobs=withdrawn)
 
@@ -178,7 +177,7 @@ def _find_draft(
     context: Context, name: str, caller: Caller, announced: str | None
 ) -> tuple[Dataset, dict[str, Any] | None]:
     with context.database.read() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
     if dataset.state == DatasetState.SEALED and dataset.upload and announced == dataset.upload["sha256"]:
         return dataset, dataset.upload
     lifecycle.require_draft(dataset)
@@ -214,14 +213,14 @@ def _store(
         faults.reach("upload.encoded")
         if from_thread.run(request.is_disconnected):
             raise ClientDisconnect
-        report = encoded.report(access.warnings(dataset, upload.expected.domain))
+        report = encoded.report(view.warnings(dataset, upload.expected.domain))
         with context.database.write() as session:
             now = context.clock.now()
             chunks, expected = encoded.chunks(), upload.expected
             stored = drafts.store_rows(
                 session, dataset.id, expected, chunks, report, actor=caller.name, at=now
             )
-            shown = access.report_on(stored)
+            shown = view.report_on(stored)
     faults.reach("upload.committed")
     assert shown is not None
     return shown

@@ -1,11 +1,12 @@
 """Base classes and fields of the wire types: strict models, names, amounts."""
 
 from datetime import datetime
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 
+from core.jobs import kinds
 from service.operations.clock import rfc3339
 
 Item = TypeVar("Item")
@@ -74,8 +75,11 @@ class Page(Answer, Generic[Item]):
     next: str | None
 
 
-#: Kinds of jobs: clusterings, and questions.
-JobKind = Literal["cluster", "profile", "explain", "table", "quantiles", "summary", "compare"]
+#: Kinds of jobs: clusterings, and the questions of the registry.
+if TYPE_CHECKING:
+    JobKind = str
+else:
+    JobKind = Literal[kinds.names()]
 
 
 class BudgetBody(Body, json_schema_extra=example({"epsilon": "3", "delta": "0.000001"})):

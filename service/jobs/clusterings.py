@@ -8,33 +8,27 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session
 
 from core.data import Partition, PartitionFacts, Stored, domain_from_json
 from service.datasets import working_bounds
+from service.datasets.access import Right
 from service.errors import InvalidRequest, NotFound
 from service.jobs import release
-from service.jobs.results import answers
+from service.jobs.results import answers, stored
 from service.jobs.wire import ClusteringBody
 from service.operations.states import JobState
-from service.operations.tables import Dataset, Job, Result
-from service.people.authentication import Caller
+from service.operations.tables import Dataset, Job
 
 
 def facts_of(
-    session: Session,
-    caller: Caller,
-    dataset: Dataset,
-    named: Sequence[ClusteringBody],
-    *,
-    rehearsal: bool,
-    now: datetime,
+    session: Session, right: Right, named: Sequence[ClusteringBody], *, rehearsal: bool, now: datetime
 ) -> tuple[tuple[PartitionFacts, ...], Stored | None]:
     """Return what a plan needs to know of clusterings, and the domain in which their centres were found.
 
     NotFound for clusterings that the caller cannot see now. None, if there are none.
     """
-    found = [_partition_of(session, caller, dataset, each, rehearsal=rehearsal, now=now) for each in named]
+    found = [_partition_of(session, right, each, rehearsal=rehearsal, now=now) for each in named]
     domains = {domain.fingerprint: domain for _, domain in found}
     if len(domains) > 1:
         raise InvalidRequest(
@@ -44,54 +38,46 @@ def facts_of(
     return tuple(partition.facts for partition, _ in found), next(iter(domains.values()), None)
 
 
-def require_made_up_rows(
-    session: Session, caller: Caller, dataset: Dataset, job_id: str, domain: Stored, now: datetime
-) -> None:
+def require_made_up_rows(session: Session, right: Right, job_id: str, domain: Stored, now: datetime) -> None:
     """Refuse to rehearse in a domain on the made-up rows of a job unless the caller can see them now."""
-    _visible(session, caller, dataset, job_id, now)
+    _visible(session, right, job_id, now)
     if not answers.has_made_up_rows(session, job_id):
         raise InvalidRequest(
             f"job {job_id} has no made-up rows: name one that left k open, or leave rehearse_on out"
         )
-    if _domain_of(session, dataset, job_id).fingerprint != domain.fingerprint:
+    if _domain_of(session, right.dataset, job_id).fingerprint != domain.fingerprint:
         raise InvalidRequest(
             f"the made-up rows of job {job_id} lie in other working bounds than this job: name one that ran "
             "in the same bounds"
         )
 
 
-def _visible(session: Session, caller: Caller, dataset: Dataset, job_id: str, now: datetime) -> Job:
+def _visible(session: Session, right: Right, job_id: str, now: datetime) -> Job:
     """Return a job on the dataset whose result the caller can see now."""
-    job, _, _ = release.find(session, job_id, caller)
-    if release.visible_state(job, caller, now).state != JobState.SUCCEEDED:
+    found = release.find(session, job_id, right.caller)
+    if found.at(now).state != JobState.SUCCEEDED:
         raise NotFound(f"job {job_id} has no result that could be used")
-    if job.dataset_id != dataset.id:
-        raise InvalidRequest(f"job {job_id} is of another dataset than {dataset.name}")
-    return job
+    if found.dataset.id != right.dataset.id:
+        raise InvalidRequest(f"job {job_id} is of another dataset than {right.dataset.name}")
+    return found.job
 
 
 def _domain_of(session: Session, dataset: Dataset, job_id: str) -> Stored:
     """Return the domain in which a job ran: declared bounds, or working bounds."""
-    receipt = session.get_one(Result, job_id, options=[defer(Result.body)]).receipt
+    receipt = stored.receipt(session, job_id)
     digest = receipt.get("inputs", {}).get("domain", {}).get("digest", "")  # missing from early versions
     return domain_from_json(working_bounds.domain_named(session, dataset, digest))
 
 
 def _partition_of(
-    session: Session,
-    caller: Caller,
-    dataset: Dataset,
-    named: ClusteringBody,
-    *,
-    rehearsal: bool,
-    now: datetime,
+    session: Session, right: Right, named: ClusteringBody, *, rehearsal: bool, now: datetime
 ) -> tuple[Partition, Stored]:
-    job = _visible(session, caller, dataset, named.job, now)
+    job = _visible(session, right, named.job, now)
     if job.rehearsal and not rehearsal:
         raise InvalidRequest(
             f"job {named.job} is a rehearsal, whose clusters are made up: only a rehearsal can ask about them"
         )
-    domain = _domain_of(session, dataset, job.id)
+    domain = _domain_of(session, right.dataset, job.id)
     partition = _partition(session, domain, job.id, named.k)
     if named.digest is not None and named.digest != partition.digest:
         raise InvalidRequest(f"the centres of job {named.job} have another digest: {partition.digest}")
@@ -104,15 +90,14 @@ def load(session: Session, domain: Stored, facts: Mapping[str, Any]) -> Partitio
 
 
 def _partition(session: Session, domain: Stored, job_id: str, k: int | None) -> Partition:
-    result = session.get_one(Result, job_id)
-    body: dict[str, Any] = result.body
+    body, receipt = stored.body(session, job_id), stored.receipt(session, job_id)
     if "centres" not in body:
         raise InvalidRequest(
-            f"job {job_id} is no clustering but a {body.get('kind')}: name a job with centres"
+            f"job {job_id} is not a clustering but a {body.get('kind')}: name a job with centres"
         )
     centres = body["centres"]
     if k is not None and k != len(centres):
-        centres = answers.of_other_k(session, job_id, k, body, result.receipt)["centres"]
-    clustered = result.receipt.get("inputs", {}).get("clustered")
+        centres = answers.of_other_k(session, job_id, k, body, receipt)["centres"]
+    clustered = receipt.get("inputs", {}).get("clustered")
     ranges = body.get("details", {}).get("ranges")
     return Partition.of(domain, centres, clustered, ranges, job_id)

@@ -10,8 +10,7 @@ wants jobs skips those that are locked, and the claim that holds them looks agai
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +20,9 @@ from sqlalchemy.orm import Session
 from service import ledger
 from service.datasets import access, working_bounds
 from service.jobs import release
+from service.jobs.claims import Claim, JobLost, Outcome, StoredPlan
 from service.jobs.results import answers, transcripts
+from service.ledger.units import Cost
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Answer, Dataset, Job, JournalEntry, Result, TranscriptPart
@@ -38,40 +39,8 @@ _LOCK_HELD = (
 )
 
 
-class JobLost(Exception):
-    """The job is no longer this worker's: a curator ended it, or another worker took it over."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A worker's hold on a job; `lease` fences it off from whoever held the job before."""
-
-    job_id: str
-    lease: str
-    dataset_id: int
-    rehearsal: bool
-    claimed_at: datetime
-    #: Time after the claim at which the end of the job is shown, unless its run takes longer.
-    planned: timedelta
-    #: Whether the end of the job is held back until then.
-    held: bool
-    plan: dict[str, Any]
-    domain: dict[str, Any]
-    request: dict[str, Any]
-
-    def released_at(self, ended_at: datetime) -> datetime:
-        """Return when an end of the job is shown, and its worker free for the next one."""
-        return release.release_time(self.claimed_at, self.planned, ended_at) if self.held else ended_at
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a run, its receipt, the parts of its transcript, and the answers for every k."""
-
-    body: dict[str, Any]
-    receipt: dict[str, Any]
-    transcript: Sequence[bytes] = ()
-    answers: Mapping[int, bytes] = field(default_factory=dict)
+#: Tells whether this version of the software can run a stored plan.
+CanRun = Callable[[StoredPlan], bool]
 
 
 def claim(
@@ -80,9 +49,9 @@ def claim(
     worker: str,
     now: datetime,
     lease: timedelta,
-    can_run: Callable[[dict[str, Any], dict[str, Any]], bool],
+    can_run: CanRun,
 ) -> Claim | None:
-    """Take the job whose turn it is, and charge it in the same transaction; None when there is none.
+    """Take the job whose turn it is, and charge it in the same transaction; None if no job waits.
 
     Next is the analyst with the least planned work among the jobs claimed lately, oldest job first;
     rehearsals come last. Planned work is public: how long jobs really took must not show in the order.
@@ -117,14 +86,14 @@ def claim(
     faults.reach("claim.locked")
     dataset = session.get_one(Dataset, job.dataset_id)
     digest = job.plan.get("inputs", {}).get("domain", {}).get("digest", "")
-    domain = working_bounds.domain_named(session, dataset, digest)
+    stored = StoredPlan(job.plan, working_bounds.domain_named(session, dataset, digest))
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
             _empty_journal(session, job.id)
             job.end(JobState.FAILED, EndReason.LOST, now, _released_at(job, dataset, now))
             metrics.ended(session, dataset.id, job.state)
             return None
-    elif not _charge(session, job, domain, worker=worker, now=now, can_run=can_run):
+    elif not _charge(session, job, worker=worker, now=now, understood=can_run(stored)):
         return None
     job.state = JobState.RUNNING
     job.attempts += 1
@@ -137,30 +106,23 @@ def claim(
     session.flush()
     faults.reach("claim.charged")
     return Claim(
-        job.id,
-        job.lease,
-        job.dataset_id,
-        job.rehearsal,
-        job.claimed_at,
-        job.planned,
-        dataset.release_ticks,
-        job.plan,
-        domain,
-        job.request,
+        job_id=job.id,
+        lease=job.lease,
+        dataset_id=job.dataset_id,
+        principal_id=job.principal_id,
+        rehearsal=job.rehearsal,
+        request=job.request,
+        cost=Cost(job.loss_units, job.delta_units),
+        queued_at=job.queued_at,
+        claimed_at=job.claimed_at,
+        planned=job.planned,
+        held=dataset.release_ticks,
+        stored=stored,
     )
 
 
-def _charge(
-    session: Session,
-    job: Job,
-    domain: dict[str, Any],
-    *,
-    worker: str,
-    now: datetime,
-    can_run: Callable[[dict[str, Any], dict[str, Any]], bool],
-) -> bool:
-    """Charge a queued job, or end it with its reservation void when it may not run."""
-    understood = can_run(job.plan, domain)  # before the accounts are locked
+def _charge(session: Session, job: Job, *, worker: str, now: datetime, understood: bool) -> bool:
+    """Charge a queued job, or end it with its reservation void when it may not or cannot run."""
     accounts = None if job.rehearsal else ledger.lock(session, job.dataset_id, job.grant_id)
     allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind)
     if allowed and understood:
@@ -230,7 +192,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
     """End a job for good, at its dataset's curator's order; False when its analyst has seen it end.
 
     A claimed job keeps its charge. It is shown as ended from now on, and a result that is stored and waits
-    for its time is deleted: whether it appeared would tell how long the job ran. Its worker waits for that
+    for its time is deleted: whether it appeared would reveal how long the job ran. Its worker waits for that
     time.
     """
     locked = _lock(session, job)

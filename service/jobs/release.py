@@ -13,9 +13,6 @@ from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session, defer
 
 from service.errors import Forbidden, NotFound
-from service.jobs.wire import JobFacts
-from service.ledger import accountants
-from service.ledger.units import Cost
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
@@ -68,9 +65,18 @@ class VisibleState:
     retry_after: int | None = None
 
 
-def visible_state(job: Job, caller: Caller, now: datetime) -> VisibleState:
-    """Return a job's state at a moment: an analyst sees its end when it is released, the owner at once."""
-    return state_at(job, now, held=not caller.is_curator)
+@dataclass(frozen=True)
+class VisibleJob:
+    """A job that a caller may see, with its dataset and its analyst's name."""
+
+    job: Job
+    dataset: Dataset
+    analyst: str
+    caller: Caller
+
+    def at(self, now: datetime) -> VisibleState:
+        """Return the state at a moment: an analyst sees the end when it is released, the owner at once."""
+        return state_at(self.job, now, held=not self.caller.is_curator)
 
 
 def state_at(job: Job, now: datetime, *, held: bool) -> VisibleState:
@@ -103,8 +109,8 @@ def _phase(job: Job, now: datetime) -> tuple[str | None, dict[str, int] | None]:
     return names[min(due, len(names) - 1)], {"measured": due, "planned": len(names)}
 
 
-def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, str]:
-    """Return a job that the caller may see, its dataset and its analyst's name, or raise NotFound.
+def find(session: Session, job_id: str, caller: Caller) -> VisibleJob:
+    """Return a job that the caller may see, or raise NotFound.
 
     `latest` names the newest one.
     """
@@ -117,21 +123,21 @@ def find(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, s
     if found is None:
         raise NotFound("there is no such job, or it is not yours")
     job, analyst = found
-    return job, session.get_one(Dataset, job.dataset_id), analyst
+    return VisibleJob(job, session.get_one(Dataset, job.dataset_id), analyst, caller)
 
 
-def find_own(session: Session, job_id: str, caller: Caller) -> tuple[Job, Dataset, str]:
+def find_own(session: Session, job_id: str, caller: Caller) -> VisibleJob:
     """Return a job that the caller submitted; Forbidden for an analyst's, on the caller's dataset."""
-    job, dataset, analyst = find(session, job_id, caller)
-    if job.principal_id != caller.id:
-        raise Forbidden(f"only {analyst}, who submitted this job, may do this; you can end it")
-    return job, dataset, analyst
+    found = find(session, job_id, caller)
+    if found.job.principal_id != caller.id:
+        raise Forbidden(f"only {found.analyst}, who submitted this job, may do this; you can end it")
+    return found
 
 
 def page(
     session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None, search: str = ""
-) -> list[tuple[Job, Dataset, str]]:
-    """Return jobs that the caller may see as `find` does, newest first; `search` is part of name or note."""
+) -> list[VisibleJob]:
+    """Return jobs that the caller may see, newest first; `search` is part of name or note."""
     query = _visible(caller, dataset)
     if search:
         wanted = (each.icontains(search, autoescape=True) for each in (Job.name, Job.note))
@@ -142,7 +148,7 @@ def page(
     # Not joined: each row would carry the whole dataset, and its domain be parsed again.
     datasets = session.scalars(select(Dataset).where(Dataset.id.in_({job.dataset_id for job, _ in found})))
     named = {dataset.id: dataset for dataset in datasets}
-    return [(job, named[job.dataset_id], analyst) for job, analyst in found]
+    return [VisibleJob(job, named[job.dataset_id], analyst, caller) for job, analyst in found]
 
 
 def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, str]:
@@ -165,38 +171,4 @@ def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, str]:
         .join(Principal, Job.principal_id == Principal.id)
         .where(mine)
         .options(defer(Job.plan, raiseload=True))  # up to 64 KiB, which no list shows
-    )
-
-
-def facts(job: Job, dataset: Dataset, analyst: str, caller: Caller, now: datetime) -> JobFacts:
-    """Describe a job as the caller may see it now."""
-    visible = visible_state(job, caller, now)
-    place = f"/v1/jobs/{job.id}"
-    cost = Cost(job.loss_units, job.delta_units)
-    return JobFacts.model_validate(
-        {
-            "id": job.id,
-            "name": job.name,
-            "note": job.note,
-            "dataset": dataset.name,
-            "analyst": analyst,
-            "state": visible.state,
-            "rehearsal": job.rehearsal,
-            "request": job.request,
-            "algorithm": job.algorithm,
-            "cost": accountants.amount(dataset.accountant, cost, dataset.delta_units),
-            "plan_digest": job.plan_digest,
-            "phase": visible.phase,
-            "progress": visible.progress,
-            "queued_at": job.queued_at,
-            "claimed_at": job.claimed_at,
-            "planned_seconds": job.planned.total_seconds(),
-            "due_at": visible.due_at,
-            "finished_at": visible.finished_at,
-            "message": visible.message,
-            "links": {
-                "self": place,
-                **{part: f"{place}/{part}" for part in ("result", "receipt", "transcript")},
-            },
-        }
     )

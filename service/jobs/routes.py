@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from core.algorithms import registry
 from core.options import options_schema
-from core.questions import registry as questions
 from service import ledger
 from service.datasets import access
 from service.errors import NotCancellable
@@ -19,9 +18,11 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
-from service.jobs import plans, queue, release
+from service.jobs import plans, queue, release, view
+from service.jobs.limits import Limits
+from service.jobs.planned import price
 from service.jobs.results.earlier import earlier_release
-from service.jobs.submit import Limits, submit
+from service.jobs.submit import submit
 from service.jobs.wire import (
     AlgorithmList,
     JobBody,
@@ -71,34 +72,34 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
 
 
 @router.get("/kinds", responses=answers())
-def list_kinds(_caller: Anyone) -> KindList:
-    """List the kinds of questions that a job may ask beside clustering, with options as JSON Schema."""
-    items = [
-        {
-            "name": each.name,
-            "summary": each.summary,
-            "clusterings": each.clusterings,
-            "most_columns": each.most_columns,
-            "options": options_schema(each.options),
-        }
-        for each in (questions.get(name) for name in questions.names())
-    ]
-    return KindList.model_validate({"items": items})
+def list_kinds(
+    caller: Anyone,
+    context: Services,
+    dataset: Annotated[
+        str | None,
+        Query(pattern=NAME_PATTERN, description="only what you may ask about this dataset, with its columns"),
+    ] = None,
+) -> KindList:
+    """List the kinds of questions that a job may ask, with options as JSON Schema."""
+    if dataset is None:
+        return KindList.model_validate({"items": view.kinds_of(None)})
+    with context.database.read() as session:
+        right = access.find(session, dataset, caller)
+    return KindList.model_validate({"items": view.kinds_of(right)})
 
 
 @router.post("/plans", responses=answers(*_PLANNING))
 def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
-        dataset, grant = access.find(session, body.dataset, caller)
-        delta_left = ledger.delta_left(session, dataset.id, grant.id if grant else None)
-        inputs = plans.inputs_of(session, caller, dataset, body, context.clock.now())
+        right = access.find(session, body.dataset, caller)
+        delta_left = ledger.delta_left(session, right.dataset.id, right.grant_id)
+        inputs = plans.inputs_of(session, right, body, context.clock.now())
     limits = Limits.of(context.settings)
-    plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
+    plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
-        planned_ms = limits.planned_ms(session, dataset, plan, rehearsal=body.rehearsal)
-        quote = plans.quote(session, dataset, grant, body, plan, planned_ms)
-        earlier = earlier_release(session, caller, dataset, body, context.clock.now())
+        quote = view.quote(session, price(session, right, body, plan, limits))
+        earlier = earlier_release(session, right, body, context.clock.now())
         return Quote.model_validate({**quote, "earlier": earlier})
 
 
@@ -140,7 +141,8 @@ async def submit_job(
     response.headers.update({"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"})
     if submission.replayed:
         response.headers["Idempotency-Replayed"] = "true"
-    return release.facts(job, submission.dataset, caller.name, caller, context.clock.now())
+    found = release.VisibleJob(job, submission.dataset, caller.name, caller)
+    return view.facts(found, context.clock.now())
 
 
 @router.get("/jobs", responses=answers())
@@ -164,8 +166,8 @@ def list_jobs(
         found = release.page(
             session, caller, before=before, limit=paging.fetch, dataset=dataset, search=search
         )
-    shown, following = paging.cut(found, lambda each: each[0].id)
-    return JobPage(items=[release.facts(*each, caller, now) for each in shown], next=following)
+    shown, following = paging.cut(found, lambda each: each.job.id)
+    return JobPage(items=[view.facts(each, now) for each in shown], next=following)
 
 
 @router.get("/jobs/{job_id}", responses=answers())
@@ -173,11 +175,11 @@ def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response
     """Get the state of a job; `Retry-After` says when it may have changed."""
     now = context.clock.now()
     with context.database.read() as session:
-        job, dataset, analyst = release.find(session, job_id, caller)
-    retry = release.visible_state(job, caller, now).retry_after
+        found = release.find(session, job_id, caller)
+    retry = found.at(now).retry_after
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
-    return release.facts(job, dataset, analyst, caller, now)
+    return view.facts(found, now)
 
 
 @router.delete("/jobs/{job_id}", responses=answers("not-cancellable"))
@@ -185,10 +187,10 @@ def cancel_job(job_id: JobId, caller: Anyone, context: Services) -> JobFacts:
     """Cancel a queued job of yours; its reservation is given back."""
     now = context.clock.now()
     with context.database.write() as session:
-        job, dataset, analyst = release.find_own(session, job_id, caller)
-        if not queue.cancel(session, job, actor=caller.name, now=now):
+        found = release.find_own(session, job_id, caller)
+        if not queue.cancel(session, found.job, actor=caller.name, now=now):
             raise NotCancellable("only a queued job can be cancelled; this one was claimed, or has ended")
-    return release.facts(job, dataset, analyst, caller, now)
+    return view.facts(found, now)
 
 
 @router.put("/jobs/{job_id}/note", responses=answers())
@@ -196,10 +198,11 @@ def describe_job(job_id: JobId, body: NoteBody, caller: Anyone, context: Service
     """Name a job of yours or write a note about it; the dataset's owner can read both."""
     now = context.clock.now()
     with context.database.write() as session:
-        job, dataset, analyst = release.find_own(session, job_id, caller)
+        found = release.find_own(session, job_id, caller)
+        job = found.job
         job.name = job.name if body.name is None else body.name.strip()
         job.note = job.note if body.note is None else body.note.strip()
-    return release.facts(job, dataset, analyst, caller, now)
+    return view.facts(found, now)
 
 
 @router.post("/jobs/{job_id}/end", responses=answers("not-cancellable"))
@@ -207,7 +210,7 @@ def end_job(job_id: JobId, caller: Curator, context: Services) -> JobFacts:
     """End a job on a dataset that you own; the charge of a running job stays, and it never gets a result."""
     now = context.clock.now()
     with context.database.write() as session:
-        job, dataset, analyst = release.find(session, job_id, caller)
-        if not queue.end(session, job, dataset, actor=caller.name, now=now):
+        found = release.find(session, job_id, caller)
+        if not queue.end(session, found.job, found.dataset, actor=caller.name, now=now):
             raise NotCancellable("the job has ended")
-    return release.facts(job, dataset, analyst, caller, now)
+    return view.facts(found, now)

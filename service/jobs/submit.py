@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,9 +17,9 @@ from sqlalchemy import Row, String, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from core.data import Sites
-from core.plan import Plan, Work
 from service import ledger
 from service.datasets import access, lifecycle
+from service.datasets.access import Right
 from service.datasets.sites import site_sets
 from service.errors import (
     BudgetExhausted,
@@ -29,16 +28,16 @@ from service.errors import (
     RateLimited,
     ServiceError,
     TooManyQueued,
-    WorkLimit,
 )
-from service.jobs import plans, quotes, timing
-from service.jobs.wire import JobBody
+from service.jobs import plans
+from service.jobs.limits import Limits
+from service.jobs.planned import PlannedJob, price
+from service.jobs.wire import JobBody, PlanBody
 from service.ledger import accountants
 from service.operations import faults, metrics
 from service.operations.database import Database
-from service.operations.settings import Settings
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Dataset, Grant, Job, Principal
+from service.operations.tables import Dataset, Job, Principal
 from service.operations.tables.columns import Moment
 from service.people.authentication import Caller
 
@@ -57,7 +56,7 @@ _QUOTA = select(
     .where(_OWN, text("state IN ('queued', 'running')"))  # literally, so that the partial index serves it
     .scalar_subquery()
     .label("unfinished"),
-    # A job whose end is not shown yet counts as unfinished, else the quota would tell of it.
+    # A job whose end is not shown yet counts as unfinished, else the quota would reveal it.
     select(func.count())
     .where(_OWN, Job.released_at > bindparam("now", type_=Moment))
     .scalar_subquery()
@@ -74,66 +73,6 @@ _QUOTA = select(
 )
 
 
-#: Bytes that a worker process may hold in addition to the memory of a plan and the derived rows it keeps:
-#: Python with its libraries takes about 250 MB, and a chunk that is read and encoded about 100 MB.
-_WORKER_BYTES = 512 << 20
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits on what one analyst may ask for."""
-
-    work: Work
-    queued_jobs: int
-    rehearsals_per_minute: int
-    rehearsal_rows: int = 20_000
-    rehearsal_operations: float = math.inf
-    release_margin: float = 1.5
-    job_seconds: float = math.inf
-
-    @classmethod
-    def of(cls, settings: Settings) -> Limits:
-        """Read the limits off the settings."""
-        kept = settings.view_cache_bytes + _WORKER_BYTES
-        work = Work(settings.max_operations, float(max(settings.max_memory_bytes - kept, 0)))
-        return cls(
-            work,
-            settings.max_queued_jobs,
-            settings.rehearsals_per_minute,
-            settings.rehearsal_rows,
-            settings.rehearsal_operations,
-            settings.release_margin,
-            settings.job_seconds,
-        )
-
-    def planned_ms(self, session: Session, dataset: Dataset, plan: Plan, *, rehearsal: bool) -> int:
-        """Return the time from the claim of a job to its result, in milliseconds; WorkLimit if too long."""
-        rows, rates = self._rows(plan, rehearsal), timing.rates_of(session, plan)
-        # Only a question about an earlier clustering can have bounds that the dataset does not have now.
-        asked = dataset.working is not None or bool(plan.partitions)
-        narrowed = asked and not rehearsal and plan.stored != access.domain_of(dataset)
-        planned = timing.planned_ms(rates, plan, rows, self.release_margin, narrowed=narrowed)
-        if not rehearsal and planned > 1000 * self.job_seconds:
-            raise WorkLimit(
-                f"this job is planned to take {planned / 1000:,.0f} seconds; the limit is "
-                f"{self.job_seconds:,.0f}: ask for fewer clusters, or smaller options"
-            )
-        return planned
-
-    def operations_of(self, plan: Plan, *, rehearsal: bool) -> float:
-        """Return the planned work of a job, or of a rehearsal, whose rows are few; WorkLimit if too much."""
-        operations = timing.operations_of(plan, self._rows(plan, rehearsal))
-        if rehearsal and operations > self.rehearsal_operations:
-            raise WorkLimit(
-                f"this rehearsal would take about {operations:.1e} operations; the limit is "
-                f"{self.rehearsal_operations:.1e}: rehearse with fewer clusters, or smaller options"
-            )
-        return operations
-
-    def _rows(self, plan: Plan, rehearsal: bool) -> int:
-        return min(self.rehearsal_rows, plan.domain.size) if rehearsal else plan.domain.size
-
-
 @dataclass(frozen=True)
 class Submission:
     """A job that was accepted, now or when the same Idempotency-Key was first used."""
@@ -148,22 +87,22 @@ def submit(
 ) -> Submission:
     """Reserve the cost of a job and enqueue it, or raise the problem that prevents it."""
     with database.read() as session:
-        dataset, grant = access.find(session, body.dataset, caller)
-        grant_id = grant.id if grant else None
+        right = access.find(session, body.dataset, caller)
         # Before an earlier job is looked for: what that one reserved must not change the plan.
-        delta_left = ledger.delta_left(session, dataset.id, grant_id) if body.delta is None else 0
+        dataset_id = right.dataset.id
+        delta_left = ledger.delta_left(session, dataset_id, right.grant_id) if body.delta is None else 0
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
-            return Submission(earlier, dataset, replayed=True)
-        inputs = plans.inputs_of(session, caller, dataset, body, now)
-    plan = plans.make_plan(dataset, grant, body, inputs, limits.work, delta_left=delta_left)
-    quotes.require_quoted(dataset, grant, body, plan)
+            return Submission(earlier, right.dataset, replayed=True)
+        inputs = plans.inputs_of(session, right, body, now)
+    plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
+    with database.read() as session:
+        planned = price(session, right, body, plan, limits)
+    planned.require_quoted(body.quote)
     faults.reach("submit.planned")
     try:
         with database.write() as session:
-            submission = reserve_and_enqueue(
-                session, caller, body, dataset, grant, plan, key=key, limits=limits, now=now
-            )
+            submission = reserve_and_enqueue(session, planned, key=key, limits=limits, now=now)
             faults.reach("submit.enqueued")
     except ServiceError as refusal:
         with database.write() as session:
@@ -174,49 +113,63 @@ def submit(
 
 
 def reserve_and_enqueue(
-    session: Session,
-    caller: Caller,
-    body: JobBody,
-    dataset: Dataset,
-    grant: Grant | None,
-    plan: Plan,
-    *,
-    key: str | None,
-    limits: Limits,
-    now: datetime,
+    session: Session, planned: PlannedJob, *, key: str | None, limits: Limits, now: datetime
 ) -> Submission:
     """Enqueue a planned job and reserve its cost in one write transaction, which a refusal must roll back.
 
-    `dataset` and `grant` are as they were when the job was planned; they are checked again under the lock.
-    The dataset's owner has no grant: only the total limits what they spend.
+    Dataset and grant are as they were when the job was planned; they are checked again under the lock.
     """
-    grant_id = grant.id if grant else None
+    right, body = planned.right, planned.body
     # One submission of an analyst at a time, whatever the dataset: quotas and keys count across datasets.
-    session.connection().execute(_LOCK_ANALYST, {"analyst": caller.id})
-    asked = {"analyst": caller.id, "key": key, "dataset": dataset.id, "now": now, "since": now - _HOUR}
-    found = session.connection().execute(_QUOTA, asked).one()
-    if found.earlier is not None and (earlier := _earlier(session, caller, body, key)) is not None:
-        return Submission(earlier, dataset, replayed=True)
-    _require_quota(session, caller, body, dataset, limits, found, now)
+    session.connection().execute(_LOCK_ANALYST, {"analyst": right.caller.id})
+    asked = {"analyst": right.caller.id, "key": key, "dataset": right.dataset.id, "now": now}
+    counted = session.connection().execute(_QUOTA, {**asked, "since": now - _HOUR}).one()
+    if counted.earlier is not None:
+        earlier = _earlier(session, right.caller, body, key)
+        if earlier is not None:
+            return Submission(earlier, right.dataset, replayed=True)
+    _require_quota(session, planned, limits, counted, now)
+    job = _job(planned, key, now)
+    # The accounts come last, because every submission to the dataset waits for their lock.
+    accounts = ledger.lock(session, right.dataset.id, right.grant_id)
+    if not access.is_open(session, right.dataset.id, right.grant_id, body.kind):
+        changed = access.find(session, body.dataset, right.caller)
+        lifecycle.require_sealed(changed.dataset)
+        plans.require_kind(changed, body.kind)
+    if isinstance(planned.plan.sites, Sites):
+        site_sets.store_unnamed(session, right.dataset, planned.plan.sites, at=now)
+    session.add(job)
+    if not body.rehearsal:
+        try:
+            ledger.reserve(session, accounts, job.id, planned.cost, actor=right.caller.name, at=now)
+        except ledger.Overdrawn as refusal:
+            raise _exhausted(right, body, refusal) from refusal
+    session.flush()
+    faults.reach("submit.reserved")
+    return Submission(job, right.dataset, replayed=False)
+
+
+def _job(planned: PlannedJob, key: str | None, now: datetime) -> Job:
+    """Return the row of a new job."""
+    right, body, plan = planned.right, planned.body, planned.plan
     request = {name: value for name, value in body.asked().items() if value is not None}
     if isinstance(plan.sites, Sites):  # sent with the request: stored once, and named by digest elsewhere
-        request["options"]["sites"] = plan.inputs["sites"]
-    cost = quotes.cost_of(dataset, body, plan)
-    job = Job(
+        request["options"] = {**request["options"], "sites": plan.inputs["sites"]}
+    return Job(
         id=str(uuid.uuid4()),
-        dataset_id=dataset.id,
-        principal_id=caller.id,
-        grant_id=grant_id,
-        owner_id=dataset.owner_id,
+        dataset_id=right.dataset.id,
+        principal_id=right.caller.id,
+        grant_id=right.grant_id,
+        owner_id=right.dataset.owner_id,
         rehearsal=body.rehearsal,
         request=request,
         algorithm=plan.algorithm,
-        planned_ms=limits.planned_ms(session, dataset, plan, rehearsal=body.rehearsal),
-        operations=round(limits.operations_of(plan, rehearsal=body.rehearsal)),
+        planned_ms=planned.planned_ms,
+        operations=planned.operations,
         plan=plan.to_json(),
         plan_digest=plan.digest,
-        loss_units=cost.loss,
-        delta_units=cost.delta,
+        loss_units=planned.cost.loss,
+        delta_units=planned.cost.delta,
         state=JobState.QUEUED,
         reason=EndReason.NONE,
         attempts=0,
@@ -225,26 +178,9 @@ def reserve_and_enqueue(
         idempotency_key=key,
         request_digest=_digest(body),
     )
-    # The accounts come last, because every submission to the dataset waits for their lock.
-    accounts = ledger.lock(session, dataset.id, grant_id)
-    if not access.is_open(session, dataset.id, grant_id, body.kind):
-        changed, renewed = access.find(session, body.dataset, caller)
-        lifecycle.require_sealed(changed)
-        plans.require_kind(changed, renewed, body)
-    if isinstance(plan.sites, Sites):
-        site_sets.store_unnamed(session, dataset, plan.sites, at=now)
-    session.add(job)
-    if not body.rehearsal:
-        try:
-            ledger.reserve(session, accounts, job.id, cost, actor=caller.name, at=now)
-        except ledger.Overdrawn as refusal:
-            raise _exhausted(dataset, grant, body, refusal) from refusal
-    session.flush()
-    faults.reach("submit.reserved")
-    return Submission(job, dataset, replayed=False)
 
 
-def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -> Job | None:
+def _earlier(session: Session, caller: Caller, body: PlanBody, key: str | None) -> Job | None:
     """Return the job that this Idempotency-Key made before; IdempotencyMismatch if its body was another."""
     if key is None:
         return None
@@ -255,23 +191,18 @@ def _earlier(session: Session, caller: Caller, body: JobBody, key: str | None) -
 
 
 def _require_quota(
-    session: Session,
-    caller: Caller,
-    body: JobBody,
-    dataset: Dataset,
-    limits: Limits,
-    found: Row[*tuple[Any, ...]],
-    now: datetime,
+    session: Session, planned: PlannedJob, limits: Limits, counted: Row[*tuple[Any, ...]], now: datetime
 ) -> None:
-    """Refuse what is beyond the analyst's limits; `found` is what `_QUOTA` counted."""
-    if found.unfinished + found.unreleased >= limits.queued_jobs:
+    """Refuse what is beyond the analyst's limits; `counted` is what `_QUOTA` returned."""
+    caller, dataset = planned.right.caller, planned.right.dataset
+    if counted.unfinished + counted.unreleased >= limits.queued_jobs:
         raise TooManyQueued(
             f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
             headers={"Retry-After": "5"},
             limit=limits.queued_jobs,
         )
-    if not body.rehearsal:
-        if found.last_hour >= dataset.jobs_per_hour:
+    if not planned.body.rehearsal:
+        if counted.last_hour >= dataset.jobs_per_hour:
             raise RateLimited(
                 f"at most {dataset.jobs_per_hour} jobs an hour on {dataset.name}; wait a little",
                 headers={"Retry-After": "60"},
@@ -289,36 +220,25 @@ def _require_quota(
         )
 
 
-def _exhausted(
-    dataset: Dataset, grant: Grant | None, body: JobBody, refusal: ledger.Overdrawn
-) -> ServiceError:
-    of_dataset = refusal.whose == "dataset" or grant is None
-    delta_units = dataset.delta_units if grant is None or of_dataset else grant.delta_units
-    requested, largest = (
-        accountants.amount(dataset.accountant, cost, delta_units)
-        for cost in (refusal.requested, refusal.largest)
-    )
-    present: dict[str, Any] = accountants.amounts(dataset.accountant, refusal.balance, delta_units)
+def _exhausted(right: Right, body: PlanBody, refusal: ledger.Overdrawn) -> ServiceError:
+    of_dataset = refusal.whose == "dataset" or right.grant is None
+    accountant = right.accountant if of_dataset else accountants.of(right.dataset, right.grant)
+    present: dict[str, Any] = accountant.amounts(refusal.balance)
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
     automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
     why = ", chosen automatically and never less than a tenth of the default" if automatic else ""
     less = "Your cap has less left than that. " if refusal.tightest != refusal.whose else ""
     return kind(
-        f"{whose}{dataset.name} has {_in_words(present['remaining'])} left, and this asks for "
-        f"{_in_words(requested)}{why}. {less}The largest job that you can submit now costs "
-        f"{_in_words(largest)}",
-        requested=requested,
-        largest=largest,
+        f"{whose}{right.dataset.name} has {accountant.in_words(refusal.balance.remaining)} left, and "
+        f"this asks for {accountant.in_words(refusal.requested)}{why}. {less}The largest job that you can "
+        f"submit now costs {accountant.in_words(refusal.largest)}",
+        requested=accountant.amount(refusal.requested),
+        largest=accountant.amount(refusal.largest),
         **present,
     )
 
 
-def _in_words(amount: dict[str, str]) -> str:
-    first = "rho" if "rho" in amount else "epsilon"
-    return f"{first} {amount[first]} and delta {amount['delta']}"
-
-
-def _digest(body: JobBody) -> str:
+def _digest(body: PlanBody) -> str:
     # The quote is no part of what is asked for.
     canonical = json.dumps(body.asked(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -205,21 +205,38 @@ class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
 
 _KIND = {
     "name": "profile",
+    "title": "Profile",
+    "label": "who is in each cluster",
     "summary": "for each cluster of a clustering its size and a histogram of each column",
     "clusterings": 1,
     "most_columns": 1000,
     "options": {"type": "object", "properties": {"bins": {"type": "integer", "default": 10}}},
+    "columns": None,
 }
+
+
+class OfferedColumn(Answer):
+    """A column of a dataset in a form that asks a question."""
+
+    name: str
+    refused: str | None = Field(description="why it cannot be asked about")
+    suggested: bool = Field(description="whether a form ticks it at first")
+    kept: bool = Field(description="whether it was kept for questions, and is not clustered on")
 
 
 class KindFacts(Answer, json_schema_extra=example(_KIND)):
     """A kind of question."""
 
     name: JobKind
+    title: str = Field(description='in headings, followed by "of" and the name of the dataset')
+    label: str = Field(description="what it tells, as a choice in a form")
     summary: str
     clusterings: int = Field(description="number of clusterings that it is about")
     most_columns: int = Field(description="0 where it takes no columns")
     options: dict[str, Any]
+    columns: list[OfferedColumn] | None = Field(
+        description="of the dataset that was named: columns to choose from; empty where there is no choice"
+    )
 
 
 class KindList(Answer, json_schema_extra=example({"items": [_KIND]})):
@@ -246,6 +263,7 @@ _PLANNED = {
         "cap": {"epsilon": "0.5", "delta": "0"},
     },
     "forecast": {},
+    "expectation": None,
     "earlier": None,
     "warnings": [],
 }
@@ -272,6 +290,7 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
     forecast: dict[str, Any] = Field(description="from public numbers alone: it counts noise only")
+    expectation: str | None = Field(default=None, description="of a question: what noise does to the answer")
     earlier: EarlierFacts | None = Field(
         default=None, description="what a release of yours that left k open says beyond noise"
     )
@@ -287,6 +306,7 @@ _JOB = {
     "state": "running",
     "rehearsal": False,
     "request": _REQUEST,
+    "asked_for": "3 centres",
     "algorithm": "sulq",
     "cost": _COST,
     "plan_digest": "5e" * 32,
@@ -325,6 +345,7 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     state: JobState
     rehearsal: bool
     request: dict[str, Any]
+    asked_for: str = Field(description="what was asked for, in words")
     algorithm: str
     cost: AmountFacts
     plan_digest: str

@@ -14,7 +14,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
-from service.ledger.entries import GENESIS, append
+from service.ledger.entries import GENESIS, Event, append
 from service.ledger.units import Cost
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
@@ -47,10 +47,7 @@ class Balance:
     @property
     def remaining(self) -> Cost:
         """The amount that may still be reserved."""
-        return Cost(
-            self.total.loss - self.reserved.loss - self.spent.loss,
-            self.total.delta - self.reserved.delta - self.spent.delta,
-        )
+        return self.total - self.reserved - self.spent
 
 
 class Overdrawn(Exception):
@@ -130,7 +127,7 @@ def open_account(session: Session, dataset_id: int, total: Cost, *, actor: str, 
     account = _new_account(dataset_id, None, total)
     session.add(account)
     session.flush()
-    append(session, account, EntryKind.OPEN, total, actor=actor, at=at)
+    append(session, account, Event(EntryKind.OPEN, total, actor, at))
     return account
 
 
@@ -140,7 +137,7 @@ def raise_total(session: Session, accounts: Accounts, total: Cost, *, actor: str
     if total.loss < account.loss_total or total.delta < account.delta_total:
         raise Overdrawn("dataset", total, balance(account))
     account.loss_total, account.delta_total = total.loss, total.delta
-    append(session, account, EntryKind.RAISE, total, actor=actor, at=at)
+    append(session, account, Event(EntryKind.RAISE, total, actor, at))
 
 
 def set_cap(
@@ -155,7 +152,7 @@ def set_cap(
         if not (present.reserved + present.spent).fits(total):
             raise Overdrawn("grant", total, present)
         accounts.grant.loss_total, accounts.grant.delta_total = total.loss, total.delta
-    append(session, accounts.dataset, EntryKind.CAP, total, actor=actor, at=at, grant_id=grant_id)
+    append(session, accounts.dataset, Event(EntryKind.CAP, total, actor, at, grant_id))
     session.flush()
 
 
@@ -168,38 +165,29 @@ def reserve(
     for account in paying.values():
         account.loss_reserved += cost.loss
         account.delta_reserved += cost.delta
-    append(
-        session,
-        accounts.dataset,
-        EntryKind.RESERVE,
-        cost,
-        actor=actor,
-        at=at,
-        grant_id=accounts.grant_id,
-        job_id=job_id,
-    )
+    append(session, accounts.dataset, Event(EntryKind.RESERVE, cost, actor, at, accounts.grant_id, job_id))
     session.flush()
 
 
 def _require_room(balances: dict[str, Balance], cost: Cost) -> None:
     """Raise Overdrawn, for the first account that has no room, unless the cost fits into all of them."""
-    rooms = {whose: found.remaining for whose, found in balances.items()}
+    rooms = {whose: balance.remaining for whose, balance in balances.items()}
     least_loss = min(rooms, key=lambda whose: rooms[whose].loss)
     least_delta = min(rooms, key=lambda whose: rooms[whose].delta)
     largest = Cost(rooms[least_loss].loss, rooms[least_delta].delta)
     if not cost.fits(largest):
-        whose = next(each for each, room in rooms.items() if not cost.fits(room))
+        whose = next(name for name, room in rooms.items() if not cost.fits(room))
         tightest = least_loss if cost.loss > largest.loss else least_delta
         raise Overdrawn(whose, cost, balances[whose], largest, tightest)
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
-    """Turn a job's reservation into spending, once; NotReserved when there is none open."""
+    """Turn a job's reservation into spending, once; NotReserved if no reservation is open."""
     return _settle(session, accounts, EntryKind.CHARGE, job_id, actor=actor, at=at)
 
 
 def void(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
-    """Give a job's reservation back, once; NotReserved when there is none open."""
+    """Give a job's reservation back, once; NotReserved if no reservation is open."""
     return _settle(session, accounts, EntryKind.VOID, job_id, actor=actor, at=at)
 
 
@@ -220,9 +208,7 @@ def _settle(
         if kind is EntryKind.CHARGE:
             account.loss_spent += cost.loss
             account.delta_spent += cost.delta
-    append(
-        session, accounts.dataset, kind, cost, actor=actor, at=at, grant_id=accounts.grant_id, job_id=job_id
-    )
+    append(session, accounts.dataset, Event(kind, cost, actor, at, accounts.grant_id, job_id))
     session.flush()
     return cost
 

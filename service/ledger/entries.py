@@ -5,6 +5,7 @@ The dataset's account row carries the head of the chain, so whoever appends hold
 
 import hashlib
 import json
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -31,34 +32,36 @@ _HASHED = (
 )
 
 
-def append(
-    session: Session,
-    account: Account,
-    kind: EntryKind,
-    cost: Cost,
-    *,
-    actor: str,
-    at: datetime,
-    grant_id: int | None = None,
-    job_id: str | None = None,
-) -> None:
+@dataclass(frozen=True)
+class Event:
+    """What an entry records: an amount, who acted and when, and the grant and job concerned."""
+
+    kind: EntryKind
+    cost: Cost
+    actor: str
+    at: datetime
+    grant_id: int | None = None
+    job_id: str | None = None
+
+
+def append(session: Session, account: Account, event: Event) -> None:
     """Append an entry to the chain whose head the dataset's account carries."""
     entry = LedgerEntry(
         dataset_id=account.dataset_id,
         sequence=account.entries + 1,
-        kind=kind,
-        grant_id=grant_id,
-        actor=actor,
-        job_id=job_id,
-        loss_units=cost.loss,
-        delta_units=cost.delta,
-        at=at,
+        kind=event.kind,
+        grant_id=event.grant_id,
+        actor=event.actor,
+        job_id=event.job_id,
+        loss_units=event.cost.loss,
+        delta_units=event.cost.delta,
+        at=event.at,
         previous=account.head,
     )
     entry.hash = hash_of(entry)
     account.entries, account.head = entry.sequence, entry.hash
     counts = account.entries_by_kind or {}
-    account.entries_by_kind = {**counts, kind: counts.get(kind, 0) + 1}
+    account.entries_by_kind = {**counts, event.kind: counts.get(event.kind, 0) + 1}
     session.add(entry)
 
 

@@ -14,7 +14,7 @@ LARGEST_UNITS = 2**63 - 1
 
 @dataclass(frozen=True)
 class Cost:
-    """`loss` is epsilon (accountant `sum`) or rho (accountant `zcdp`) in units of 1e-12; delta of 1e-18."""
+    """A loss in the currency of the dataset's accountant, in units of 1e-12, and delta in units of 1e-18."""
 
     loss: int
     delta: int
@@ -25,6 +25,9 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.loss + other.loss, self.delta + other.delta)
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.loss - other.loss, self.delta - other.delta)
 
     def fits(self, room: Cost) -> bool:
         """Return True when both parts fit into `room`."""

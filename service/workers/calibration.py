@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import structlog
@@ -52,31 +52,46 @@ from service.workers.rehearsal import synthetic_source
 
 log = structlog.get_logger()
 
-#: Rows, columns and clusters of the runs that are measured.
+
+class Shape(NamedTuple):
+    """The size of a run on synthetic rows."""
+
+    rows: int
+    columns: int
+    k: int
+
+
+#: The runs that are measured.
 SHAPES = (
-    (2_000, 2, 3),
-    (2_000, 16, 32),
-    (20_000, 8, 10),
-    (50_000, 16, 8),
-    (200_000, 2, 8),
-    (20_000, 64, 32),
-    (5_000, 300, 8),
-    (1_000_000, 4, 8),
-    (500_000, 40, 12),
+    Shape(2_000, 2, 3),
+    Shape(2_000, 16, 32),
+    Shape(20_000, 8, 10),
+    Shape(50_000, 16, 8),
+    Shape(200_000, 2, 8),
+    Shape(20_000, 64, 32),
+    Shape(5_000, 300, 8),
+    Shape(1_000_000, 4, 8),
+    Shape(500_000, 40, 12),
 )
-#: Runs beyond this are not measured. Each shape is measured so often, and the median counts; but once where a
-#: run takes this many seconds, which little disturbs.
-_MOST_OPERATIONS, _RUNS, _ONCE = 1e10, 3, 1.0
-_SITES, _TABLE_COLUMNS = 20, 2
-#: What a worker needs beside the run itself: the claim, the receipt, the end.
+#: Runs of more operations are not measured.
+_MOST_OPERATIONS = 1e10
+#: Runs of each shape, of which the median counts.
+_RUNS = 3
+#: Runs of this many seconds are measured once: little disturbs them.
+_ONCE = 1.0
+#: Sites that centres are chosen from.
+_SITES = 20
+#: What a worker needs in addition to the run itself: the claim, the receipt, the end.
 WORKER_SECONDS = 0.15
-#: No run that was measured takes more than this many times its estimate, and few of them less than this.
-_MOST_OVER, _LEAST_OVER = 1.2, 0.95
+#: No measured run takes more than this many times its estimate.
+_MOST_OVER = 1.2
+#: Few measured runs take less than this many times their estimate.
+_LEAST_OVER = 0.95
 #: Errors of shorter runs count as if they took this long: no planned time is below one and a half times that.
 _SHORT = 0.5
 #: A third rate must lower the largest relative error by this much.
 _WORTH = 0.3
-#: Groups of the rows that are measured: so many that searches list nearly as many candidates as they may.
+#: Groups of the rows that are measured: enough for searches to list nearly as many candidates as they may.
 _GROUPS = 64
 #: Runs that take this many times their processor time were disturbed by other programs.
 _DISTURBED = 1.25
@@ -132,9 +147,9 @@ def variants(name: str) -> list[tuple[str, str]]:
 def plans_of(name: str, objective: str, kind: str) -> list[Plan]:
     """Return plans of several shapes; not those that would be refused, or take too long."""
     if name in questions.names():
-        found = [question_plan(name, kind, *shape) for shape in SHAPES]
+        found = [question_plan(name, kind, shape) for shape in SHAPES]
     else:
-        found = [plan_of(registry.get(name), objective, kind, *shape) for shape in SHAPES]
+        found = [plan_of(registry.get(name), objective, kind, shape) for shape in SHAPES]
     return [plan for plan in found if plan is not None and plan.work.operations <= _MOST_OPERATIONS]
 
 
@@ -195,41 +210,36 @@ def plan_of(
     algorithm: Algorithm,
     objective: str,
     kind: str,
-    rows: int,
-    columns: int,
-    k: int,
+    shape: Shape,
     *,
     pure: bool = False,
     epsilon: str = "1",
 ) -> Plan | None:
-    """Plan a run on so many rows; None where the algorithm refuses it."""
-    domain = domain_of(kind, rows, columns)
+    """Plan a run of this shape; None where the algorithm refuses it."""
+    domain = domain_of(kind, shape.rows, shape.columns)
     pure = pure or algorithm.guarantee == "pure"
     budget = Budget.of(epsilon) if pure else Budget.of(epsilon, "0.000001")
-    request = Request(k, budget, objective, algorithm.name, _options(algorithm, domain))
+    request = Request(shape.k, budget, objective, algorithm.name, _options(algorithm, domain))
     try:
         return algorithm.plan(domain, request)
     except CoreError:
         return None
 
 
-def question_plan(
-    name: str, kind: str, rows: int, columns: int, k: int, *, epsilon: str = "1"
-) -> Plan | None:
-    """Plan a question on so many rows, about k clusters; None where it is refused."""
-    domain = domain_of(kind, rows, columns)
+def question_plan(name: str, kind: str, shape: Shape, *, epsilon: str = "1") -> Plan | None:
+    """Plan a typical question about rows and clusters of this shape; None where it is refused."""
+    domain = domain_of(kind, shape.rows, shape.columns)
     stored = domain.table if isinstance(domain, Geometry) else domain
     asked = questions.get(name)
     anywhere = np.random.default_rng()  # synthetic centres: no noise and no data
     if isinstance(domain, Geometry):
-        centres = domain.decode(domain.scatter(k, anywhere))
+        centres = domain.decode(domain.scatter(shape.k, anywhere))
     else:
-        centres = anywhere.random((k, domain.dimension))
-    options = {"picks": 1} if name == "explain" else {}
-    named = stored.columns[:_TABLE_COLUMNS] if name == "table" else None
+        centres = anywhere.random((shape.k, domain.dimension))
     try:
         partitions = (Partition.of(stored, centres),) * asked.clusterings
-        return asked.plan(stored, Question(name, Budget.of(epsilon, "0.000001"), named, partitions, options))
+        budget = Budget.of(epsilon, "0.000001")
+        return asked.plan(stored, asked.typical(stored, Question(name, budget, partitions=partitions)))
     except CoreError:
         return None
 
@@ -252,7 +262,7 @@ def run(plan: Plan, groups: int = _GROUPS, source: DataSource | None = None) -> 
 
 
 def domain_of(kind: str, rows: int, columns: int) -> Domain:
-    """Return the domain of synthetic rows of a kind; a table has so many coordinates."""
+    """Return the domain of synthetic rows of a kind; `columns`: coordinates of a table."""
     match kind:
         case "sparse":
             return Sparse(dimension=max(16, columns), radius=1.0, size=rows)
@@ -264,7 +274,7 @@ def domain_of(kind: str, rows: int, columns: int) -> Domain:
 
 
 def _columns(coordinates: int) -> tuple[Column, ...]:
-    """Return columns of a table with so many coordinates: of each eight, four of levels and a boolean."""
+    """Return columns of a table with this many coordinates: of each eight, four of levels and a boolean."""
     found: list[Column] = []
     for place in range(coordinates // 8):
         found += [

@@ -18,7 +18,7 @@ from core.coverage.loop import CoverageLoop
 from core.plan import Step
 from core.statistics.base import Statistic
 from service.jobs import queue
-from service.jobs.queue import Claim
+from service.jobs.claims import Claim
 from service.operations import faults
 from service.operations.database import Database
 from service.operations.tables import JournalEntry

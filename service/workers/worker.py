@@ -24,7 +24,7 @@ from core.postprocessing import kmeans
 from core.views import limit_cache
 from service.datasets import drafts
 from service.jobs import queue
-from service.jobs.queue import Claim, JobLost
+from service.jobs.claims import Claim, JobLost
 from service.operations import faults, metrics
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
@@ -152,7 +152,7 @@ class Worker:
                 claim = self.claim()
                 if claim is not None:
                     self.carry_out(claim)
-                    # Not before the job's end is shown: taking the next job at once would tell of it.
+                    # Not before the job's end is shown: taking the next job at once would reveal it.
                     self._wait_until(claim.released_at(self.clock.now()), since=claim.claimed_at)
                     pause = self.settings.poll_seconds
                     continue

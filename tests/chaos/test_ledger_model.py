@@ -28,6 +28,7 @@ from core.privacy import Budget
 from service import errors, ledger
 from service.datasets import grants, lifecycle
 from service.jobs import queue
+from service.jobs.claims import Claim, Outcome
 from service.ledger import accountants, verification
 from service.ledger.units import NOTHING, Cost
 from service.operations.states import JobState
@@ -86,7 +87,7 @@ class ModelJob:
     expires: Any = None
     #: Claimed by the one worker of this model, and not given back.
     kept: bool = False
-    claims: list[queue.Claim] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
 
     @property
     def lease(self) -> str | None:
@@ -135,8 +136,10 @@ class Books(RuleBasedStateMachine):
             self.time_passes(31 if lost else 1)
 
     def of(self, epsilon: str) -> Cost:
-        budget = Budget.of(epsilon, BIG_DELTA)
-        return accountants.total_of(self.accountant, budget.epsilon_units, budget.delta_units)
+        return accountants.get(self.accountant, Budget.of(epsilon, BIG_DELTA)).total
+
+    def cost_of(self, epsilon: str) -> Cost:
+        return accountants.get(self.accountant, Budget.of(epsilon, BIG_DELTA)).cost(plan(epsilon))
 
     @contextlib.contextmanager
     def transaction(self, crash: bool) -> Iterator[Session]:
@@ -223,7 +226,7 @@ class Books(RuleBasedStateMachine):
         free = rehearsal == 6
         epsilon = "0.1" if free else epsilon
         text = f"{self.name}-{key}-{who}" if key > 3 else None
-        cost = NOTHING if free else accountants.cost_of(self.accountant, plan(epsilon))
+        cost = NOTHING if free else self.cost_of(epsilon)
         earlier = self.keys.get(text or "")
         refusal: type[errors.ServiceError] | None = None
         if who != CURATOR and (who not in self.caps or who in self.revoked):
@@ -342,7 +345,7 @@ class Books(RuleBasedStateMachine):
             elif act == "give back":
                 done = queue.give_back(session, held, now=self.now)
             else:
-                result = queue.Outcome({"centres": []}, {"digest": ""}) if act == "finish" else None
+                result = Outcome({"centres": []}, {"digest": ""}) if act == "finish" else None
                 done = queue.finish(session, held, now=self.now, result=result)
             assert done == stands
         if crash or not stands:
@@ -406,7 +409,7 @@ def expected(refusal: type[errors.ServiceError] | None) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("accountant", accountants.ACCOUNTANTS)
+@pytest.mark.parametrize("accountant", accountants.names())
 @pytest.mark.both_databases
 def test_books_follow_the_model_in_any_order_of_events(
     database_url: str, accountant: str, tmp_path: Path
@@ -427,6 +430,6 @@ def test_books_follow_the_model_in_any_order_of_events(
 
 
 def test_a_job_of_the_model_costs_something_under_both_accountants() -> None:
-    for accountant in accountants.ACCOUNTANTS:
-        assert accountants.cost_of(accountant, plan("0.1")).loss > 0
+    for accountant in accountants.names():
+        assert accountants.get(accountant, Budget.of("1", DELTA)).cost(plan("0.1")).loss > 0
     assert plan("0.1").budget == Budget.of("0.1", DELTA)

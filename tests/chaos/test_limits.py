@@ -13,6 +13,8 @@ from core.plan import Work
 from service import errors
 from service.datasets import access
 from service.jobs import submit
+from service.jobs.limits import Limits
+from service.jobs.planned import price
 from service.operations.clock import SystemClock
 
 pytestmark = pytest.mark.both_databases
@@ -23,7 +25,7 @@ CLIENTS = 8
 def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
     """What came of submissions to as many datasets, released together."""
     names = [scene.dataset("sum", "1", caps=("1",)) for _ in range(CLIENTS)]
-    limits = submit.Limits(Work(1e14, 2.0**40), limit, 10**9)
+    limits = Limits(Work(1e14, 2.0**40), limit, 10**9)
     plan("0.1")
     barrier = Barrier(CLIENTS)
     outcomes: list[str] = []
@@ -33,18 +35,9 @@ def submit_at_once(scene: Scene, *, limit: int, key: str | None) -> list[str]:
         try:
             with scene.database.write() as session:
                 now = SystemClock().now()
-                row, grant = access.find(session, name, scene.ada)
-                submit.reserve_and_enqueue(
-                    session,
-                    scene.ada,
-                    body(name, "0.1"),
-                    row,
-                    grant,
-                    plan("0.1"),
-                    key=key,
-                    limits=limits,
-                    now=now,
-                )
+                right = access.find(session, name, scene.ada)
+                planned = price(session, right, body(name, "0.1"), plan("0.1"), limits)
+                submit.reserve_and_enqueue(session, planned, key=key, limits=limits, now=now)
             outcomes.append("accepted")
         except errors.ServiceError as refusal:
             outcomes.append(refusal.slug)

@@ -92,7 +92,7 @@ def test_a_question_is_about_the_columns_that_are_ticked_and_no_others(
     form.get_by_label("a table of up to three columns").check()
     for name in ("age", "sex", "region", "smoker"):
         form.get_by_label(name, exact=True).check()
-    expect(form.get_by_text("Choose at most 3 columns for a table.")).to_be_visible()
+    expect(form.get_by_text("Choose at most 3 columns.")).to_be_visible()
     expect(send).to_be_disabled()
     sent = submissions(page)
     form.get_by_label("age", exact=True).uncheck()

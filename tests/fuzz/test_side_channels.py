@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sqlalchemy import update
 
 from core.algorithms import registry
-from service.datasets import access
+from service.datasets import access, view
 from service.http.wire import JobKind
 from service.jobs.results.transcripts import MEDIA_TYPE
 from service.operations.states import DatasetState
@@ -288,13 +288,13 @@ def test_only_released_values_tell_neighbours_apart(
 
 def test_comparison_would_notice_the_number_of_records(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
-    real = access.warnings
+    real = view.warnings
     for side, count in (("left-", 300), ("right", 301)):
         prepare(house, f"leaky-{side}", "dense", count)
         watcher = Watcher(house, f"leaky-{side}")
         with monkeypatch.context() as patched:
             patched.setattr(
-                access,
+                view,
                 "warnings",
                 lambda dataset, domain: [*real(dataset, domain), str(dataset.upload["rows"])],
             )

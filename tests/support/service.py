@@ -196,7 +196,7 @@ def answer_to_a_mistake(house: House, monkeypatch: pytest.MonkeyPatch) -> Respon
     def fail(*_: Any, **__: Any) -> Any:
         raise KeyError("a value from a row")
 
-    monkeypatch.setattr("service.datasets.access.facts", fail)
+    monkeypatch.setattr("service.datasets.view.facts", fail)
     return house.ada.get("/v1/datasets/flowers")
 
 

@@ -115,7 +115,8 @@ def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:
     print_table(headings, shown, "There is nothing.")
     if len(lines) > _MOST_LINES:
         hint(f"{len(lines) - _MOST_LINES} more lines: write all of them to a file with -o FILE.csv")
-    hint(f"Counts are noisy: ±{about(2 * found['noise']['count'])} records in 95 of 100 runs.")
+    for sentence in found.sentences:
+        hint(sentence)
 
 
 def _rounded(text: str) -> str:

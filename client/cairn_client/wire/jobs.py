@@ -1,6 +1,6 @@
 """Responses about algorithms, plans, jobs and results."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -29,12 +29,18 @@ class KindFacts:
     """A kind of question; `options` is a JSON Schema."""
 
     name: str
+    #: In headings, followed by "of" and the name of the dataset.
+    title: str
+    #: What it tells, as a choice in a form.
+    label: str
     summary: str
     #: Number of clusterings that it is about.
     clusterings: int
     #: 0 where it takes no columns.
     most_columns: int
     options: dict[str, Any]
+    #: Of a dataset: the columns to choose from, and why others cannot be asked about.
+    columns: list[dict[str, Any]] | None
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class PlanFacts:
     warnings: list[str]
     #: The uncertainty that your newest comparable release states: noise, clipping and what noise hides.
     earlier: dict[str, Any] | None = None
+    #: Of a question: what noise does to the answer.
+    expectation: str | None = None
 
     @property
     def average_size(self) -> float:
@@ -89,6 +97,8 @@ class JobFacts:
     state: str
     rehearsal: bool
     request: dict[str, Any]
+    #: What was asked for, in words.
+    asked_for: str
     algorithm: str
     cost: Amount
     plan_digest: str
@@ -156,3 +166,7 @@ class FindingsFacts:
     draws: dict[str, str]
     privacy: dict[str, Any]
     receipt: str
+    #: The answer ready to show: sentences, tables and bars, each with its `type`.
+    view: list[dict[str, Any]] = field(default_factory=list)
+    #: Working bounds that the answer proposes.
+    bounds: list[dict[str, Any]] = field(default_factory=list)

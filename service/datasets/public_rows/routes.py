@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from core.data import Dense, PublicRows, read_public_rows
 from core.data.public_rows import MOST_PUBLIC_ROWS
 from core.errors import InvalidRequest as Refused
-from service.datasets import access, lifecycle
+from service.datasets import access, lifecycle, view
 from service.datasets.ingest.chunks import decode_payload
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
@@ -73,13 +73,13 @@ async def put_public_rows(
 def delete_public_rows(name: DatasetName, caller: Curator, context: Services) -> None:
     """Detach the public rows: jobs that are planned from now on do without."""
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         attached.remove(session, dataset, actor=caller.name, at=context.clock.now())
 
 
 def _find(context: Context, name: str, caller: Caller) -> Dataset:
     with context.database.read() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
     lifecycle.require_sealed(dataset)
     if not isinstance(access.domain_of(dataset), Dense):
         raise InvalidRequest(f"{dataset.name} has no dense columns of numbers: jobs learn from no others")
@@ -102,6 +102,6 @@ def _read(upload: Upload) -> PublicRows:
 
 def _put(context: Context, caller: Caller, name: str, rows: PublicRows) -> DatasetFacts:
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         attached.put(session, dataset, rows, actor=caller.name, at=context.clock.now())
-        return DatasetFacts.model_validate(access.facts(session, dataset, None))
+        return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))

@@ -62,7 +62,7 @@ async def put_sites(
 def list_sites(name: DatasetName, caller: Anyone, context: Services) -> SiteSetList:
     """List the site sets of a dataset."""
     with context.database.read() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         items = site_sets.sets_of(session, dataset)
     return SiteSetList.model_validate({"items": items}, from_attributes=True)
 
@@ -72,7 +72,7 @@ def _put(
 ) -> SiteSetFacts:
     values = _parse(body)
     with context.database.write() as session:
-        dataset, _ = access.find(session, name, caller)
+        dataset = access.find(session, name, caller).dataset
         made = site_sets.put(
             session, dataset, sites_name, kind, values, actor=caller.name, at=context.clock.now()
         )

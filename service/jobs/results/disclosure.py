@@ -9,36 +9,18 @@ from typing import Any
 
 from core.data import Geometry
 from core.plan import CLUSTER, Plan
-from service.operations.tables import Dataset, Job
+from core.questions import registry as questions
+from service.jobs.results.run import Run
+from service.ledger import accountants
+from service.operations.tables import Dataset
 
 #: What only people know: they replace it before they send the entry.
 _ASK = "FILL IN: "
 _SHOWN_COLUMNS = 12
-_TOGETHER = {
-    "sum": "the losses of all releases are added up",
-    "zcdp": "the losses of all releases are added up in zero-concentrated differential privacy",
-}
 _PUBLIC = (
     "names and kinds of columns, bounds, levels, scaling, and the order of magnitude of the number of records"
 )
 
-_QUESTIONS = {
-    "profile": "Histograms of columns for each cluster of an earlier clustering",
-    "explain": "The columns that set clusters of an earlier clustering apart, with their histograms",
-    "table": "Counts of records by some columns",
-    "quantiles": "Quantiles of columns",
-    "summary": "Number of records, means, spreads and correlations of columns",
-    "compare": "Counts of records by their clusters in two earlier clusterings",
-}
-_TITLES = {
-    "profile": "Profile of clusters",
-    "explain": "Explanation of clusters",
-    "table": "Table",
-    "quantiles": "Quantiles",
-    "summary": "Summary",
-    "compare": "Comparison of clusterings",
-}
-_USED = {CLUSTER: "centres", "quantiles": "quantiles", "summary": "moments"}
 _AFTERWARDS = (
     "Counts are moved to the nearest ones that are not negative and add up.",
     "Weighted clustering and clipping of released values.",
@@ -66,25 +48,33 @@ def guarantee(plan: Plan) -> str:
     )
 
 
-def citation(job: Job, dataset: Dataset, plan: Plan, analyst: str, unit: str) -> str:
+def texts(run: Run) -> dict[str, Any]:
+    """Return what the receipt tells people in addition to its numbers; a rehearsal has released nothing."""
+    if run.claim.rehearsal:
+        return {"citation": None, "explanation": [], "registry": None}
+    return {
+        "citation": citation(run),
+        "explanation": explanation(run),
+        "registry": registry_entry(run),
+    }
+
+
+def citation(run: Run) -> str:
     """Return a sentence to cite the release by."""
+    claim, plan = run.claim, run.plan
     return (
-        f"{_product(plan)} of the dataset “{dataset.name}”, computed for {analyst} by Cairn "
-        f"{version('cairn-dp')} ({plan.algorithm}; job {job.id}, submitted on {job.queued_at:%Y-%m-%d}) "
-        f"under {guarantee(plan)}, which protects {protects(plan, unit)}."
+        f"{_product(plan)} of the dataset “{run.dataset.name}”, computed for {run.analyst} by Cairn "
+        f"{version('cairn-dp')} ({plan.algorithm}; job {claim.job_id}, submitted on "
+        f"{claim.queued_at:%Y-%m-%d}) under {guarantee(plan)}, which protects {protects(plan, run.unit)}."
     )
 
 
-def explanation(
-    dataset: Dataset,
-    plan: Plan,
-    unit: str,
-    charged: dict[str, str],
-    working_bounds: list[dict[str, Any]] | None,
-) -> list[dict[str, str]]:
+def explanation(run: Run) -> list[dict[str, str]]:
     """Return questions of a data protection officer with their answers, for one page."""
+    dataset, plan, unit = run.dataset, run.plan, run.unit
     factor = math.exp(float(plan.budget.epsilon_text))
     who = "person" if unit == "person" else "row"
+    composition = accountants.of(dataset).composition
     answers = {
         "What was released?": f"{_product(plan)}, with noise{_beside(plan)}; no row and no exact count.",
         "From which data?": f"The dataset “{dataset.name}”, {_columns(plan)}.",
@@ -99,8 +89,8 @@ def explanation(
             "the curator and the operators of the service, who hold the data."
         ),
         "How much of the budget did it use?": (
-            f"{', '.join(f'{name} {value}' for name, value in charged.items())}. In the dataset's ledger "
-            f"{_TOGETHER[dataset.accountant]}; a release that would exceed the curator's total is refused."
+            f"{', '.join(f'{name} {value}' for name, value in run.charged.items())}. In the dataset's ledger "
+            f"{composition}; a release that would exceed the curator's total is refused."
         ),
         "How was it protected?": (
             f"By {_mechanisms(plan)}, in the steps that the receipt lists. Noise is drawn exactly, in whole "
@@ -110,7 +100,7 @@ def explanation(
             f"What is public: {_PUBLIC}. People who also appear in other datasets lose privacy there as well."
         ),
         "What was taken from the rows, and declared public?": _from_rows(dataset),
-        **_origins(working_bounds),
+        **_origins(run.working_bounds),
         **_public_rows(plan),
         "How can this be checked?": (
             "The receipt is signed by the service. The command `cairn verify` checks it with the service's "
@@ -153,30 +143,35 @@ def _public_rows(plan: Plan) -> dict[str, str]:
     }
 
 
-def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[str, Any]:
+def registry_entry(run: Run) -> dict[str, Any]:
     """Return an entry of the public registry of deployments; docs/receipts.md lists its fields."""
+    claim, dataset, plan, unit = run.claim, run.dataset, run.plan, run.unit
+    composition = accountants.of(dataset).composition
+    title, used = "Clusters", "centres"
+    if plan.kind != CLUSTER:
+        title, used = questions.get(plan.kind).title, questions.get(plan.kind).used
     parameters = {"epsilon": float(plan.budget.epsilon_text)}
     if not plan.budget.is_pure:
         parameters["delta"] = float(plan.budget.delta_text)
     return {
-        "url_slug": f"{dataset.name}-{job.id[:8]}",
+        "url_slug": f"{dataset.name}-{claim.job_id[:8]}",
         "status": "Draft",
         "tier": 3,
         "deployment": {
             "basic": {
-                "name": f"{_TITLES.get(plan.kind, 'Clusters')} of {dataset.name}",
+                "name": f"{title} of {dataset.name}",
                 "data_curators": [
                     {
                         "data_curator_name": f"{_ASK}name of the organisation",
                         "data_curator_type": f"{_ASK}kind of organisation",
                     }
                 ],
-                "intended_use": f"{_ASK}what the {_USED.get(plan.kind, 'counts')} are used for",
+                "intended_use": f"{_ASK}what the {used} are used for",
                 "data_product_type": "Summary statistics",
                 "data_product_region": f"{_ASK}region that the data describe",
                 "data_product_sector": f"{_ASK}sector",
                 "description": f"{_product(plan)}. {dataset.description}".strip(),
-                "publication_date": f"{job.queued_at:%Y-%m-%d}",
+                "publication_date": f"{claim.queued_at:%Y-%m-%d}",
             },
             "dp_variant": {
                 "variant_name": "Pure DP" if plan.budget.is_pure else "Approximate DP",
@@ -206,7 +201,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
             },
             "accounting": {
                 "post_processing": _AFTERWARDS[plan.kind == CLUSTER],
-                "composition": f"Within the release as planned; beyond it {_TOGETHER[dataset.accountant]}.",
+                "composition": f"Within the release as planned; beyond it {composition}.",
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": (
@@ -219,7 +214,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
                 "justification": f"{_ASK}why these parameters",
             },
             "administrative": {
-                "sources": f"- Receipt of job {job.id}, signed by the service.\n",
+                "sources": f"- Receipt of job {claim.job_id}, signed by the service.\n",
                 "registry_authors": [f"{_ASK}who sends this entry"],
             },
         },
@@ -228,7 +223,7 @@ def registry_entry(job: Job, dataset: Dataset, plan: Plan, unit: str) -> dict[st
 
 def _product(plan: Plan) -> str:
     if plan.kind != CLUSTER:
-        return _QUESTIONS[plan.kind]
+        return questions.get(plan.kind).released
     if plan.k_range is not None:
         return f"Centres for every k from {plan.k_range.first} to {plan.k_range.last} (k-{plan.objective})"
     return f"Centres of {plan.k} clusters (k-{plan.objective})" if plan.k > 1 else "The centre of one cluster"

@@ -14,21 +14,19 @@ from sqlalchemy.orm import Session, defer
 
 from core.data import Dense, Geometry
 from core.postprocessing.bounds import unit_length
-from service.jobs.results import answers
+from service.datasets.access import Right
+from service.jobs.results import answers, stored
 from service.jobs.wire import OpenK, PlanBody
 from service.operations.states import JobState
-from service.operations.tables import Dataset, Job, Result
-from service.people.authentication import Caller
+from service.operations.tables import Job
 
-#: So many of the caller's newest jobs on the dataset are looked at.
+#: Number of the caller's newest jobs on the dataset that are looked at.
 _NEWEST = 20
 #: A centre whose 95% interval reaches farther than this share of its cluster's spread is uncertain.
 _UNCERTAIN = 0.5
 
 
-def earlier_release(
-    session: Session, caller: Caller, dataset: Dataset, body: PlanBody, now: datetime
-) -> dict[str, Any] | None:
+def earlier_release(session: Session, right: Right, body: PlanBody, now: datetime) -> dict[str, Any] | None:
     """Return the uncertainty that the caller's newest comparable release states; None without one.
 
     Comparable are jobs of k-means that left k open, on the same columns with the same weights, as declared.
@@ -37,8 +35,8 @@ def earlier_release(
         return None
     # Only what was shown counts, even among the newest: a job that has ended unseen must not push one out.
     shown = select(Job).where(
-        Job.principal_id == caller.id,
-        Job.dataset_id == dataset.id,
+        Job.principal_id == right.caller.id,
+        Job.dataset_id == right.dataset.id,
         Job.state == JobState.SUCCEEDED,
         Job.released_at <= now,
     )
@@ -56,7 +54,7 @@ def _comparable(job: Job, body: PlanBody) -> bool:
 
 def _stated(session: Session, job: Job, body: PlanBody) -> dict[str, Any] | None:
     """Return what the release states at the k that is asked for, or at its last one below that."""
-    receipt = session.get_one(Result, job.id, options=[defer(Result.body)]).receipt
+    receipt = stored.receipt(session, job.id)
     most = body.k.last if isinstance(body.k, OpenK) else body.k
     assert most is not None  # clusterings have a k
     k = min(most, job.request["k"]["to"])

@@ -7,13 +7,11 @@ from importlib.metadata import version
 from typing import Any
 
 from core.plan import CLUSTER, Plan
-from service.datasets import access, reading
+from service.datasets import reading, view
 from service.jobs.results import disclosure
-from service.ledger import accountants
-from service.ledger.units import NOTHING, Cost
+from service.jobs.results.run import Run
 from service.operations.clock import rfc3339
 from service.operations.signing import SigningKeys
-from service.operations.tables import Dataset, Job
 
 #: Receipts of format 1 are not signed, and have neither citation nor explanation. Those of formats 2 and 3 do
 #: not say how the file was read, nor which public facts were taken from rows.
@@ -23,44 +21,32 @@ QUESTION_FORMAT = 5
 _UNHASHED = ("digest", "signature")
 
 
-def make_receipt(
-    job: Job,
-    dataset: Dataset,
-    plan: Plan,
-    analyst: str,
-    transcript: dict[str, Any] | None,
-    keys: SigningKeys,
-    working_bounds: list[Any] | None = None,
-) -> dict[str, Any]:
-    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release.
-
-    `working_bounds`: those of its plan by column, with where they come from; None: the declared bounds.
-    """
-    cost = NOTHING if job.rehearsal else Cost(job.loss_units, job.delta_units)
-    charged = accountants.amount(dataset.accountant, cost, dataset.delta_units)
+def make_receipt(run: Run, transcript: dict[str, Any] | None, keys: SigningKeys) -> dict[str, Any]:
+    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release."""
+    claim, plan, dataset, unit = run.claim, run.plan, run.dataset, run.unit
     planned = plan.to_json()
-    unit = access.privacy_unit(dataset)
     neighbours = disclosure.neighbours(unit)
+    working_bounds = {} if run.working_bounds is None else {"working_bounds": run.working_bounds}
     receipt: dict[str, Any] = {
         "format": FORMAT if plan.kind == CLUSTER else QUESTION_FORMAT,
-        "job": job.id,
+        "job": claim.job_id,
         "dataset": dataset.name,
-        "analyst": analyst,
-        "rehearsal": job.rehearsal,
-        "queued_at": rfc3339(job.queued_at),
-        "request": job.request,
+        "analyst": run.analyst,
+        "rehearsal": claim.rehearsal,
+        "queued_at": rfc3339(claim.queued_at),
+        "request": claim.request,
         **_asked(plan),
         "accountant": dataset.accountant,
-        "charged": charged,
+        "charged": run.charged,
         "privacy": {**planned["privacy"], "unit": unit, "neighbours": neighbours},
         "privacy_unit": unit,
         "neighbours": neighbours,
-        "statement": _statement(job, plan, unit),
+        "statement": _statement(run),
         "domain": plan.described.to_json(),
-        **({} if working_bounds is None else {"working_bounds": working_bounds}),
+        **working_bounds,
         "reading": dataset.reading or reading.INFERRED,
         "confirmed_from_rows": dataset.from_rows or {},
-        "revised_after_a_look": access.revised(dataset),
+        "revised_after_a_look": view.revised(dataset),
         "inputs": planned["inputs"],
         "steps": _steps(plan),
         "parameters": planned["parameters"],
@@ -73,7 +59,7 @@ def make_receipt(
             "scipy": version("scipy"),
             "python": platform.python_version(),
         },
-        **_disclosure(job, dataset, plan, analyst, unit, charged, working_bounds),
+        **disclosure.texts(run),
     }
     receipt["digest"] = digest_of(receipt)
     receipt["signature"] = keys.sign("receipt", receipt["digest"])
@@ -103,28 +89,9 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
     return described
 
 
-def _statement(job: Job, plan: Plan, unit: str) -> str:
-    if job.rehearsal:
-        named = job.request.get("rehearse_on")
+def _statement(run: Run) -> str:
+    if run.claim.rehearsal:
+        named = run.claim.request.get("rehearse_on")
         rows, new = ("synthetic rows", "") if named is None else (f"the made-up rows of job {named}", "new ")
         return f"A rehearsal on {rows}: it read no data, cost nothing and says nothing {new}about the data."
-    return f"{disclosure.guarantee(plan)}, which protects {disclosure.protects(plan, unit)}"
-
-
-def _disclosure(
-    job: Job,
-    dataset: Dataset,
-    plan: Plan,
-    analyst: str,
-    unit: str,
-    charged: dict[str, str],
-    working_bounds: list[Any] | None,
-) -> dict[str, Any]:
-    """Return what the receipt tells people beyond its numbers; a rehearsal has released nothing."""
-    if job.rehearsal:
-        return {"citation": None, "explanation": [], "registry": None}
-    return {
-        "citation": disclosure.citation(job, dataset, plan, analyst, unit),
-        "explanation": disclosure.explanation(dataset, plan, unit, charged, working_bounds),
-        "registry": disclosure.registry_entry(job, dataset, plan, unit),
-    }
+    return f"{disclosure.guarantee(run.plan)}, which protects {disclosure.protects(run.plan, run.unit)}"

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,9 +11,10 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic_core import from_json, to_json
-from sqlalchemy import Text, cast, select
-from sqlalchemy.orm import defer
 
+from core.data import Stored
+from core.plan import CLUSTER
+from service.datasets.access import domain_of
 from service.errors import InvalidRequest, JobFailed, NotFound
 from service.http.context import Context, Services
 from service.http.documentation import BINARY
@@ -20,12 +22,10 @@ from service.http.json_limits import StrictRoute
 from service.http.problems import answers
 from service.jobs import release
 from service.jobs.results import answers as stored_answers
-from service.jobs.results import csv_files, transcripts
-from service.jobs.results.findings_csv import findings_csv
+from service.jobs.results import csv_files, findings, stored, transcripts
 from service.jobs.results.wire import FindingsFacts, Receipt, ResultFacts, SampleFacts
 from service.jobs.routes import JobId
 from service.operations.states import JobState
-from service.operations.tables import Result
 from service.people.authentication import Anyone, Caller
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
@@ -34,6 +34,17 @@ _NPY = "application/x-npy"
 _PIECE = 256 << 10
 #: Values of made-up rows that are sent as text.
 _MOST_TEXT_VALUES = 200_000
+
+
+@dataclass(frozen=True)
+class Released:
+    """A job that has released its result, with its receipt; the result itself may be long."""
+
+    job_id: str
+    kind: str
+    receipt: dict[str, Any]
+    #: The declared domain of the dataset.
+    declared: Stored
 
 
 @router.get(
@@ -84,17 +95,17 @@ def _result_file(
     job_id: str, caller: Caller, context: Context, k: int | None, accept: str
 ) -> tuple[bytes, str]:
     """Return a result in the format that was asked for, and its media type."""
-    result = _released(job_id, caller, context)
+    released = _released(job_id, caller, context)
     with context.database.read() as session:
-        text = session.scalars(select(cast(Result.body, Text)).where(Result.job_id == result.job_id)).one()
+        text = stored.text(session, released.job_id)
     wants_json = _NPY not in accept and "text/csv" not in accept
+    if released.kind != CLUSTER:
+        return _findings_file(from_json(text), released, k, accept)
     if k is None and wants_json:
         return text.encode(), "application/json"  # as it was stored, to the letter
     body = from_json(text)
-    if "findings" in body:
-        return _findings_file(body, k, accept)
     if k is not None:
-        body = _at(body, k, result, context)
+        body = _at(body, k, released, context)
     if _NPY in accept:
         return _npy(np.array(body["centres"], dtype=np.float64)), _NPY
     if "text/csv" in accept:
@@ -131,15 +142,15 @@ def get_sample(
 
     Of a table they have values of the chosen columns' kinds; as NPY, a field for each column.
     """
-    result = _released(job_id, caller, context)
+    released = _released(job_id, caller, context)
     with context.database.read() as session:
-        made_up = stored_answers.made_up_rows(session, result.job_id, result.receipt)
+        made_up = stored_answers.made_up_rows(session, released.job_id, released.receipt)
     if made_up is None:
         raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
     rows = made_up.decoded()[:n]
     if _NPY in accept:
         return Response(_npy(rows), media_type=_NPY)
-    columns = list(rows.dtype.names or result.receipt["domain"]["columns"])
+    columns = list(rows.dtype.names or released.receipt["domain"]["columns"])
     if len(rows) * len(columns) > _MOST_TEXT_VALUES:
         raise InvalidRequest(
             f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
@@ -150,18 +161,20 @@ def get_sample(
     return JSONResponse({"columns": columns, "rows": listed, "made_up": True})
 
 
-def _findings_file(body: dict[str, Any], k: int | None, accept: str) -> tuple[bytes, str]:
+def _findings_file(body: dict[str, Any], released: Released, k: int | None, accept: str) -> tuple[bytes, str]:
     if k is not None or _NPY in accept:
-        raise InvalidRequest(f"the result of a {body['kind']} has no centres: ask for it as JSON or CSV")
-    return findings_csv(body).encode(), "text/csv"
+        raise InvalidRequest(f"the result of a {released.kind} has no centres: ask for it as JSON or CSV")
+    if "text/csv" in accept:
+        return findings.as_csv(body).encode(), "text/csv"
+    return to_json(findings.shown(body, released.declared)), "application/json"
 
 
-def _at(body: dict[str, Any], k: int, result: Result, context: Context) -> dict[str, Any]:
+def _at(body: dict[str, Any], k: int, released: Released, context: Context) -> dict[str, Any]:
     """Return a result with the centres, sizes and intervals of another k."""
     if "range" not in body and k == len(body["centres"]):
         return body
     with context.database.read() as session:
-        found = stored_answers.of_other_k(session, result.job_id, k, body, result.receipt)
+        found = stored_answers.of_other_k(session, released.job_id, k, body, released.receipt)
     return {**body, **found}
 
 
@@ -189,22 +202,22 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
 )
 def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
     """Get the transcript: every released value in order, from which the result can be computed again."""
-    result = _released(job_id, caller, context)
-    named = result.receipt.get("transcript")
+    released = _released(job_id, caller, context)
+    named = released.receipt.get("transcript")
     if named is None:
         raise NotFound("this job has no transcript: it ran under an earlier version, or released too much")
     return StreamingResponse(
-        transcripts.stored_parts(context.database, result.job_id),
+        transcripts.stored_parts(context.database, released.job_id),
         media_type=transcripts.MEDIA_TYPE,
         headers={"Content-Length": str(named["bytes"])},
     )
 
 
-def _released(job_id: str, caller: Caller, context: Context) -> Result:
-    """Return the result of a job that the caller may see now, without its body, which may be long."""
+def _released(job_id: str, caller: Caller, context: Context) -> Released:
+    """Return a job whose result the caller may see now."""
     with context.database.read() as session:
-        job, _, _ = release.find(session, job_id, caller)
-        visible = release.visible_state(job, caller, context.clock.now())
+        found = release.find(session, job_id, caller)
+        visible = found.at(context.clock.now())
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:
@@ -215,4 +228,5 @@ def _released(job_id: str, caller: Caller, context: Context) -> Result:
                 headers={"Retry-After": str(visible.retry_after or 1)},
                 state=visible.state,
             )
-        return session.get_one(Result, job.id, options=[defer(Result.body, raiseload=True)])
+        job = found.job
+        return Released(job.id, job.kind, stored.receipt(session, job.id), domain_of(found.dataset))

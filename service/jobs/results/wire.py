@@ -1,6 +1,6 @@
 """Wire types of results (of clusterings and of questions), made-up rows and receipts."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -167,10 +167,78 @@ _FINDINGS = {
         "columns": [{"column": "petal_length", "kind": "number", "values": [4.3], "count": 15021.0}],
         "noise": {"count": 8.5, "rank": 29.4},
     },
+    "view": [
+        {"type": "sentence", "text": "Counts are noisy: ±17 records in 95 of 100 runs."},
+        {
+            "type": "table",
+            "title": "Quantiles",
+            "headings": [{"name": "Column", "format": "text"}, {"name": "50%", "format": "number"}],
+            "rows": [["petal_length", 4.3]],
+        },
+    ],
+    "bounds": [],
     "draws": {},
     "privacy": {"epsilon": "0.5", "delta": "0", "unit": "row"},
     "receipt": f"/v1/jobs/{_ID}/receipt",
 }
+
+
+class Estimate(Answer):
+    """A number whose 95% interval reaches `margin` to either side."""
+
+    value: float
+    margin: float
+
+
+class SentencePart(Answer):
+    """A sentence."""
+
+    type: Literal["sentence"]
+    text: str
+
+
+class Heading(Answer):
+    """The heading of a column, and how numbers below it are written."""
+
+    name: str
+    format: Literal["text", "count", "number"]
+
+
+class GridPart(Answer):
+    """A table."""
+
+    type: Literal["table"]
+    title: str
+    headings: list[Heading]
+    rows: list[list[float | str | Estimate | None]]
+
+
+class SeriesFacts(Answer):
+    """The bars of one histogram; each is shown as a share of `total`."""
+
+    name: str
+    values: list[float]
+    total: float
+
+
+class BarsPart(Answer):
+    """Histograms next to each other, of the same bins."""
+
+    type: Literal["bars"]
+    title: str
+    bins: list[str]
+    series: list[SeriesFacts]
+
+
+class ProposedBounds(Answer):
+    """Bounds of a column that an answer proposes: numbers, or dates and times as text."""
+
+    column: str
+    low: float | str
+    high: float | str
+
+
+ViewPart = Annotated[SentencePart | GridPart | BarsPart, Field(discriminator="type")]
 
 
 class FindingsFacts(Answer, json_schema_extra=example(_FINDINGS)):
@@ -182,6 +250,8 @@ class FindingsFacts(Answer, json_schema_extra=example(_FINDINGS)):
     kind: JobKind
     clusterings: list[dict[str, Any]] = Field(description="those it is about: job, k and digest of centres")
     findings: dict[str, Any] = Field(description="the answer; docs/questions.md describes each kind's")
+    view: list[ViewPart] = Field(description="the answer ready to show, the same way for every kind")
+    bounds: list[ProposedBounds] = Field(description="working bounds that the answer proposes")
     draws: dict[str, str]
     privacy: dict[str, Any]
     receipt: str

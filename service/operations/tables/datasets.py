@@ -66,10 +66,7 @@ class Dataset(Base):
         viewonly=True,
     )
 
-    __table_args__ = (
-        one_of("state", DatasetState),
-        CheckConstraint("accountant IN ('sum', 'zcdp')", name="accountant"),
-    )
+    __table_args__ = (one_of("state", DatasetState),)
 
 
 class WorkingBounds(Base):

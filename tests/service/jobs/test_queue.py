@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select
 
 from service.jobs import queue
-from service.jobs.queue import Claim
+from service.jobs.claims import Claim
 from service.operations.tables import Job, LedgerEntry, Result
 from service.workers import execution
 from service.workers.worker import Heartbeat, Worker

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.ledger import accountants
+from service.ledger.accountants.plain_sum import Sum
 from tests.support.service import House
 
 REQUEST = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1", "delta": "0"}
@@ -85,8 +85,8 @@ def test_a_quote_from_before_a_change_of_price_is_refused(
 ) -> None:
     small_house.ready()
     quote = planned(small_house)["quote"]
-    real = accountants.cost_of
-    monkeypatch.setattr(accountants, "cost_of", lambda *given: real(*given) + real(*given))
+    real = Sum.cost
+    monkeypatch.setattr(Sum, "cost", lambda *given: real(*given) + real(*given))
     refused = small_house.ada.post("/v1/jobs", {**REQUEST, "quote": quote})
     assert refused.json()["cost"]["epsilon"] == "0.2"
     assert reserved(small_house)["epsilon"] == "0"

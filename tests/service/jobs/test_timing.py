@@ -121,7 +121,7 @@ def test_time_that_other_programs_took_does_not_count() -> None:
 def test_every_kind_of_records_of_every_algorithm_is_measured() -> None:
     for algorithm in map(registry.get, registry.names()):
         for kind in algorithm.domains:
-            shapes = [(algorithm, algorithm.objectives[0], kind, *shape) for shape in calibration.SHAPES]
+            shapes = [(algorithm, algorithm.objectives[0], kind, shape) for shape in calibration.SHAPES]
             assert sum(calibration.plan_of(*shape) is not None for shape in shapes) >= 3
     for name in questions.names():
         for _, kind in calibration.variants(name):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.data import Date, Number, domain_from_json
-from service.jobs import bounds_routes
+from core.questions import registry as questions
 from service.jobs.results.transcripts import replay
 from tests.service.jobs.test_questions import done, with_patients
 from tests.support.service import House
@@ -146,7 +146,7 @@ def test_spreads_around_a_mean_are_on_the_line_of_the_column(
     column: Any, mean: Any, spread: float, bounds: tuple[Any, Any] | None
 ) -> None:
     findings = {"columns": [{"column": "x", "value": mean}], "coordinates": ["x"], "spreads": [spread]}
-    found = bounds_routes._of_summary(findings, column)
+    found = questions.get("summary").bounds(findings, column)
     if bounds is None or isinstance(bounds[0], str):
         assert found == bounds
     else:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from core.coverage.coins import Coins
 from core.probe import Probe
 from service.jobs import queue
+from service.jobs.claims import JobLost
 from service.jobs.results import transcripts
 from service.operations import database, faults
 from service.operations.tables import DatasetChunk, Job, JournalEntry, LedgerEntry
@@ -167,7 +168,7 @@ def test_a_worker_that_lost_its_job_keeps_nothing_in_its_journal(busy: House) ->
     assert second is not None
     of_first = StoredJournal.open(busy.database, first, 1 << 20)
     of_second = StoredJournal.open(busy.database, second, 1 << 20)
-    with pytest.raises(queue.JobLost):
+    with pytest.raises(JobLost):
         of_first.seed("shift", lambda: bytes(16))
     assert kept(busy) == []
     assert of_second.seed("shift", lambda: bytes(range(16))) == bytes(range(16))

@@ -1,0 +1,94 @@
+"""Planned jobs: a request with its plan, cost, quote and planned time, each made once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlalchemy.orm import Session
+
+from core.plan import Plan
+from service.datasets.access import Right, domain_of
+from service.errors import QuoteMismatch, WorkLimit
+from service.jobs import timing
+from service.jobs.limits import Limits
+from service.jobs.wire import PlanBody
+from service.ledger.units import NOTHING, Cost
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A request of a caller with its plan, and what follows from the plan."""
+
+    right: Right
+    body: PlanBody
+    plan: Plan
+    #: What the job is charged: the cost of its plan, and nothing for a rehearsal.
+    cost: Cost
+    #: Time from the claim of the job to its result.
+    planned_ms: int
+    operations: int
+
+    @cached_property
+    def quote(self) -> str:
+        """The digest of the caller (by grant, or as the owner), the request, its plan and its cost.
+
+        Nothing is stored for a quote: it reserves nothing and does not expire, but it stops matching as soon
+        as the same request would be planned or priced differently.
+        """
+        bound = {
+            "analyst": self.right.caller.id,
+            "dataset": self.right.dataset.id,
+            "grant": self.right.grant_id,
+            "request": self.body.asked(),
+            "plan": self.plan.digest,
+            "cost": [self.right.accountant.name, self.cost.loss, self.cost.delta],
+        }
+        return hashlib.sha256(json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def require_quoted(self, quote: str | None) -> None:
+        """Raise QuoteMismatch for a quote of anything but what the job would be charged for now."""
+        if quote is not None and quote != self.quote:
+            raise QuoteMismatch(
+                "the quote is for another request, or the price has changed; plan again and send the new "
+                "quote",
+                cost=self.right.accountant.amount(self.cost),
+            )
+
+
+def price(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Limits) -> PlannedJob:
+    """Return a job with its cost and planned time; WorkLimit if it would take too long."""
+    return PlannedJob(
+        right,
+        body,
+        plan,
+        NOTHING if body.rehearsal else right.accountant.cost(plan),
+        _planned_ms(session, right, body, plan, limits),
+        _operations(body, plan, limits),
+    )
+
+
+def _planned_ms(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Limits) -> int:
+    rows, rates = limits.rows(plan, rehearsal=body.rehearsal), timing.rates_of(session, plan)
+    # Only a question about an earlier clustering can have bounds that the dataset does not have now.
+    asked = right.dataset.working is not None or bool(plan.partitions)
+    narrowed = asked and not body.rehearsal and plan.stored != domain_of(right.dataset)
+    planned = timing.planned_ms(rates, plan, rows, limits.release_margin, narrowed=narrowed)
+    if not body.rehearsal and planned > 1000 * limits.job_seconds:
+        raise WorkLimit(
+            f"this job is planned to take {planned / 1000:,.0f} seconds; the limit is "
+            f"{limits.job_seconds:,.0f}: ask for fewer clusters, or smaller options"
+        )
+    return planned
+
+
+def _operations(body: PlanBody, plan: Plan, limits: Limits) -> int:
+    operations = timing.operations_of(plan, limits.rows(plan, rehearsal=body.rehearsal))
+    if body.rehearsal and operations > limits.rehearsal_operations:
+        raise WorkLimit(
+            f"this rehearsal would take about {operations:.1e} operations; the limit is "
+            f"{limits.rehearsal_operations:.1e}: rehearse with fewer clusters, or smaller options"
+        )
+    return round(operations)

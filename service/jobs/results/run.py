@@ -1,0 +1,35 @@
+"""Runs of jobs as their receipts describe them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.plan import Plan
+from service.datasets import view
+from service.jobs.claims import Claim
+from service.ledger import accountants
+from service.ledger.accountants import Amount
+from service.ledger.units import NOTHING
+from service.operations.tables import Dataset
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a job: the claim, the plan, and public facts as they were when it began."""
+
+    claim: Claim
+    plan: Plan
+    dataset: Dataset
+    #: Who asked, by name.
+    analyst: str
+    #: Working bounds of the plan by column, with where they come from; None: the declared bounds.
+    working_bounds: list[dict[str, Any]] | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of privacy: a person or a row."""
+        return view.privacy_unit(self.dataset)
+
+    @property
+    def charged(self) -> Amount:
+        """What the job was charged; nothing for a rehearsal."""
+        return accountants.of(self.dataset).amount(NOTHING if self.claim.rehearsal else self.claim.cost)

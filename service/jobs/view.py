@@ -1,0 +1,108 @@
+"""Views of jobs and of plans, as their callers see them."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from core.options import options_schema
+from core.plan import CLUSTER
+from core.questions import registry as questions
+from service import ledger
+from service.datasets import view as dataset_view
+from service.datasets.access import Right, domain_of
+from service.jobs.planned import PlannedJob
+from service.jobs.release import VisibleJob
+from service.jobs.wire import JobFacts
+from service.ledger import accountants
+from service.ledger.units import Cost
+from service.operations.tables import Job
+
+
+def facts(found: VisibleJob, now: datetime) -> JobFacts:
+    """Describe a job as its caller may see it now."""
+    job, visible = found.job, found.at(now)
+    place = f"/v1/jobs/{job.id}"
+    cost = Cost(job.loss_units, job.delta_units)
+    return JobFacts.model_validate(
+        {
+            "id": job.id,
+            "name": job.name,
+            "note": job.note,
+            "dataset": found.dataset.name,
+            "analyst": found.analyst,
+            "state": visible.state,
+            "rehearsal": job.rehearsal,
+            "request": job.request,
+            "asked_for": asked_for(job),
+            "algorithm": job.algorithm,
+            "cost": accountants.of(found.dataset).amount(cost),
+            "plan_digest": job.plan_digest,
+            "phase": visible.phase,
+            "progress": visible.progress,
+            "queued_at": job.queued_at,
+            "claimed_at": job.claimed_at,
+            "planned_seconds": job.planned.total_seconds(),
+            "due_at": visible.due_at,
+            "finished_at": visible.finished_at,
+            "message": visible.message,
+            "links": {
+                "self": place,
+                **{part: f"{place}/{part}" for part in ("result", "receipt", "transcript")},
+            },
+        }
+    )
+
+
+def asked_for(job: Job) -> str:
+    """Return what a job was asked for: centres, or the answer to a question."""
+    if job.kind != CLUSTER:
+        return questions.get(job.kind).title
+    k = job.request["k"]
+    if isinstance(k, dict):
+        return f"{k['from']} to {k['to']} centres"
+    return "1 centre" if k == 1 else f"{k:,} centres"
+
+
+def kinds_of(right: Right | None) -> list[dict[str, Any]]:
+    """Describe the questions; with a right to a dataset, those that it allows, and their columns there."""
+    domain = None if right is None else domain_of(right.dataset)
+    allowed = (questions.get(name) for name in questions.names() if right is None or right.allows(name))
+    return [
+        {
+            "name": kind.name,
+            "title": kind.title,
+            "label": kind.label,
+            "summary": kind.summary,
+            "clusterings": kind.clusterings,
+            "most_columns": kind.most_columns,
+            "options": options_schema(
+                kind.options if domain is None else kind.options_for(len(domain.columns))
+            ),
+            "columns": None if domain is None else [asdict(each) for each in kind.offered_columns(domain)],
+        }
+        for kind in allowed
+    ]
+
+
+def quote(session: Session, planned: PlannedJob) -> dict[str, Any]:
+    """Describe a planned job: its cost, what would remain, and whether it fits now."""
+    right, plan, cost = planned.right, planned.plan, planned.cost
+    rooms = {"budget": ledger.balance(ledger.find(session, right.dataset.id)).remaining}
+    if right.grant is not None:
+        rooms["cap"] = ledger.balance(ledger.find(session, right.dataset.id, right.grant.id)).remaining
+    fits = all(cost.fits(room) for room in rooms.values())
+    amount = right.accountant.amount
+    return {
+        "plan": {**plan.to_json(), "domain": plan.described.to_json()},
+        "digest": plan.digest,
+        "cost": amount(cost),
+        "quote": planned.quote,
+        "planned_seconds": planned.planned_ms / 1000,
+        "fits": fits,
+        "remaining_after": {name: amount(room - cost) for name, room in rooms.items()} if fits else None,
+        "forecast": dict(plan.forecast),
+        "expectation": None if plan.kind == CLUSTER else questions.get(plan.kind).expectation(plan.forecast),
+        "warnings": dataset_view.warnings(right.dataset, plan.described),
+    }

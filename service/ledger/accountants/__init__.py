@@ -1,0 +1,51 @@
+"""Accountants, one module each, and their registry: how the losses of jobs on a dataset add up."""
+
+from typing import Protocol
+
+from core.errors import InvalidBudget
+from core.privacy import Budget
+from service.ledger.accountants.base import Accountant, Amount, declared
+from service.ledger.accountants.plain_sum import Sum
+from service.ledger.accountants.zcdp import Zcdp
+
+__all__ = ["Accountant", "Amount", "declared", "get", "names", "of"]
+
+_ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Sum, Zcdp)}
+
+
+class _Declared(Protocol):
+    """A dataset or a grant: an account is opened with its budget."""
+
+    @property
+    def epsilon_units(self) -> int: ...
+
+    @property
+    def delta_units(self) -> int: ...
+
+
+class _Dataset(_Declared, Protocol):
+    """A dataset, which names its accountant."""
+
+    @property
+    def accountant(self) -> str: ...
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all accountants."""
+    return tuple(_ACCOUNTANTS)
+
+
+def get(name: str, budget: Budget) -> Accountant:
+    """Return an accountant for an account with this declared budget."""
+    if name not in _ACCOUNTANTS:
+        raise InvalidBudget(
+            f"there is no accountant {name!r}; choose one of {', '.join(_ACCOUNTANTS)}",
+            parameter="accountant",
+        )
+    return _ACCOUNTANTS[name](budget)
+
+
+def of(dataset: _Dataset, grant: _Declared | None = None) -> Accountant:
+    """Return a dataset's accountant, for the dataset's account or for that of a grant."""
+    declared = grant or dataset
+    return get(dataset.accountant, Budget(declared.epsilon_units, declared.delta_units))

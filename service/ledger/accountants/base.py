@@ -1,0 +1,80 @@
+"""The base of all accountants: a currency in which the losses of jobs add up, within a declared budget."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from core.errors import InvalidBudget
+from core.plan import Plan
+from core.privacy import Budget
+from service.ledger.accounts import Balance
+from service.ledger.units import Cost
+
+#: An amount by name, as exact decimals: what answers and receipts show.
+Amount = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Accountant(ABC):
+    """Prices plans in its currency, and describes amounts of it, for an account with a declared budget.
+
+    Costs are pairs of whole units that are added, compared and subtracted part by part (`Cost`, `Balance`),
+    whatever the currency. Every accountant is a privacy filter: as long as the costs of jobs fit into
+    `total`, together they keep the declared budget, even if each job was chosen in view of earlier results.
+    """
+
+    declared: Budget
+
+    name: ClassVar[str]
+    #: What lists and forms call it.
+    title: ClassVar[str]
+    #: How the losses of several releases are combined, as a clause for receipts.
+    composition: ClassVar[str]
+    #: The noise that counts cost least with, for questions that leave it open and offer a delta.
+    noise: ClassVar[str] = "auto"
+    #: Whether a job costs the delta that it asks for; if not, what is left of delta does not limit requests.
+    charges_delta: ClassVar[bool] = True
+    #: What a budget lacks that this accountant does not support.
+    unsupported: ClassVar[str] = ""
+
+    @staticmethod
+    def supports(budget: Budget) -> bool:
+        """Return True if an account can be opened with this budget."""
+        return True
+
+    @property
+    def total(self) -> Cost:
+        """The total that an account is opened with; InvalidBudget if the budget is not supported."""
+        if not self.supports(self.declared):
+            raise InvalidBudget(f"the accountant {self.name} {self.unsupported}", parameter="budget.delta")
+        return self.capacity()
+
+    @abstractmethod
+    def capacity(self) -> Cost:
+        """The largest amount whose spending keeps the declared budget."""
+
+    @abstractmethod
+    def cost(self, plan: Plan) -> Cost:
+        """The cost of a whole plan."""
+
+    @abstractmethod
+    def amount(self, cost: Cost) -> Amount:
+        """An amount as exact decimals, with the epsilon it is equivalent to and its delta."""
+
+    @abstractmethod
+    def in_words(self, cost: Cost) -> str:
+        """An amount as part of a sentence."""
+
+    def amounts(self, balance: Balance) -> dict[str, Amount]:
+        """The amounts of a balance by name."""
+        return {
+            "total": self.amount(balance.total),
+            "spent": self.amount(balance.spent),
+            "reserved": self.amount(balance.reserved),
+            "remaining": self.amount(balance.remaining),
+        }
+
+
+def declared(budget: Budget) -> Amount:
+    """A budget as it was declared, in epsilon and delta."""
+    return {"epsilon": budget.epsilon_text, "delta": budget.delta_text}

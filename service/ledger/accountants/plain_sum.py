@@ -1,0 +1,27 @@
+"""The accountant `sum`: adds epsilon and delta."""
+
+from core.plan import Plan
+from core.privacy import DELTA_UNIT, EPSILON_UNIT, units_text
+from service.ledger.accountants.base import Accountant, Amount
+from service.ledger.units import Cost
+
+
+class Sum(Accountant):
+    """Adds up epsilons and deltas, whatever the mechanisms."""
+
+    name = "sum"
+    title = "Plain sum"
+    composition = "the losses of all releases are added up"
+
+    def capacity(self) -> Cost:
+        return Cost(self.declared.epsilon_units, self.declared.delta_units)
+
+    def cost(self, plan: Plan) -> Cost:
+        return Cost(plan.epsilon_units, plan.delta_units)
+
+    def amount(self, cost: Cost) -> Amount:
+        return {"epsilon": units_text(cost.loss, EPSILON_UNIT), "delta": units_text(cost.delta, DELTA_UNIT)}
+
+    def in_words(self, cost: Cost) -> str:
+        amount = self.amount(cost)
+        return f"epsilon {amount['epsilon']} and delta {amount['delta']}"
