@@ -25,9 +25,9 @@ from core.algorithms.papers.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.blocks.base import Clusters
 from core.blocks.scaling import ColumnRanges
+from core.columns.axes import Levels, Line
 from core.coverage.loop import LoopRound
 from core.data import ArraySource, Category, Dense, NarrowedSource, Number, Table, TableSource, narrowed
-from core.data.tables.axes import Levels, Line
 from core.kernels.fourier import AMPLITUDE
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget

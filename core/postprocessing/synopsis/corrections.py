@@ -6,8 +6,6 @@ from scipy.special import ndtri
 
 from core.arrays import Floats
 from core.data import Dense, Geometry
-from core.data.tables.axes import Levels
-from core.data.tables.columns import Boolean
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.made_up import CellModel, means_by_cell
@@ -47,11 +45,12 @@ def numbers_beside_levels(domain: Geometry, rows: Floats, counts: npt.NDArray[np
     far lie at their bounds; the others are spread as they should be.
     """
     numbers = [
-        part.start
+        place
         for axis, part in domain.parts
-        if not isinstance(axis, Levels) and not isinstance(axis.column, Boolean)
+        if not axis.column.is_discrete
+        for place in range(part.start, part.stop)
     ]
-    if not numbers or not any(isinstance(axis, Levels) for axis, _ in domain.parts):
+    if not numbers or not any(axis.column.has_levels for axis in domain.axes):
         return rows
     rows, end = rows.copy(), 0
     for count in counts:

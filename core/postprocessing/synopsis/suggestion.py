@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
-from core.data import Boolean, Category, Domain, Geometry
+from core.data import Domain, Geometry
 from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.partitions import Cloud
 
@@ -57,9 +57,7 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
 
 def _has_levels(domain: Domain) -> bool:
     """Whether records differ in levels, which set groups apart however few records differ in them."""
-    return isinstance(domain, Geometry) and any(
-        isinstance(axis.column, (Boolean, Category)) for axis in domain.axes
-    )
+    return isinstance(domain, Geometry) and any(axis.column.is_discrete for axis in domain.axes)
 
 
 def first_near_top(gaps: Mapping[int, float], each: float) -> int:

@@ -1,26 +1,29 @@
 """Axes: the coordinates that one column of a table has in the geometry of a job, and the way back."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.tables.column import Column
-from core.data.tables.columns import Category
-from core.data.tables.ranged import Ranged
-from core.data.tables.reading import Codes
+from core.columns.base import StoredColumn
+from core.columns.reading import Codes
 from core.kernels.clipping import onto_simplex
+
+if TYPE_CHECKING:
+    from core.columns.line import OnLine
 
 
 @dataclass(frozen=True)
 class Axis(ABC):
     """The coordinates of one column; `place` is that of its code in a stored row."""
 
-    column: Column
+    column: StoredColumn
     place: int
 
     @property
@@ -81,11 +84,16 @@ class Axis(ABC):
     def unit(self) -> float:
         """Length of a step of the coordinates, in what `decode` returns."""
 
+    def is_coarse(self, steps: int) -> bool:
+        """Whether the coordinates tell fewer values apart than this, and than the column has."""
+        return False
+
 
 @dataclass(frozen=True)
 class Line(Axis):
     """Even steps between `-half` and `half`, for the codes from `first` to `last`."""
 
+    column: OnLine
     half: int
     first: int
     last: int
@@ -124,10 +132,7 @@ class Line(Axis):
         return draw.uniform(-self.half, self.half, size=(count, 1))
 
     def decode(self, points: Floats) -> Floats:
-        share = self._share(points)
-        if isinstance(self.column, Ranged):
-            return self.column.on_line(self.first + share * (self.last - self.first))
-        return share
+        return self.column.on_line(self.first + self._share(points) * (self.last - self.first))
 
     def encode(self, decoded: Floats) -> Floats:
         ends = self.decode(np.array([-float(self.half), float(self.half)]))
@@ -148,10 +153,11 @@ class Line(Axis):
 
     @property
     def unit(self) -> float:
-        if not isinstance(self.column, Ranged):
-            return 1 / (2 * self.half)
         low, high = self.column.line
         return (high - low) * (self.last - self.first) / (self.column.codes - 1) / (2 * self.half)
+
+    def is_coarse(self, steps: int) -> bool:
+        return not self.column.is_discrete and 2 * self.half < min(steps, self.column.codes)
 
 
 @dataclass(frozen=True)
@@ -167,8 +173,7 @@ class Levels(Axis):
 
     @property
     def names(self) -> tuple[str, ...]:
-        assert isinstance(self.column, Category)
-        return tuple(f"{self.column.name}={level}" for level in self.column.names)
+        return tuple(f"{self.column.name}={level}" for level in self.column.level_names or ())
 
     @property
     def longest(self) -> int:
@@ -180,9 +185,9 @@ class Levels(Axis):
 
     def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
         inside = np.clip(codes, 0, self.column.codes - 1)
-        found = np.full((len(codes), self.column.codes), -self.drop, dtype=np.int16)
-        found[np.arange(len(codes)), inside] = self.height - self.drop
-        return found
+        rows = np.full((len(codes), self.column.codes), -self.drop, dtype=np.int16)
+        rows[np.arange(len(codes)), inside] = self.height - self.drop
+        return rows
 
     @property
     def bounds(self) -> tuple[Floats, Floats]:

@@ -161,7 +161,7 @@ def test_json_says_all_that_was_declared(column: Column) -> None:
 @pytest.mark.parametrize(
     ("declared", "says"),
     [
-        ({"kind": "colour", "name": "a"}, "kind must be one of number"),
+        ({"kind": "colour", "name": "a"}, "kind must be one of boolean, date"),
         ({"kind": "number", "name": "a"}, "needs a name, low and high"),
         ({"kind": "number", "name": "a", "low": 1, "high": 1}, "low must be below high"),
         ({"kind": "number", "name": "a", "low": 0, "high": 1, "log": True}, "give an offset"),

@@ -3,7 +3,7 @@
 import enum
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -12,21 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
+from core.columns.missing import is_missing
 
 #: A stored step: of a column's range, or the code of a level.
 Codes = npt.NDArray[np.uint16]
 #: The code of a value that stays missing.
 MISSING_CODE = 65535
-#: Most codes that a column has beside that one.
+#: Most codes that a column has besides that one.
 MOST_CODES = 65535
 _SECOND = np.timedelta64(1, "s")
-#: Orders of year, month and day in text.
-ORDERS = ("ymd", "dmy", "mdy")
 #: A date of three numbers, at the beginning of a text.
 LOCAL_DATE = re.compile(r"(\d{1,4})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{1,4})(?![\d./-])")
 _PLAIN = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-#: How pandas and numpy write a missing value.
-_GAPS = ("<NA>", "NaT")
+#: Words for yes and no.
 _WORDS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
 
 
@@ -47,7 +45,8 @@ class Fault(enum.IntEnum):
 class Reading:
     """The codes of some values of one column.
 
-    `codes` is of use where `usable` is true: a filled gap is, an undeclared level without a catch-all is not.
+    `codes` is valid only where `usable` is true: for a filled gap it is, for an undeclared level without a
+    catch-all it is not.
     """
 
     codes: Codes
@@ -78,6 +77,11 @@ def as_numbers(values: npt.NDArray[Any]) -> Parsed:
     return np.where(missing | unreadable, 0.0, floats), missing, unreadable
 
 
+def is_yes_or_no(text: str) -> bool:
+    """Whether a text is a word for yes or no."""
+    return text.casefold() in _WORDS
+
+
 def as_booleans(values: npt.NDArray[Any]) -> Parsed:
     """Values as 0 or 1: those two numbers, or a word for yes or no."""
     if values.dtype.kind in "fiub":
@@ -95,11 +99,16 @@ def as_seconds(values: npt.NDArray[Any], order: str | None = None) -> Parsed:
     return np.where(missing, 0.0, seconds), missing, np.zeros(len(values), dtype=np.bool_)
 
 
-def as_text(values: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The distinct texts among the values, the index of each value's own, and a mask of missing ones."""
+def as_text(
+    values: npt.NDArray[Any], levels: Collection[str] = ()
+) -> tuple[list[str], npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """The distinct texts among the values, the index of each value's own, and a mask of missing ones.
+
+    No level is missing, whatever it is called.
+    """
     distinct, indices = _distinct(values)
     texts = [_text(value) for value in distinct]
-    missing = np.array([text == "" for text in texts], dtype=np.bool_)
+    missing = np.array([is_missing(text) and text not in levels for text in texts], dtype=np.bool_)
     return texts, indices, missing[indices]
 
 
@@ -109,7 +118,7 @@ def _of_distinct(values: npt.NDArray[Any], parse: Callable[[Any], float]) -> Par
     numbers = np.zeros(len(distinct))
     missing, unreadable = np.zeros((2, len(distinct)), dtype=np.bool_)
     for place, value in enumerate(distinct):
-        if _text(value) == "":
+        if is_missing(_text(value)):
             missing[place] = True
             continue
         try:
@@ -134,13 +143,12 @@ def _distinct(values: npt.NDArray[Any]) -> tuple[list[Any], npt.NDArray[np.intp]
 
 
 def _text(value: Any) -> str:
-    """A value as text without surrounding blanks; empty where it is missing."""
+    """A value as text without surrounding blanks."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # a column of whole numbers with gaps arrives as floats
-    text = str(value).strip()
-    return "" if text in _GAPS else text
+    return str(value).strip()
 
 
 def _number(value: Any) -> float:
@@ -188,7 +196,7 @@ def on_line(numbers: Floats, low: float, high: float, codes: int) -> tuple[Codes
 
 
 def seconds_of(text: str) -> float:
-    """Seconds since 1970 of a date or a time in the notation of ISO 8601; ValueError where it is none."""
+    """Seconds since 1970 of a date or a time in the notation of ISO 8601; ValueError for any other text."""
     seconds = _seconds(text)
     if not math.isfinite(seconds):
         raise ValueError("not a moment")
