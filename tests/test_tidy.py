@@ -22,6 +22,8 @@ ARGUED = (
 )
 # Protocols, caches, descriptions of bins and answers, and lists of names: nothing in them touches a record.
 SCAFFOLDING = {"base", "columns", "kinds", "registry", "view"}
+# Stages are argued for on the page of each algorithm that is made of them, as those of core/blocks are.
+STAGES = "core/algorithms/papers/stages/"
 
 SEED_NAMES = {"seed", "seeds", "random_seed", "random_state", "rng", "generator", "entropy"}
 ROW_NAMES = {
@@ -88,7 +90,8 @@ def test_modules_say_in_their_first_sentence_what_they_are_for() -> None:
 
 
 def needs_argument(name: str) -> bool:
-    if PurePosixPath(name).stem in SCAFFOLDING or PurePosixPath(name).name.startswith("_"):
+    path = PurePosixPath(name)
+    if path.stem in SCAFFOLDING or path.name.startswith("_") or name.startswith(STAGES):
         return False
     return name.removesuffix(".py").startswith(tuple(f"{place}/" for place in ARGUED)) or (
         name.removesuffix(".py") in ARGUED

@@ -21,7 +21,7 @@ from assurance.audit.replays import replay
 from assurance.audit.twins import broken_plan, fresh_coins, growing, half_the_noise, skipping_empty
 from core import probe
 from core.algorithms import registry
-from core.algorithms.sulq import Sulq
+from core.algorithms.papers.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.blocks.base import Clusters
 from core.blocks.scaling import ColumnRanges

@@ -12,13 +12,13 @@ from core.postprocessing.synopsis.made_up import CellModel, means_by_cell
 
 #: Rounds in which rows are moved towards the mean of their cell: bounds stop some of them each time.
 _SHIFTS = 6
-#: From this many columns on the bounds draw rows together, whatever their direction; they are spread again by
-#: at most this factor a round. In fewer, the borders of their cells do, and rows should not cross these.
-_MANY_COLUMNS, _MOST_STRETCH = 64, 1.3
+#: From this many columns on bounds draw rows together, whatever their direction, and rows are spread again.
+#: In fewer, the borders of their cells do, and rows should not cross these.
+_MANY_COLUMNS = 64
+_MOST_STRETCH = 1.3  # Rows are spread by at most this factor a round.
 #: A value is put on a bound if it is closer to it than noise in its mean, and than this share of the range.
 _UNTOLD = 0.02
-#: The distance between the median and a quartile of a normal law, in standard deviations.
-_QUARTILE = 0.6745
+_QUARTILE = 0.6745  # The distance between the median and a quartile of a normal law, in standard deviations.
 
 
 def corrected(model: CellModel, rows: Floats, owners: npt.NDArray[np.int64]) -> Floats:
