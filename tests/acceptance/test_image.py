@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -63,6 +64,11 @@ def test_every_file_of_a_package_is_in_the_image(built: PlainBuild, package: str
         assert installed.read_bytes() == source.read_bytes(), installed
 
 
+@pytest.mark.skipif(not shutil.which("cc"), reason="the kernels are compiled only where a compiler is")
+def test_compiled_kernels_are_in_the_image(built: PlainBuild) -> None:
+    assert (site_packages(built) / "cairn_kernels" / "plain.so").is_file()
+
+
 def test_the_console_is_in_the_image(built: PlainBuild) -> None:
     assert list(site_packages(built).glob("service/console/**/*.html"))
     assert list(site_packages(built).glob("service/console/**/*.js"))
@@ -95,7 +101,7 @@ def test_nothing_is_left_that_installs_or_tests(built: PlainBuild) -> None:
 def test_the_final_stage_takes_what_was_built_and_downloads_nothing() -> None:
     final = stages(DOCKERFILE)[1]
     assert [step.rest for step in final if step.word == "COPY"] == ["--from=build /opt/cairn /opt/cairn"]
-    assert [step.rest for step in final if step.word == "USER"] == ["cairn"]
+    assert [step.rest for step in final if step.word == "USER"] == ["10001:10001"]
     assert [step.word for step in final if step.word == "HEALTHCHECK"]
     assert not re.search(r"\b(pip|apt-get|curl|wget)\b", "\n".join(step.rest for step in final))
 

@@ -1,5 +1,8 @@
 """The console's own arithmetic, checked in the browser against numpy and core."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,57 +139,8 @@ def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: 
     assert ("This counts noise only" in verdict[0]) == (kind != "bad")  # which says enough
 
 
-@pytest.mark.parametrize(
-    ("written", "sent"),
-    [
-        ("1e-6", "0.000001"),
-        ("2.5E-3", "0.0025"),
-        ("1e2", "100"),
-        ("1.25e1", "12.5"),
-        ("0.000001", "0.000001"),
-        ("0,5", "0.5"),
-        (",5", "0.5"),
-        ("1.", "1"),
-        ("2,5e-3", "0.0025"),
-        ("1e+2", "100"),
-        (" 3 ", "3"),
-    ],
-)
-def test_amounts_are_sent_as_exact_decimals(tab: Tab, written: str, sent: str) -> None:
-    assert call(tab.go(""), "forms.js", "decimal", written) == sent
-
-
-def test_centres_are_paired_with_the_closest_that_is_left(tab: Tab) -> None:
-    left = [[0.0, 0.0], [10.0, 0.0], [0.0, 100.0]]
-    right = [[9.0, 0.0], [0.0, 90.0]]
-    lengths = [1.0, 10.0]  # the second column is measured in units ten times as long
-    found = call(tab.go(""), "pages/compare.js", "matched", left, right, lengths)
-    assert found == [[1, 1, 0], [1, 2, 1]]
-
-
-def test_epsilon_is_put_into_words(tab: Tab) -> None:
-    words = call(tab.go(""), "format.js", "epsilonInWords", "1", "0.000001", "row")
-    assert "2.72 times as likely" in words
-    assert "73.1% sure" in words
-    assert "one in 1,000,000" in words
-    pure = call(tab.page, "format.js", "epsilonInWords", "1", "0", "person")
-    assert "except" not in pure
-    assert "a person's records" in pure
-
-
-@pytest.mark.parametrize(
-    ("jobs", "words"),
-    [
-        (0, "no job took longer than planned or ended at a limit"),
-        (1, "1 job took longer than planned or ended at a limit, which revealed its run time"),
-        (2, "2 jobs took longer than planned or ended at a limit, which revealed their run times"),
-    ],
-)
-def test_overruns_are_put_into_words(tab: Tab, jobs: int, words: str) -> None:
-    assert call(tab.go(""), "format.js", "overrunsInWords", jobs) == words
-
-
-def test_the_smallest_decimals_of_a_text_are_shown_as_powers_of_ten(tab: Tab) -> None:
-    said = "epsilon 0.25 and delta 0.0000012345, plus at most 0.00001."
-    shown = "epsilon 0.25 and delta 1.2345×10⁻⁶, plus at most 1×10⁻⁵."
-    assert call(tab.go(""), "format.js", "withPowers", said) == shown
+def test_modules_that_need_no_page_pass_their_own_tests() -> None:
+    tests = sorted((Path(__file__).parent / "modules").glob("*.test.js"))
+    node = Path(sys.executable).parent / "node"
+    run = subprocess.run([node, "--test", *tests], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout

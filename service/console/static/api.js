@@ -9,7 +9,9 @@ export class Problem extends Error {
     super(body.detail || body.title || "The service gave no reason.");
     this.body = body;
     this.status = status;
-    this.slug = String(body.type || "").split("/").pop();
+    this.slug = String(body.type || "")
+      .split("/")
+      .pop();
     this.retryAfter = retryAfter;
   }
 }
@@ -47,13 +49,13 @@ function mark(change) {
 
 // What to do about it, where the service's own sentence does not say.
 const NEXT = {
-  "unauthorized": "Sign in again. If your key no longer works, ask a curator for a new one.",
-  "forbidden": "Sign in with a key that has the required role.",
+  unauthorized: "Sign in again. If your key no longer works, ask a curator for a new one.",
+  forbidden: "Sign in with a key that has the required role.",
   "not-found": "Check the name, or ask the curator for a grant.",
   "not-sealed": "Come back when the curator has sealed it.",
   "cannot-seal": "Tick what you have checked and accept, or upload other rows.",
   "already-sealed": "Create another dataset for other data.",
-  "retired": "Choose another dataset.",
+  retired: "Choose another dataset.",
   "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
   "cap-exhausted": "Ask for less, or ask the curator to raise your cap.",
   "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
@@ -68,13 +70,14 @@ const NEXT = {
   "rate-limited": "Wait a moment; the page tries again.",
   "not-cancellable": "Wait for the job to end.",
   "job-failed": "Submit another job, or ask the curator to check the worker's log.",
-  "unavailable": "Try again in a moment.",
-  "offline": "Check the connection and that the service is running, then try again.",
+  unavailable: "Try again in a moment.",
+  offline: "Check the connection and that the service is running, then try again.",
 };
 
 export function nextStep(problem) {
   if (problem.body.reading) return "Nothing was stored.";
-  if (lacksResult(problem)) return problem.body.state === "cancelled" ? "Submit another job." : "Wait until the job has ended.";
+  if (lacksResult(problem))
+    return problem.body.state === "cancelled" ? "Submit another job." : "Wait until the job has ended.";
   return NEXT[problem.slug] ?? "";
 }
 
@@ -88,15 +91,28 @@ export function inWords(error) {
   return sentence(withPowers(error.message));
 }
 
+/** @type {(problem: Problem) => void} */
 let onUnauthorized = () => {};
 export function whenUnauthorized(act) {
   onUnauthorized = act;
 }
 
+/**
+ * @typedef {{
+ *   body?: any, accept?: string, signal?: AbortSignal, idempotencyKey?: string, key?: string
+ * }} SendOptions
+ */
+
+/**
+ * @param {string} verb
+ * @param {string} path
+ * @param {SendOptions} [options]
+ */
 async function send(verb, path, { body, accept = "application/json", signal, idempotencyKey, key } = {}) {
   const headers = { Accept: accept };
   const isFile = body instanceof Blob;
-  if (body !== undefined) headers["Content-Type"] = isFile ? kindOf(body.name) : "application/json";
+  if (body !== undefined)
+    headers["Content-Type"] = isFile ? kindOf(/** @type {File} */ (body).name) : "application/json";
   if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
   if (key) headers.Authorization = `Bearer ${key}`;
   let response;
@@ -118,7 +134,10 @@ async function send(verb, path, { body, accept = "application/json", signal, ide
 }
 
 export function offline() {
-  return new Problem({ type: "/problems/offline", title: "No connection", detail: "The service did not answer" }, 0);
+  return new Problem(
+    { type: "/problems/offline", title: "No connection", detail: "The service did not answer" },
+    0,
+  );
 }
 
 async function problemOf(response) {
@@ -133,15 +152,25 @@ async function problemOf(response) {
   return problem;
 }
 
+/**
+ * @param {string} verb
+ * @param {string} path
+ * @param {SendOptions} [options]
+ */
 export async function call(verb, path, options) {
   const response = await send(verb, path, options);
   return response.status === 204 ? null : response.json();
 }
 
+/** @param {string} path @param {SendOptions} [options] */
 export const get = (path, options) => call("GET", path, options);
+/** @param {string} path @param {any} [body] @param {SendOptions} [options] */
 export const post = (path, body, options) => call("POST", path, { ...options, body });
+/** @param {string} path @param {any} body @param {SendOptions} [options] */
 export const put = (path, body, options) => call("PUT", path, { ...options, body });
+/** @param {string} path @param {any} body @param {SendOptions} [options] */
 export const patch = (path, body, options) => call("PATCH", path, { ...options, body });
+/** @param {string} path @param {SendOptions} [options] */
 export const remove = (path, options) => call("DELETE", path, options);
 
 // One answer with the seconds after which there may be news.
@@ -220,7 +249,9 @@ export function upload(path, file, onProgress) {
     request.open("PUT", path);
     request.setRequestHeader("Accept", "application/json");
     request.setRequestHeader("Content-Type", kindOf(file.name));
-    request.upload.addEventListener("progress", (event) => onProgress(event.loaded, event.total || file.size));
+    request.upload.addEventListener("progress", (event) =>
+      onProgress(event.loaded, event.total || file.size),
+    );
     request.addEventListener("load", () => {
       let body;
       try {
@@ -232,7 +263,15 @@ export function upload(path, file, onProgress) {
       else reject(new Problem(body, request.status));
     });
     request.addEventListener("error", () =>
-      reject(new Problem({ type: "/problems/offline", detail: "The connection broke before the upload ended; nothing was stored" }, 0)),
+      reject(
+        new Problem(
+          {
+            type: "/problems/offline",
+            detail: "The connection broke before the upload ended; nothing was stored",
+          },
+          0,
+        ),
+      ),
     );
     request.addEventListener("abort", () => reject(new DOMException("cancelled", "AbortError")));
     request.send(file);

@@ -1,4 +1,5 @@
-// Questions offered on a page: "Ask more about these clusters" on a result, and "Ask a question" on a dataset.
+// Questions offered on a page: "Ask more about these clusters" on a result, and "Ask a question" on a
+// dataset.
 
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
@@ -8,13 +9,16 @@ import { questionForm } from "./question-form.js";
 function card(dataset, clusterings, heading, about) {
   const place = h("section", { class: "card stack", id: "ask", hidden: true });
   const made = { element: place, form: null };
-  get(`/v1/kinds?dataset=${dataset}`).then(({ items }) => {
-    const offered = items.filter((each) => each.clusterings === clusterings);
-    if (!offered.length) return;
-    made.form = questionForm(dataset, offered, about);
-    replace(place, heading, made.form.element);
-    place.hidden = false;
-  }, () => {});
+  get(`/v1/kinds?dataset=${dataset}`).then(
+    ({ items }) => {
+      const offered = items.filter((each) => each.clusterings === clusterings);
+      if (!offered.length) return;
+      made.form = questionForm(dataset, offered, about);
+      replace(place, heading, made.form.element);
+      place.hidden = false;
+    },
+    () => {},
+  );
   return made;
 }
 
@@ -24,7 +28,10 @@ export function askMore(job, first, open) {
   let k = first;
   const tell = () => replace(heading, `Ask more about these clusters${open ? ` (k = ${k})` : ""}`);
   tell();
-  const made = card(job.dataset, 1, heading, () => ({ clusterings: [{ job: job.id, k }], rehearsal: job.rehearsal }));
+  const made = card(job.dataset, 1, heading, () => ({
+    clusterings: [{ job: job.id, k }],
+    rehearsal: job.rehearsal,
+  }));
   return {
     element: made.element,
     about(next) {

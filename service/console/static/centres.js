@@ -19,10 +19,11 @@ export function tellingColumns(centres, low, high, most = FEW_COLUMNS) {
   return best.slice(0, most).sort((a, b) => a - b);
 }
 
-// Lets people find and choose columns; who follows it gets the chosen places in order, now and after each change.
-// Sparse rows may have a hundred thousand columns, so only some of those found are listed.
+// Lets people find and choose columns; who follows it gets the chosen places in order, now and after each
+// change. Sparse rows may have a hundred thousand columns, so only some of those found are listed.
 export function columnChooser(columns, telling) {
   let chosen = new Set(telling);
+  /** @type {(places: number[]) => void} */
   let changed = () => {};
   const summary = h("summary", {});
   const list = h("div", { class: "column-list" });
@@ -39,8 +40,9 @@ export function columnChooser(columns, telling) {
     const places = found();
     const boxes = places.slice(0, MOST_LISTED).map((j) => {
       const box = checkbox(`column-${j}`, columns[j], { checked: chosen.has(j) });
-      box.addEventListener("change", (event) => {
-        if (event.target.checked) chosen.add(j);
+      const control = box.querySelector("input");
+      control.addEventListener("change", () => {
+        if (control.checked) chosen.add(j);
         else chosen.delete(j);
         tell();
       });
@@ -66,7 +68,8 @@ export function columnChooser(columns, telling) {
         "div",
         { class: "row" },
         columns.length <= MOST_LISTED && button("All", () => set(columns.keys()), "small"),
-        telling.length < columns.length && button(`The ${FEW_COLUMNS} that differ most`, () => set(telling), "small"),
+        telling.length < columns.length &&
+          button(`The ${FEW_COLUMNS} that differ most`, () => set(telling), "small"),
         button("Only those found", () => set(found().slice(0, MOST_LISTED)), "small"),
       ),
       field("Find a column", search),
@@ -90,47 +93,88 @@ export function centreTable(columns, { centres, sizes, hues }) {
   let sorted = { key: "number", ascending: true };
   const values = (key) => (i) => (key === "number" ? i : key === "size" ? sizes[i] : centres[i][key]);
   const draw = () => {
-    const order = centres.map((_, i) => i).sort((a, b) => (values(sorted.key)(a) - values(sorted.key)(b)) * (sorted.ascending ? 1 : -1));
+    const order = centres
+      .map((_, i) => i)
+      .sort((a, b) => (values(sorted.key)(a) - values(sorted.key)(b)) * (sorted.ascending ? 1 : -1));
     const heading = (key, words) =>
       h(
         "th",
-        { scope: "col", class: key === "number" ? null : "right", "aria-sort": sorted.key === key ? (sorted.ascending ? "ascending" : "descending") : null },
-        h("button", { type: "button", "data-sort": key, title: words, on: { click: () => sort(key) } }, short(words, 28)),
+        {
+          scope: "col",
+          class: key === "number" ? null : "right",
+          "aria-sort": sorted.key === key ? (sorted.ascending ? "ascending" : "descending") : null,
+        },
+        h(
+          "button",
+          { type: "button", "data-sort": key, title: words, on: { click: () => sort(key) } },
+          short(words, 28),
+        ),
       );
-    const head = h("tr", {}, heading("number", "Centre"), sizes && heading("size", "Noisy size"), shown.map((j) => heading(j, columns[j])));
+    const head = h(
+      "tr",
+      {},
+      heading("number", "Centre"),
+      sizes && heading("size", "Noisy size"),
+      shown.map((j) => heading(j, columns[j])),
+    );
     const body = order.map((i) =>
-      h("tr", { class: hue(hues[i]) }, h("td", { class: "nowrap" }, h("span", { class: "swatch" }), String(i + 1)), sizes && h("td", { class: "right" }, COUNT.format(Math.round(sizes[i]))), shown.map((j) => h("td", { class: "right" }, number(centres[i][j], 5)))),
+      h(
+        "tr",
+        { class: hue(hues[i]) },
+        h("td", { class: "nowrap" }, h("span", { class: "swatch" }), String(i + 1)),
+        sizes && h("td", { class: "right" }, COUNT.format(Math.round(sizes[i]))),
+        shown.map((j) => h("td", { class: "right" }, number(centres[i][j], 5))),
+      ),
     );
     const hidden = columns.length - shown.length;
     replace(
       place,
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Centres" }, h("table", { id: "centres" }, h("thead", {}, head), h("tbody", {}, body))),
-      hidden > 0 && h("p", { class: "small muted" }, `${plural(hidden, "column")} not shown: choose them above. Downloaded files have all of them.`),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Centres" },
+        h("table", { id: "centres" }, h("thead", {}, head), h("tbody", {}, body)),
+      ),
+      hidden > 0 &&
+        h(
+          "p",
+          { class: "small muted" },
+          `${plural(hidden, "column")} not shown: choose them above. Downloaded files have all of them.`,
+        ),
     );
   };
   const sort = (key) => {
     sorted = { key, ascending: sorted.key === key ? !sorted.ascending : true };
     draw();
-    place.querySelector(`[data-sort="${key}"]`)?.focus();
+    /** @type {HTMLElement | null} */ (place.querySelector(`[data-sort="${key}"]`))?.focus();
   };
   return {
     element: place,
     show(places) {
       shown = places;
-      if (typeof sorted.key === "number" && !shown.includes(sorted.key)) sorted = { key: "number", ascending: true };
+      if (typeof sorted.key === "number" && !shown.includes(sorted.key))
+        sorted = { key: "number", ascending: true };
       draw();
     },
   };
 }
 
-// All columns, with the number of each cluster, its noisy size and the error in it, to paste into a spreadsheet.
+// All columns, with the number of each cluster, its noisy size and the error in it, to paste into a
+// spreadsheet.
 export function centreRows(columns, { centres, sizes, level }, sizeNoise) {
   const derived = [
     ...(sizes ? [["size", sizes]] : []),
     ...(sizes && sizeNoise ? [["size_noise", sizes.map(() => sizeNoise)]] : []),
-    ...(level ? [["size_low", level.size_low], ["size_high", level.size_high]] : []),
+    ...(level
+      ? [
+          ["size_low", level.size_low],
+          ["size_high", level.size_high],
+        ]
+      : []),
   ];
   const prefix = derived.some(([name]) => columns.includes(name)) ? "cluster_" : "";
   const heading = ["cluster", ...columns, ...derived.map(([name]) => prefix + name)];
-  return [heading, ...centres.map((centre, i) => [i + 1, ...centre, ...derived.map(([, values]) => values[i])])];
+  return [
+    heading,
+    ...centres.map((centre, i) => [i + 1, ...centre, ...derived.map(([, values]) => values[i])]),
+  ];
 }

@@ -7,8 +7,13 @@ import { principalPlane } from "./pca.js";
 
 export const hue = (i) => `hue-${i % 10}`;
 
-// Draws for the width there is, and again when that changes or `redraw` is called.
+/**
+ * Draws for the width there is, and again when that changes or `redraw` is called.
+ * @param {(width: number) => any} draw
+ * @param {string} label
+ */
 export function responsive(draw, label) {
+  /** @type {HTMLDivElement & {redraw?: () => any}} */
   const place = h("div", { class: "chart", role: "img", "aria-label": label });
   let width = 0;
   place.redraw = () => width && replace(place, draw(width));
@@ -29,7 +34,9 @@ export function ticks(low, high, most) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((candidate) => candidate >= raw);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(i * step + 0); // never −0
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) {
+    found.push(i * step + 0); // never −0
+  }
   return found;
 }
 
@@ -38,6 +45,11 @@ export function scale(low, high, from, to) {
   return (x) => from + ((x - low) / span) * (to - from);
 }
 
+/**
+ * @param {number[]} values
+ * @param {number} share
+ * @returns {[number, number]}
+ */
 export function padded(values, share) {
   const low = Math.min(...values);
   const high = Math.max(...values);
@@ -62,28 +74,55 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, places:
     const y = scale(...places.y, height - margin.bottom - biggest, margin.top + biggest);
     const kx = Math.abs(x(1) - x(0));
     const ky = Math.abs(y(1) - y(0));
-    const frame = s("rect", { class: "grid", x: margin.left, y: margin.top, width: w - margin.left - margin.right, height: height - margin.top - margin.bottom, rx: 6 });
+    const frame = s("rect", {
+      class: "grid",
+      x: margin.left,
+      y: margin.top,
+      width: w - margin.left - margin.right,
+      height: height - margin.top - margin.bottom,
+      rx: 6,
+    });
     const marks = [
       ...ticks(...places.x, w / 110).map((t) => [
         s("line", { class: "grid", x1: x(t), x2: x(t), y1: margin.top, y2: height - margin.bottom }),
-        s("text", { x: x(t), y: height - margin.bottom + 16, "text-anchor": "middle" }, places.ticked ? number(t, 3) : ""),
+        s(
+          "text",
+          { x: x(t), y: height - margin.bottom + 16, "text-anchor": "middle" },
+          places.ticked ? number(t, 3) : "",
+        ),
       ]),
       ...ticks(...places.y, height / 60).map((t) => [
         s("line", { class: "grid", y1: y(t), y2: y(t), x1: margin.left, x2: w - margin.right }),
-        s("text", { x: margin.left - 7, y: y(t) + 4, "text-anchor": "end" }, places.ticked && places.yName ? number(t, 3) : ""),
+        s(
+          "text",
+          { x: margin.left - 7, y: y(t) + 4, "text-anchor": "end" },
+          places.ticked && places.yName ? number(t, 3) : "",
+        ),
       ]),
     ];
     const order = places.points.map((_, i) => i).sort((a, b) => records[b] - records[a]);
     const blobs = order.map((i) => {
       const [px, py] = [x(places.points[i][0]), y(places.points[i][1])];
-      const title = `Centre ${i + 1}${sizes ? `, about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records` : ""}`;
+      const about = sizes ? `, about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records` : "";
+      const title = `Centre ${i + 1}${about}`;
       return s(
         "g",
         { class: hue(i) },
         s("title", {}, title),
-        noisy && s("ellipse", { class: "noise hued-line", cx: px, cy: py, rx: Math.max(1, reach[0][i] * kx), ry: Math.max(1, reach[1][i] * ky) }),
+        noisy &&
+          s("ellipse", {
+            class: "noise hued-line",
+            cx: px,
+            cy: py,
+            rx: Math.max(1, reach[0][i] * kx),
+            ry: Math.max(1, reach[1][i] * ky),
+          }),
         s("circle", { class: "dot hued", cx: px, cy: py, r: radius(records[i]) }),
-        s("text", { class: "strong halo", x: px, y: py - radius(records[i]) - 4, "text-anchor": "middle" }, String(i + 1)),
+        s(
+          "text",
+          { class: "strong halo", x: px, y: py - radius(records[i]) - 4, "text-anchor": "middle" },
+          String(i + 1),
+        ),
       );
     });
     return s(
@@ -92,8 +131,21 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, places:
       frame,
       marks.flat(),
       blobs,
-      s("text", { x: (margin.left + w - margin.right) / 2, y: height - 8, "text-anchor": "middle" }, places.xName),
-      s("text", { x: 14, y: (margin.top + height - margin.bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(margin.top + height - margin.bottom) / 2})` }, places.yName),
+      s(
+        "text",
+        { x: (margin.left + w - margin.right) / 2, y: height - 8, "text-anchor": "middle" },
+        places.xName,
+      ),
+      s(
+        "text",
+        {
+          x: 14,
+          y: (margin.top + height - margin.bottom) / 2,
+          "text-anchor": "middle",
+          transform: `rotate(-90 14 ${(margin.top + height - margin.bottom) / 2})`,
+        },
+        places.yName,
+      ),
     );
   }, words);
   return { picture, label: places.label };
@@ -102,23 +154,60 @@ export function mapOfCentres({ centres, sizes, columns, domain, lengths, places:
 function layout(centres, columns, domain, lengths, width) {
   if (width === 1) {
     return {
-      points: centres.map((c) => [c[0], 0]), x: padded(centres.map((c) => c[0]), 0.08), y: [-1, 1],
-      xName: columns[0], yName: "", ticked: true, units: [lengths[0], 0], label: `Positions along ${columns[0]}.`,
+      points: centres.map((c) => [c[0], 0]),
+      x: padded(
+        centres.map((c) => c[0]),
+        0.08,
+      ),
+      y: [-1, 1],
+      xName: columns[0],
+      yName: "",
+      ticked: true,
+      units: [lengths[0], 0],
+      label: `Positions along ${columns[0]}.`,
     };
   }
   if (width === 2 && domain.kind !== "table") {
     return {
-      points: centres, x: padded(centres.map((c) => c[0]), 0.08), y: padded(centres.map((c) => c[1]), 0.08),
-      xName: short(columns[0], 48), yName: short(columns[1], 32), ticked: true, units: lengths, label: `${columns[0]} across, ${columns[1]} upwards, in the data's own units.`,
+      points: centres,
+      x: padded(
+        centres.map((c) => c[0]),
+        0.08,
+      ),
+      y: padded(
+        centres.map((c) => c[1]),
+        0.08,
+      ),
+      xName: short(columns[0], 48),
+      yName: short(columns[1], 32),
+      ticked: true,
+      units: lengths,
+      label: `${columns[0]} across, ${columns[1]} upwards, in the data's own units.`,
     };
   }
   const plane = principalPlane(centres.map((c) => c.map((value, j) => value / lengths[j])));
   const shown = plane.axes[0].share + plane.axes[1].share;
-  const x = padded(plane.places.map((p) => p[0]), 0.08);
+  const x = padded(
+    plane.places.map((p) => p[0]),
+    0.08,
+  );
   return {
-    points: plane.places, x, y: widened((x[1] - x[0]) / 4, padded(plane.places.map((p) => p[1]), 0.08)),
-    xName: axisName(plane.axes[0], columns), yName: axisName(plane.axes[1], columns), ticked: false, units: [1, 1],
-    label: `The plane in which the centres differ most; it holds ${percent(shown)} of what sets them apart. Found from the centres alone.`,
+    points: plane.places,
+    x,
+    y: widened(
+      (x[1] - x[0]) / 4,
+      padded(
+        plane.places.map((p) => p[1]),
+        0.08,
+      ),
+    ),
+    xName: axisName(plane.axes[0], columns),
+    yName: axisName(plane.axes[1], columns),
+    ticked: false,
+    units: [1, 1],
+    label:
+      `The plane in which the centres differ most; it holds ${percent(shown)} of what sets ` +
+      "them apart. Found from the centres alone.",
   };
 }
 
@@ -129,7 +218,11 @@ function widened(width, [low, high]) {
 }
 
 export function axisName(axis, columns) {
-  const heavy = axis.direction.map((x, j) => [Math.abs(x), x, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([size]) => size > 0.25);
+  const heavy = axis.direction
+    .map((x, j) => [Math.abs(x), x, j])
+    .sort((a, b) => b[0] - a[0])
+    .slice(0, 2)
+    .filter(([size]) => size > 0.25);
   const names = heavy.map(([, x, j], i) => `${x < 0 ? "− " : i ? "+ " : ""}${short(columns[j], 20)}`);
   return names.length ? `mostly ${names.join(" ")}` : "a mixture of many columns";
 }
@@ -157,8 +250,20 @@ export function sizeBars({ sizes, hues }, ends) {
         "g",
         { class: hue(hues[i]) },
         s("text", { class: "strong", x: left - 12, y: middle + 4, "text-anchor": "end" }, String(i + 1)),
-        s("rect", { class: "hued", x: left, y: y + rowHeight * 0.2, width: Math.max(1, x(shown) - left), height: rowHeight * 0.6, rx: 3, "stroke-width": 0 }),
-        ends && s("path", { class: "whisker", d: `M${from} ${middle}H${to}M${from} ${middle - 5}v10M${to} ${middle - 5}v10` }),
+        s("rect", {
+          class: "hued",
+          x: left,
+          y: y + rowHeight * 0.2,
+          width: Math.max(1, x(shown) - left),
+          height: rowHeight * 0.6,
+          rx: 3,
+          "stroke-width": 0,
+        }),
+        ends &&
+          s("path", {
+            class: "whisker",
+            d: `M${from} ${middle}H${to}M${from} ${middle - 5}v10M${to} ${middle - 5}v10`,
+          }),
         s("text", { class: "strong", x: to + 8, y: middle + 4 }, COUNT.format(Math.round(n))),
       );
     });
@@ -171,8 +276,14 @@ export function sizeBars({ sizes, hues }, ends) {
 export function profile(index, { centres, columns, low, high, ends, hues }) {
   const centre = centres[index];
   const middle = columns.map((_, j) => centres.reduce((sum, c) => sum + c[j], 0) / centres.length);
-  const words = `Profile of centre ${index + 1}: ${columns.slice(0, 8).map((name, j) => `${name} ${number(centre[j], 3)}`).join(", ")}`;
-  return responsive((w) => rails(w, { centre, middle, columns, low, high, ends, colour: hue(hues[index]) }), words);
+  const words = `Profile of centre ${index + 1}: ${columns
+    .slice(0, 8)
+    .map((name, j) => `${name} ${number(centre[j], 3)}`)
+    .join(", ")}`;
+  return responsive(
+    (w) => rails(w, { centre, middle, columns, low, high, ends, colour: hue(hues[index]) }),
+    words,
+  );
 }
 
 function rails(w, { centre, middle, columns, low, high, ends, colour }) {
@@ -211,19 +322,47 @@ export function heatMap({ centres, columns, low, high }) {
     const size = [left + cell * columns.length + 50, top + row * centres.length + 4];
     const names = columns.map((name, j) => {
       const at = [left + (j + 0.5) * cell, top - 6];
-      return s("text", { x: at[0], y: at[1], transform: `rotate(-55 ${at.join(" ")})` }, s("title", {}, name), short(name, 17));
+      return s(
+        "text",
+        { x: at[0], y: at[1], transform: `rotate(-55 ${at.join(" ")})` },
+        s("title", {}, name),
+        short(name, 17),
+      );
     });
     const rows = centres.map((centre, i) => [
-      s("text", { class: "strong", x: left - 8, y: top + (i + 0.5) * row + 4, "text-anchor": "end" }, String(i + 1)),
+      s(
+        "text",
+        { class: "strong", x: left - 8, y: top + (i + 0.5) * row + 4, "text-anchor": "end" },
+        String(i + 1),
+      ),
       centre.map((x, j) =>
         s(
           "rect",
-          { class: away[i][j] < 0 ? "below" : "above", x: left + j * cell, y: top + i * row, width: cell - 1, height: row - 1, rx: 2, "fill-opacity": (Math.abs(away[i][j]) / most).toFixed(3) },
+          {
+            class: away[i][j] < 0 ? "below" : "above",
+            x: left + j * cell,
+            y: top + i * row,
+            width: cell - 1,
+            height: row - 1,
+            rx: 2,
+            "fill-opacity": (Math.abs(away[i][j]) / most).toFixed(3),
+          },
           s("title", {}, `Centre ${i + 1}, ${columns[j]}: ${number(x, 4)}`),
         ),
       ),
     ]);
-    return s("svg", { class: "own-width", viewBox: `0 0 ${size.join(" ")}`, width: size[0], height: size[1], "aria-hidden": "true" }, names, rows.flat(2));
+    return s(
+      "svg",
+      {
+        class: "own-width",
+        viewBox: `0 0 ${size.join(" ")}`,
+        width: size[0],
+        height: size[1],
+        "aria-hidden": "true",
+      },
+      names,
+      rows.flat(2),
+    );
   }, words);
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": words }, picture);
 }

@@ -11,11 +11,27 @@ export function clusterFields() {
   const number = (name, value) => input(name, { inputmode: "numeric", value: String(value) });
   const [from, to, k] = [number("from", USUAL.from), number("to", USUAL.to), number("k", 4)];
   const whole = isWhole(`Enter a number from 1 to ${MOST_OPEN}.`, { most: MOST_OPEN });
-  const last = (text) => whole(text) || (Number(text) < Number(from.value) ? `Enter ${from.value} or more.` : "");
-  const choice = radios("open", "Number of clusters (k)", [["yes", "leave open"], ["no", "exactly"]], "yes");
+  const last = (text) =>
+    whole(text) || (Number(text) < Number(from.value) ? `Enter ${from.value} or more.` : "");
+  const choice = radios(
+    "open",
+    "Number of clusters (k)",
+    [
+      ["yes", "leave open"],
+      ["no", "exactly"],
+    ],
+    "yes",
+  );
   const hint = h("span", { class: "hint" });
-  const range = h("div", { class: "columns" }, field("From", from, { check: whole }), field("To", to, { check: last }));
-  const exact = field("Clusters (k)", k, { check: isWhole("Enter the number of clusters (1 or more).", { most: 10_000 }) });
+  const range = h(
+    "div",
+    { class: "columns" },
+    field("From", from, { check: whole }),
+    field("To", to, { check: last }),
+  );
+  const exact = field("Clusters (k)", k, {
+    check: isWhole("Enter the number of clusters (1 or more).", { most: 10_000 }),
+  });
   const [open, single] = choice.querySelectorAll("input");
   let preferred = true;
   let possible = true;
@@ -26,7 +42,11 @@ export function clusterFields() {
     k.disabled = open.checked;
     range.hidden = !open.checked;
     exact.hidden = open.checked;
-    hint.textContent = open.checked ? "One job, one price: it answers for every k in this range, and suggests one." : possible ? "" : "k can be left open for means of dense rows and tables, with the algorithm auto or summit.";
+    hint.textContent = open.checked
+      ? "One job, one price: it answers for every k in this range, and suggests one."
+      : possible
+        ? ""
+        : "k can be left open for means of dense rows and tables, with the algorithm auto or summit.";
   };
   choice.addEventListener("input", () => {
     preferred = open.checked;

@@ -79,7 +79,7 @@ export function boundsFields(of, given) {
   };
 
   const make = () => {
-    for (const [end, check] of [["low", isLow], ["high", isHigh]]) {
+    for (const [end, check] of Object.entries({ low: isLow, high: isHigh })) {
       const [label] = WORDS[drawn][end];
       const start = given.kind === drawn ? (given[end] ?? "") : "";
       const value = String(start).replace(/Z$/, "");
@@ -87,7 +87,10 @@ export function boundsFields(of, given) {
       ends[end] = { control, element: field(label, control, { check }) };
     }
   };
-  const showOffset = () => (shift.hidden = offset.disabled = !log.checked());
+  const showOffset = () => {
+    shift.hidden = !log.checked();
+    offset.disabled = shift.hidden;
+  };
   log.box.addEventListener("change", showOffset);
   showOffset();
 

@@ -10,20 +10,36 @@ import { tag } from "./widgets.js";
 
 const DECLARED = ["number", "boolean", "category", "date", "datetime"];
 const ENDED = ["number", "date", "datetime"];
-const USES = { cluster: "Clustering", keep: "Later questions only", id: "Telling people apart", ignore: "Nothing: leave it out" };
-const GAPS = { refuse: "Refuse the file", drop: "Leave the row out", fill: "Use a fixed value", level: "Make it a level of its own", keep: "Keep it as missing" };
+const USES = {
+  cluster: "Clustering",
+  keep: "Later questions only",
+  id: "Telling people apart",
+  ignore: "Nothing: leave it out",
+};
+const GAPS = {
+  refuse: "Refuse the file",
+  drop: "Leave the row out",
+  fill: "Use a fixed value",
+  level: "Make it a level of its own",
+  keep: "Keep it as missing",
+};
 
 /**
  * The card of a column.
  * @param {number} serial its number in the labels
  * @param {object} given a proposal of the service, with `from_rows`, or a declared column
- * @param {{others: () => object[], remove: () => void}} table lists the cards of the same table, removes this one
+ * @param {{others: () => object[], remove: () => void}} table lists the cards of the same table, and
+ *   removes this one
  */
 export function columnCard(serial, given, { others, remove }) {
   const of = (label) => ({ name: `${label} ${serial}`, "aria-label": `${label} of column ${serial}` });
   const name = input("column", { value: given.name ?? "", maxlength: "128", ...of("Name") });
   const role = select("role", Object.entries(USES), of("Use"));
-  const kind = select("kind", DECLARED.map((key) => [key, KINDS[key]]), of("Kind"));
+  const kind = select(
+    "kind",
+    DECLARED.map((key) => [key, KINDS[key]]),
+    of("Kind"),
+  );
   const missing = select("missing", [], of("Missing value"));
   const weight = input("weight", { inputmode: "decimal", value: String(given.weight ?? 1), ...of("Weight") });
   const fill = fillField(of, given.fill);
@@ -38,17 +54,35 @@ export function columnCard(serial, given, { others, remove }) {
   const body = h("div", { class: "stack", role: "group", "aria-label": `Column ${serial}` });
   const element = h("details", { class: "column", props: { open: true } }, title, body);
 
-  const isNew = (text) => (!text ? "Enter the column's name." : others().some((each) => each !== card && each.name() === text.toLowerCase()) ? "Another column has this name." : "");
+  const isNew = (text) =>
+    !text
+      ? "Enter the column's name."
+      : others().some((each) => each !== card && each.name() === text.toLowerCase())
+        ? "Another column has this name."
+        : "";
   const isUse = () => {
     const uses = others().map((each) => each.role());
-    if (role.value === "id" && uses.filter((each) => each === "id").length > 1) return "Only one column can tell people apart.";
+    if (role.value === "id" && uses.filter((each) => each === "id").length > 1)
+      return "Only one column can tell people apart.";
     return uses.includes("cluster") ? "" : "At least one column must be used for clustering.";
   };
 
   const drawGaps = (wanted) => {
-    const choices = role.value === "id" ? ["refuse", "drop"] : ["refuse", "drop", "fill", kind.value === "category" && "level", role.value === "keep" && "keep"].filter(Boolean);
+    const choices =
+      role.value === "id"
+        ? ["refuse", "drop"]
+        : [
+            "refuse",
+            "drop",
+            "fill",
+            kind.value === "category" && "level",
+            role.value === "keep" && "keep",
+          ].filter(Boolean);
     const before = wanted || missing.value || given.missing || (role.value === "keep" ? "keep" : "refuse");
-    replace(missing, choices.map((key) => h("option", { value: key }, GAPS[key])));
+    replace(
+      missing,
+      choices.map((key) => h("option", { value: key }, GAPS[key])),
+    );
     missing.value = choices.includes(before) ? before : choices[0];
   };
   const gap = field("If a value is missing", missing, { hint: "Decided before a row is read." });
@@ -62,10 +96,19 @@ export function columnCard(serial, given, { others, remove }) {
     const filled = stored() && missing.value === "fill" && fill.draw(kind.value, { bounds, levels });
     replace(
       detail,
-      role.value !== "ignore" && h("div", { class: "columns narrow" }, ended.ends, leveled && levels.fields, gap, filled, role.value === "cluster" && heavy),
+      role.value !== "ignore" &&
+        h(
+          "div",
+          { class: "columns narrow" },
+          ended.ends,
+          leveled && levels.fields,
+          gap,
+          filled,
+          role.value === "cluster" && heavy,
+        ),
       ended.more,
     );
-    if (detail.contains(active)) active.focus();
+    if (active instanceof HTMLElement && detail.contains(active)) active.focus();
     tell();
   };
   const isEnded = () => stored() && ENDED.includes(kind.value);
@@ -73,7 +116,13 @@ export function columnCard(serial, given, { others, remove }) {
   const isComplete = () => (isEnded() ? bounds : isLeveled() ? levels : { complete: () => true }).complete();
   const fromRows = () => stillFromRows(given, card.now());
   const markControls = () => {
-    const controls = { kind, role, missing, ...(isEnded() && bounds.controls), ...(isLeveled() && levels.controls) };
+    const controls = {
+      kind,
+      role,
+      missing,
+      ...(isEnded() && bounds.controls),
+      ...(isLeveled() && levels.controls),
+    };
     const facts = fromRows();
     for (const [fact, control] of Object.entries(controls)) mark(control, facts.includes(fact));
     return facts;
@@ -84,14 +133,38 @@ export function columnCard(serial, given, { others, remove }) {
     const words = !stored() ? ROLES[role.value] : isComplete() ? kindWords(now) : KINDS[now.kind];
     const facts = markControls();
     const tags = [!isComplete() && tag("to complete", "warn"), facts.length > 0 && tag("from the rows")];
-    replace(title, h("strong", {}, name.value.trim() || `Column ${serial}`), h("span", { class: "muted" }, words), tags);
+    replace(
+      title,
+      h("strong", {}, name.value.trim() || `Column ${serial}`),
+      h("span", { class: "muted" }, words),
+      tags,
+    );
   };
   const kindField = field("It holds", kind);
   replace(
     body,
-    h("div", { class: "columns" }, field("Name", name, { check: isNew }), field("Use it for", role, { check: isUse }), kindField),
+    h(
+      "div",
+      { class: "columns" },
+      field("Name", name, { check: isNew }),
+      field("Use it for", role, { check: isUse }),
+      kindField,
+    ),
     detail,
-    h("div", { class: "row end" }, h("button", { type: "button", class: "small quiet", "aria-label": `Remove column ${serial}`, on: { click: remove } }, "Remove this column")),
+    h(
+      "div",
+      { class: "row end" },
+      h(
+        "button",
+        {
+          type: "button",
+          class: "small quiet",
+          "aria-label": `Remove column ${serial}`,
+          on: { click: remove },
+        },
+        "Remove this column",
+      ),
+    ),
   );
   role.addEventListener("change", () => draw(role.value === "keep" ? "keep" : ""));
   for (const control of [kind, missing]) control.addEventListener("change", () => draw());
@@ -137,7 +210,11 @@ export function columnCard(serial, given, { others, remove }) {
 // The value that stands for a missing one: typed, or chosen where there are few.
 function fillField(of, given) {
   let control = null;
-  const typed = { number: { inputmode: "decimal" }, date: { type: "date" }, datetime: { type: "datetime-local", step: "1" } };
+  const typed = {
+    number: { inputmode: "decimal" },
+    date: { type: "date" },
+    datetime: { type: "datetime-local", step: "1" },
+  };
   const start = given === undefined || given === null ? "" : String(given);
   const choices = (levels) => levels.read().levels.map((each) => [each, each]);
   return {
@@ -145,17 +222,35 @@ function fillField(of, given) {
     refresh(kind, levels) {
       if (kind !== "category" || control?.tagName !== "SELECT" || control === document.activeElement) return;
       const before = control.value;
-      replace(control, choices(levels).map(([key, words]) => h("option", { value: key }, words)));
+      replace(
+        control,
+        choices(levels).map(([key, words]) => h("option", { value: key }, words)),
+      );
       if (before) control.value = before;
     },
     draw(kind, { bounds, levels }) {
       const before = control?.value ?? start;
       const label = of("Fill value");
-      if (kind === "boolean") control = select("fill", [["false", "no"], ["true", "yes"]], label);
+      if (kind === "boolean")
+        control = select(
+          "fill",
+          [
+            ["false", "no"],
+            ["true", "yes"],
+          ],
+          label,
+        );
       else if (kind === "category") control = select("fill", choices(levels), label);
       else control = input("fill", { ...typed[kind], ...label });
       if (before) control.value = before;
-      const check = (text) => (kind === "boolean" ? "" : kind === "category" ? (text ? "" : "Enter the levels first.") : bounds.holds(kind, text));
+      const check = (text) =>
+        kind === "boolean"
+          ? ""
+          : kind === "category"
+            ? text
+              ? ""
+              : "Enter the levels first."
+            : bounds.holds(kind, text);
       return field("Fixed value", control, { hint: "Public, and known without the rows.", check });
     },
     read(kind) {

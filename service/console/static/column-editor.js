@@ -52,7 +52,11 @@ export function columnEditor(start) {
     confirm.draw();
   };
   set(start);
-  const more = h("div", {}, button("Add a column", () => add().focus(), "small"));
+  const more = h(
+    "div",
+    {},
+    button("Add a column", () => add().focus(), "small"),
+  );
   return {
     element: h("div", { class: "stack" }, list, more, confirm.element),
     set,
@@ -111,11 +115,20 @@ function named(lines, refuse) {
   const attributes = { type: "button", class: "small", on: { click: refuse } };
   const isData = h("button", attributes, "The first line is data");
   const names = h("p", {}, "The names are those of the first line. ", isData);
-  return notice("good", lines.map((words) => h("p", {}, words)), names);
+  return notice(
+    "good",
+    lines.map((words) => h("p", {}, words)),
+    names,
+  );
 }
 
 function unnamed(lines, problem) {
   const why = problem ? sentence(problem) : "The first line is data, so no names were taken from it.";
   const next = "Type the names here, and put them into the first line of the file before you upload it.";
-  return notice("warn", lines.map((words) => h("p", {}, words)), h("p", {}, why), h("p", {}, next));
+  return notice(
+    "warn",
+    lines.map((words) => h("p", {}, words)),
+    h("p", {}, why),
+    h("p", {}, next),
+  );
 }

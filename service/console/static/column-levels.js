@@ -19,10 +19,15 @@ export function levelsField(of, given, { missing }) {
   const value = (given.levels ?? []).join("\n");
   const rows = Math.min(MOST_LINES, Math.max(3, given.levels?.length ?? 0));
   const attributes = { name: "levels", rows: String(rows), spellcheck: "false", props: { value } };
+  /** @type {HTMLTextAreaElement & import("./dom.js").Guarded} */
   const typed = h("textarea", { ...attributes, ...of("Levels") });
   const other = select("other", [], of("Other values"));
 
-  const levels = () => typed.value.split("\n").map((each) => each.trim()).filter(Boolean);
+  const levels = () =>
+    typed.value
+      .split("\n")
+      .map((each) => each.trim())
+      .filter(Boolean);
   const check = () => {
     const found = levels();
     const twice = found.find((each, i) => found.indexOf(each) !== i);

@@ -5,20 +5,42 @@ import { isNumber, numberOf } from "./forms.js";
 import { number, plural } from "./format.js";
 import { table } from "./widgets.js";
 
-export const KINDS = { number: "number", boolean: "yes or no", category: "category", date: "date", datetime: "date and time", text: "text" };
-export const ROLES = { cluster: "clustering", keep: "later questions", id: "telling people apart", ignore: "left out" };
-const GAPS = { refuse: "refuses the file", drop: "its row is left out", level: "a level of its own", keep: "stays missing" };
+export const KINDS = {
+  number: "number",
+  boolean: "yes or no",
+  category: "category",
+  date: "date",
+  datetime: "date and time",
+  text: "text",
+};
+export const ROLES = {
+  cluster: "clustering",
+  keep: "later questions",
+  id: "telling people apart",
+  ignore: "left out",
+};
+const GAPS = {
+  refuse: "refuses the file",
+  drop: "its row is left out",
+  level: "a level of its own",
+  keep: "stays missing",
+};
 export const ORDERS = { ymd: "year, month, day", dmy: "day, month, year", mdy: "month, day, year" };
 const FEW_LEVELS = 8;
 const [LEAST_WEIGHT, MOST_WEIGHT] = [0.001, 1000];
 // Years are not grouped, and neither are moments.
-const bound = (column, value) => (column.kind === "number" ? number(value, 7) : String(value).replace("T", " "));
+const bound = (column, value) =>
+  column.kind === "number" ? number(value, 7) : String(value).replace("T", " ");
 
 export function kindWords(column) {
   const { kind, low, high, whole, log, offset, levels = [], other } = column;
-  if (kind === "category") return `one of ${plural(levels.length, "level")}: ${levelList(levels)}${other ? `; anything else counts as ${other}` : ""}`;
+  if (kind === "category") {
+    const others = other ? `; anything else counts as ${other}` : "";
+    return `one of ${plural(levels.length, "level")}: ${levelList(levels)}${others}`;
+  }
   if (low === undefined || low === null) return KINDS[kind] ?? kind;
-  const range = `${whole ? "whole number" : KINDS[kind]} from ${bound(column, low)} to ${bound(column, high)}`;
+  const range =
+    `${whole ? "whole number" : KINDS[kind]} from ${bound(column, low)} to ` + `${bound(column, high)}`;
   return log ? `${range}, on a log scale${offset ? ` after adding ${number(offset)}` : ""}` : range;
 }
 
@@ -48,7 +70,9 @@ export function factWords(fact, column) {
 }
 
 export function missingWords({ missing, fill }) {
-  return missing === "fill" ? `counts as ${fill === true ? "yes" : fill === false ? "no" : fill}` : (GAPS[missing] ?? missing);
+  return missing === "fill"
+    ? `counts as ${fill === true ? "yes" : fill === false ? "no" : fill}`
+    : (GAPS[missing] ?? missing);
 }
 
 const FACTS = {
@@ -65,10 +89,17 @@ const FACTS = {
 };
 const listed = (facts) => facts.map((each) => FACTS[each] ?? each).join(", ");
 
-const origin = (facts) => h("div", { class: "small muted" }, `${listed(facts)} from the rows, confirmed as public`);
+const origin = (facts) =>
+  h("div", { class: "small muted" }, `${listed(facts)} from the rows, confirmed as public`);
 
 export function columnTable(columns) {
-  const headings = [{ name: "Column" }, { name: "Holds" }, { name: "Used for" }, { name: "Weight", right: true }, { name: "A missing value" }];
+  const headings = [
+    { name: "Column" },
+    { name: "Holds" },
+    { name: "Used for" },
+    { name: "Weight", right: true },
+    { name: "A missing value" },
+  ];
   const rows = columns.map((each) => [
     h("code", { class: "column-name" }, each.name),
     h("div", {}, kindWords(each), each.confirmed_from_rows && origin(each.confirmed_from_rows)),
@@ -79,4 +110,8 @@ export function columnTable(columns) {
   return table(headings, rows, { label: "Columns" });
 }
 
-export const isWeight = (text) => isNumber("Enter a weight; 1 is usual.")(text) || (numberOf(text) >= LEAST_WEIGHT && numberOf(text) <= MOST_WEIGHT ? "" : `Enter a weight from ${LEAST_WEIGHT} to ${MOST_WEIGHT}.`);
+export const isWeight = (text) =>
+  isNumber("Enter a weight; 1 is usual.")(text) ||
+  (numberOf(text) >= LEAST_WEIGHT && numberOf(text) <= MOST_WEIGHT
+    ? ""
+    : `Enter a weight from ${LEAST_WEIGHT} to ${MOST_WEIGHT}.`);

@@ -4,7 +4,10 @@ import { preview } from "./api.js";
 
 const MOST_BYTES = 1 << 18; // what the service reads of a text file
 const GZIP = [0x1f, 0x8b];
-const UTF_16 = [[0xff, 0xfe], [0xfe, 0xff]];
+const UTF_16 = [
+  [0xff, 0xfe],
+  [0xfe, 0xff],
+];
 const begins = (bytes, mark) => mark.every((each, i) => bytes[i] === each);
 
 /**

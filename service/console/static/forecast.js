@@ -6,10 +6,22 @@ const TWICE = "in 95 of 100 runs";
 
 // Figures that have a place of their own, in the order in which they are shown: name, figure, explanation.
 const KNOWN = {
-  smallest_cluster: (x, { average }) => ["Smallest cluster that is found", `≈ ${count(x)}`, `records; ${average}`],
+  smallest_cluster: (x, { average }) => [
+    "Smallest cluster that is found",
+    `≈ ${count(x)}`,
+    `records; ${average}`,
+  ],
   size_noise: (x, { average }) => ["Size of a cluster", `± ${count(2 * x)}`, `records ${TWICE}; ${average}`],
-  noise_per_radius: (x, { whose }) => ["Position of a centre", `± ${percent(2 * x)}`, `of its cluster's radius ${TWICE}, for ${whose}`],
-  noise_at_bounds: (x, { widest }) => ["Position at worst", `± ${number(2 * x, 2)}`, `in ${widest}, for a cluster that fills the bounds`],
+  noise_per_radius: (x, { whose }) => [
+    "Position of a centre",
+    `± ${percent(2 * x)}`,
+    `of its cluster's radius ${TWICE}, for ${whose}`,
+  ],
+  noise_at_bounds: (x, { widest }) => [
+    "Position at worst",
+    `± ${number(2 * x, 2)}`,
+    `in ${widest}, for a cluster that fills the bounds`,
+  ],
 };
 const SILENT = ["cluster_share"];
 const OTHERS = { scaling_share: (x) => ["private scaling", `takes ${percent(x)} of the cost`] };
@@ -25,11 +37,18 @@ export function expectations(quote) {
   const figures = Object.entries(KNOWN)
     .filter(([key]) => Number.isFinite(forecast[key]))
     .map(([key, words]) => [key, ...words(forecast[key], { average, whose, widest })]);
-  const others = Object.entries(forecast).filter(([key, x]) => !(key in KNOWN) && !SILENT.includes(key) && ["number", "string"].includes(typeof x));
+  const others = Object.entries(forecast).filter(
+    ([key, x]) => !(key in KNOWN) && !SILENT.includes(key) && ["number", "string"].includes(typeof x),
+  );
   return {
     figures,
-    others: others.map(([key, x]) => OTHERS[key]?.(x) ?? [key.replaceAll("_", " "), typeof x === "number" ? number(x) : x]),
-    verdict: withRelease(plan.k_range ? rangeVerdict(forecast, records, plan) : verdict(forecast, records), quote.earlier),
+    others: others.map(
+      ([key, x]) => OTHERS[key]?.(x) ?? [key.replaceAll("_", " "), typeof x === "number" ? number(x) : x],
+    ),
+    verdict: withRelease(
+      plan.k_range ? rangeVerdict(forecast, records, plan) : verdict(forecast, records),
+      quote.earlier,
+    ),
     measurements: plan.steps.reduce((sum, step) => sum + step.repeats, 0),
   };
 }
@@ -40,8 +59,8 @@ function widestColumn({ bounds, columns }) {
   return columns[widths.indexOf(Math.max(...widths))];
 }
 
-// Noise beside the clusters, as shares of what they can bear: in how many records one needs, and in its radius.
-// The limits are where the figures in docs/choosing.md turn.
+// Noise beside the clusters, as shares of what they can bear: in how many records one needs, and in its
+// radius. The limits are where the figures in docs/choosing.md turn.
 const LIMITS = { good: [0.2, 0.03], fair: [0.8, 0.15] };
 
 function strain(forecast, records) {
@@ -55,26 +74,35 @@ function verdict(forecast, records) {
   const found = strain(forecast, records);
   if (!found) return null;
   const above = (limits) => found.some((each, i) => each > limits[i]);
-  if (above(LIMITS.fair)) return ["The noise is as large as the clusters: raise epsilon, or ask for fewer clusters.", "bad"];
-  if (above(LIMITS.good)) return ["The noise is noticeable: expect accurate large clusters and inaccurate small ones.", "warn"];
+  if (above(LIMITS.fair))
+    return ["The noise is as large as the clusters: raise epsilon, or ask for fewer clusters.", "bad"];
+  if (above(LIMITS.good))
+    return ["The noise is noticeable: expect accurate large clusters and inaccurate small ones.", "warn"];
   return ["The noise is small beside the clusters.", "good"];
 }
 
-const NOISE_ONLY = "This counts noise only: clusters of few records far from all others can be off by more. Once you have a result that left k open, plans say by how much.";
+const NOISE_ONLY =
+  "This counts noise only: clusters of few records far from all others can be off by more. " +
+  "Once you have a result that left k open, plans say by how much.";
 
 // The verdict with what an earlier release of the caller adds: the forecast itself counts noise alone.
 function withRelease(found, earlier) {
   if (!found) return null;
   const [words, kind] = found;
-  if (kind === "bad" && !earlier) return found; // noise alone is too much: what else may be off matters no more
-  return [`${words} ${earlier ? earlier.sentence : NOISE_ONLY}`, kind === "good" && earlier?.uncertain ? "warn" : kind];
+  // Noise alone is too much: what else may be off matters no more.
+  if (kind === "bad" && !earlier) return found;
+  return [
+    `${words} ${earlier ? earlier.sentence : NOISE_ONLY}`,
+    kind === "good" && earlier?.uncertain ? "warn" : kind,
+  ];
 }
 
 // In a sentence, for a range: fewer clusters have more records each, so both shares shrink with k.
 function rangeVerdict(forecast, records, { k, k_range: { from, to } }) {
   const found = strain(forecast, records);
   if (!found) return null;
-  const upTo = (limits) => Math.floor(Math.min(...limits.map((limit, i) => (found[i] ? (limit * k) / found[i] : Infinity))));
+  const upTo = (limits) =>
+    Math.floor(Math.min(...limits.map((limit, i) => (found[i] ? (limit * k) / found[i] : Infinity))));
   const [good, fair] = [upTo(LIMITS.good), upTo(LIMITS.fair)];
   if (good >= to) return ["The noise is small beside the clusters, whichever k you choose.", "good"];
   if (fair < Math.max(from, 2)) return ["The noise is as large as the clusters: raise epsilon.", "bad"];

@@ -15,7 +15,9 @@ export function number(value, digits = 4) {
 }
 
 function superscript(value) {
-  return String(value).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(d)]);
+  return String(value)
+    .replace("-", "⁻")
+    .replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(d)]);
 }
 
 export function percent(share, digits = 2) {
@@ -34,7 +36,10 @@ export function plural(n, one, many = `${one}s`) {
 
 export function overrunsInWords(jobs) {
   if (jobs === 0) return "no job took longer than planned or ended at a limit";
-  return `${plural(jobs, "job")} took longer than planned or ended at a limit, which revealed ${jobs === 1 ? "its run time" : "their run times"}`;
+  return (
+    `${plural(jobs, "job")} took longer than planned or ended at a limit, which revealed ` +
+    `${jobs === 1 ? "its run time" : "their run times"}`
+  );
 }
 
 // What a job asked for: a number of clusters, or a range that leaves it open.
@@ -59,7 +64,10 @@ export function moment(text) {
   const today = new Date();
   const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   if (date.toDateString() === today.toDateString()) return `today ${time}`;
-  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })} ${time.slice(0, 5)}`;
+  return (
+    `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })} ` +
+    `${time.slice(0, 5)}`
+  );
 }
 
 // Amounts: under `zcdp` the currency is rho, with the epsilon it is worth beside it.
@@ -85,7 +93,10 @@ export function delta(text) {
 
 // A text of the service with its smallest decimals as powers of ten, digit for digit.
 export function withPowers(text) {
-  return text.replace(/(?<![\w.])0\.0{4,}[1-9]\d*/g, (decimal) => number(decimal, 20));
+  return text.replace(/(?<![\w.])0\.(0{4,})([1-9]\d*)/g, (_, zeros, digits) => {
+    const rest = digits.slice(1).replace(/0+$/, "");
+    return `${digits[0]}${rest && `.${rest}`}×10${superscript(-zeros.length - 1)}`;
+  });
 }
 
 export function oneIn(probability) {
@@ -102,7 +113,9 @@ export function epsilonInWords(epsilon, deltaText, unit) {
     `Whatever anybody could conclude from the result is at most ${number(factor, 3)} times as likely with ` +
     `${whose} in the data as without. Somebody who thought it a coin toss whether ${whose} ` +
     `${unit === "person" ? "are" : "is"} in the data can become at most ${percent(sure, 3)} sure of it`;
-  return Number(deltaText) > 0 ? `${sentence}, except with a probability of ${oneIn(deltaText)}.` : `${sentence}.`;
+  return Number(deltaText) > 0
+    ? `${sentence}, except with a probability of ${oneIn(deltaText)}.`
+    : `${sentence}.`;
 }
 
 export function strength(epsilon) {

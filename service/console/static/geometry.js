@@ -1,4 +1,5 @@
-// The geometry of a job on a table: coordinates of its columns and how long they are, from public facts alone.
+// The geometry of a job on a table: coordinates of its columns and how long they are, from public facts
+// alone.
 
 import { number, percent } from "./format.js";
 
@@ -11,7 +12,10 @@ const longest = (column) => (column.kind === "category" ? (codes(column) - 1) / 
 // The ends of a column where distances are even: numbers, their logarithms, days or seconds.
 export function line(column, [low, high] = [column.low, column.high]) {
   if (column.kind === "boolean") return [0, 1];
-  if (column.kind === "number") return column.log ? [Math.log(low + (column.offset ?? 0)), Math.log(high + (column.offset ?? 0))] : [low, high];
+  if (column.kind === "number")
+    return column.log
+      ? [Math.log(low + (column.offset ?? 0)), Math.log(high + (column.offset ?? 0))]
+      : [low, high];
   const unit = column.kind === "date" ? DAY : 1000;
   return [low, high].map((text) => Math.floor(moment(text) / unit));
 }
@@ -32,7 +36,9 @@ export function clustered(domain) {
 // What one encoded unit is in each coordinate, about; `ranges` are those that private scaling released.
 export function tableLengths(domain, ranges = {}) {
   const parts = clustered(domain);
-  const radius = Math.sqrt(parts.reduce((sum, { column, weight }) => sum + weight * weight * longest(column), 0));
+  const radius = Math.sqrt(
+    parts.reduce((sum, { column, weight }) => sum + weight * weight * longest(column), 0),
+  );
   return parts.flatMap(({ column, weight }) => {
     const reach = (weight * UNITS) / radius;
     if (column.kind === "category") return Array(codes(column)).fill(Math.SQRT2 / reach);
@@ -58,12 +64,22 @@ export function coordinateWords(domain) {
   return clustered(domain).flatMap(({ column }) => {
     if (column.kind === "category") return Array(codes(column)).fill(percent);
     if (column.kind === "boolean") return [percent];
-    if (column.kind === "number") return [column.log ? (x) => number(Math.exp(x) - (column.offset ?? 0), 3) : (x) => number(x, 3)];
-    return [(x) => momentWords(new Date(column.kind === "date" ? Math.round(x) * DAY : x * 1000), column.kind)];
+    if (column.kind === "number")
+      return [column.log ? (x) => number(Math.exp(x) - (column.offset ?? 0), 3) : (x) => number(x, 3)];
+    return [
+      (x) => momentWords(new Date(column.kind === "date" ? Math.round(x) * DAY : x * 1000), column.kind),
+    ];
   });
 }
 
 export function momentWords(date, kind) {
-  const day = date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
-  return kind === "date" ? day : `${day} ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" })}`;
+  const day = date.toLocaleDateString("en-GB", {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    timeZone: "UTC",
+  });
+  return kind === "date"
+    ? day
+    : `${day} ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" })}`;
 }

@@ -7,16 +7,55 @@ import { button, explain } from "./widgets.js";
 
 // Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
 // shown. Pages are loaded when they are needed, so that the first one is there soon.
+/**
+ * Address, who may see the page, its heading, and its script.
+ * @type {[RegExp, "both" | "curator", (name?: string) => string, () => Promise<any>][]}
+ */
 const ROUTES = [
   [/^#\/datasets$/, "both", () => "Datasets", () => import("./pages/datasets.js").then((m) => m.datasets)],
-  [/^#\/datasets\/new$/, "curator", () => "New dataset", () => import("./pages/create.js").then((m) => m.createDataset)],
-  [/^#\/datasets\/([a-z0-9._-]+)\/job$/, "both", () => "Plan a job", () => import("./pages/new-job.js").then((m) => m.newJob)],
-  [/^#\/datasets\/([a-z0-9._-]+)\/edit$/, "curator", (name) => `Edit ${name}`, () => import("./pages/edit.js").then((m) => m.editDraft)],
-  [/^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/, "both", (name) => name, () => import("./pages/dataset.js").then((m) => m.dataset)],
+  [
+    /^#\/datasets\/new$/,
+    "curator",
+    () => "New dataset",
+    () => import("./pages/create.js").then((m) => m.createDataset),
+  ],
+  [
+    /^#\/datasets\/([a-z0-9._-]+)\/job$/,
+    "both",
+    () => "Plan a job",
+    () => import("./pages/new-job.js").then((m) => m.newJob),
+  ],
+  [
+    /^#\/datasets\/([a-z0-9._-]+)\/edit$/,
+    "curator",
+    (name) => `Edit ${name}`,
+    () => import("./pages/edit.js").then((m) => m.editDraft),
+  ],
+  [
+    /^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/,
+    "both",
+    (name) => name,
+    () => import("./pages/dataset.js").then((m) => m.dataset),
+  ],
   [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
-  [/^#\/jobs\/([0-9a-f-]{36}|latest)$/, "both", () => "Job", () => import("./pages/job.js").then((m) => m.job)],
-  [/^#\/jobs\/([0-9a-f-]{36})\/report$/, "both", () => "Report", () => import("./pages/report.js").then((m) => m.report)],
-  [/^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/, "both", () => "Two jobs side by side", () => import("./pages/compare.js").then((m) => m.compare)],
+  [
+    /^#\/jobs\/([0-9a-f-]{36}|latest)$/,
+    "both",
+    () => "Job",
+    () => import("./pages/job.js").then((m) => m.job),
+  ],
+  [
+    /^#\/jobs\/([0-9a-f-]{36})\/report$/,
+    "both",
+    () => "Report",
+    () => import("./pages/report.js").then((m) => m.report),
+  ],
+  [
+    /^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/,
+    "both",
+    () => "Two jobs side by side",
+    () => import("./pages/compare.js").then((m) => m.compare),
+  ],
   [/^#\/sessions$/, "both", () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
   [/^#\/people$/, "curator", () => "People", () => import("./pages/people.js").then((m) => m.people)],
   [/^#\/audit$/, "curator", () => "Audit", () => import("./pages/audit.js").then((m) => m.audit)],
@@ -30,13 +69,28 @@ let parting = "";
 
 function navigation() {
   if (!me) return null;
-  const entries = [["#/datasets", "Datasets"], ["#/jobs", "Jobs"]];
+  const entries = [
+    ["#/datasets", "Datasets"],
+    ["#/jobs", "Jobs"],
+  ];
   if (me.role === "curator") entries.push(["#/people", "People"], ["#/audit", "Audit"]);
   const here = location.hash;
   return h(
     "nav",
     { "aria-label": "Main" },
-    entries.map(([to, words]) => h("a", { href: to, "aria-current": here === to || here.startsWith(`${to}/`) || (to === "#/jobs" && here.startsWith("#/compare/")) ? "page" : null }, words)),
+    entries.map(([to, words]) =>
+      h(
+        "a",
+        {
+          href: to,
+          "aria-current":
+            here === to || here.startsWith(`${to}/`) || (to === "#/jobs" && here.startsWith("#/compare/"))
+              ? "page"
+              : null,
+        },
+        words,
+      ),
+    ),
   );
 }
 
@@ -54,7 +108,11 @@ function themeIcon() {
 
 function themeSwitch() {
   const words = () => (isDark() ? "Light colours" : "Dark colours");
-  const made = h("button", { type: "button", class: "icon", "aria-label": words(), title: words() }, themeIcon());
+  const made = h(
+    "button",
+    { type: "button", class: "icon", "aria-label": words(), title: words() },
+    themeIcon(),
+  );
   made.addEventListener("click", () => {
     const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
@@ -88,12 +146,27 @@ function drawBar() {
     h(
       "div",
       {},
-      h("a", { class: "brand", href: me ? "#/datasets" : "#/sign-in" }, h("img", { src: "/console/icon.svg", alt: "" }), "Cairn"),
+      h(
+        "a",
+        { class: "brand", href: me ? "#/datasets" : "#/sign-in" },
+        h("img", { src: "/console/icon.svg", alt: "" }),
+        "Cairn",
+      ),
       navigation(),
       h(
         "div",
         { class: "who" },
-        me && h("a", { href: "#/sessions", "aria-label": `Signed in as ${me.name}, ${me.role}: sessions`, "aria-current": location.hash === "#/sessions" ? "page" : null }, h("strong", {}, me.name), `, ${me.role}`),
+        me &&
+          h(
+            "a",
+            {
+              href: "#/sessions",
+              "aria-label": `Signed in as ${me.name}, ${me.role}: sessions`,
+              "aria-current": location.hash === "#/sessions" ? "page" : null,
+            },
+            h("strong", {}, me.name),
+            `, ${me.role}`,
+          ),
         themeSwitch(),
         me && button("Sign out", signOut, "small"),
       ),
@@ -114,15 +187,15 @@ function present(title, content) {
 }
 
 function route() {
-  return ROUTES.map(([pattern, ...rest]) => [pattern.exec(location.hash), ...rest]).find(([found]) => found);
+  const found = ROUTES.find(([pattern]) => pattern.test(location.hash));
+  return found && { match: found[0].exec(location.hash), role: found[1], heading: found[2], load: found[3] };
 }
 
 // The heading of a page that is still loading, so that nobody looks at an empty window.
 function foretell() {
-  const match = route();
-  if (main.querySelector("h1") || !match) return;
-  const [found, , heading] = match;
-  replace(main, h("h1", {}, heading(...found.slice(1))), h("p", { class: "muted" }, "Loading…"));
+  const page = route();
+  if (main.querySelector("h1") || !page) return;
+  replace(main, h("h1", {}, page.heading(page.match[1])), h("p", { class: "muted" }, "Loading…"));
 }
 
 // Loads a page's script; without a connection that is a problem like any other.
@@ -147,14 +220,19 @@ async function show() {
   const signal = leaving.signal;
   if (session.mayExist && !me) {
     foretell();
-    route()?.[3]().catch(() => {}); // its script, while the service is asked who this is
+    route()
+      ?.load()
+      .catch(() => {}); // its script, while the service is asked who this is
     try {
       me = await get("/v1/whoami");
     } catch (error) {
       if (error.status === 401) session.forget();
       else {
         drawBar();
-        present("Cairn", h("div", { class: "stack" }, h("h1", {}, "The service is unavailable"), explain(error)));
+        present(
+          "Cairn",
+          h("div", { class: "stack" }, h("h1", {}, "The service is unavailable"), explain(error)),
+        );
         return;
       }
     }
@@ -169,24 +247,29 @@ async function show() {
     location.replace("#/datasets");
     return;
   }
-  const match = route();
-  if (!match || !["both", me.role].includes(match[1])) {
+  const chosen = route();
+  if (!chosen || !["both", me.role].includes(chosen.role)) {
     const words = "There is no such page, or only curators may see it. Check the address.";
-    present("Not found", h("div", { class: "stack" }, h("h1", {}, "Not found"), h("p", {}, words), toDatasets()));
+    present(
+      "Not found",
+      h("div", { class: "stack" }, h("h1", {}, "Not found"), h("p", {}, words), toDatasets()),
+    );
     return;
   }
-  const [found, , , load] = match;
   main.setAttribute("aria-busy", "true");
   try {
-    const page = await loaded(load);
-    const { title, content } = await page({ me, signal, reload: show }, ...found.slice(1));
+    const page = await loaded(chosen.load);
+    const { title, content } = await page({ me, signal, reload: show }, ...chosen.match.slice(1));
     if (signal.aborted) return;
     present(title, content);
     announce(title);
     fetchAhead();
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    present("Problem", h("div", { class: "stack" }, h("h1", {}, heading(error)), explain(error), toDatasets()));
+    present(
+      "Problem",
+      h("div", { class: "stack" }, h("h1", {}, heading(error)), explain(error), toDatasets()),
+    );
   } finally {
     if (!signal.aborted) main.removeAttribute("aria-busy");
   }
@@ -206,7 +289,15 @@ async function signedIn(key, remember) {
   try {
     me = await get("/v1/whoami");
   } catch (error) {
-    if (error.status === 401) throw new Problem({ type: "/problems/cookies", detail: "This browser did not keep the session cookie. Allow cookies for this site, then sign in again" }, 0);
+    if (error.status === 401)
+      throw new Problem(
+        {
+          type: "/problems/cookies",
+          detail:
+            "This browser did not keep the session cookie. Allow cookies for this site, then sign in again",
+        },
+        0,
+      );
     throw error;
   }
   parting = "";

@@ -7,12 +7,11 @@ import { amount } from "./format.js";
 
 const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
 
-// Keeps the submit button of a form to an offer: a request, the plan that the service made of exactly this request,
-// and the key under which it is submitted. There is none, and the button is disabled, while the form says anything else.
-//   request()                     the request of the form as it is now
-//   mistaken(), working()         the form has a mistake; a price is being worked out
-//   priced(plan, body, signal)    show a plan; may be asynchronous
-//   failed(error)                 show why there is no plan
+// Keeps the submit button of a form to an offer: a request, the plan that the service made of exactly this
+// request, and the key under which it is submitted. There is none, and the button is disabled, while the form
+// says anything else. request()                     the request of the form as it is now mistaken(),
+// working()         the form has a mistake; a price is being worked out priced(plan, body, signal)    show a
+// plan; may be asynchronous failed(error)                 show why there is no plan
 export function offers(made, send, words, { request, mistaken, working, priced, failed }) {
   let offer = null;
   let waiting = null;
@@ -21,7 +20,11 @@ export function offers(made, send, words, { request, mistaken, working, priced, 
   const show = (next, text = words) => {
     offer = next;
     send.disabled = !offer?.plan.fits;
-    send.textContent = !offer ? text : offer.body.rehearsal ? "Rehearse for free" : `${words} for ${amount(offer.plan.cost)}`;
+    send.textContent = !offer
+      ? text
+      : offer.body.rehearsal
+        ? "Rehearse for free"
+        : `${words} for ${amount(offer.plan.cost)}`;
   };
   const ask = () => {
     asked = JSON.stringify(request());
@@ -43,7 +46,14 @@ export function offers(made, send, words, { request, mistaken, working, priced, 
       await priced(plan, body, signal);
       if (signal.aborted) return;
       show({ body, plan, key: freshKey() });
-      announce(body.rehearsal ? "A rehearsal is free." : `Cost ${amount(plan.cost)}. ${plan.fits ? `${amount(plan.remaining_after.cap ?? plan.remaining_after.budget)} would remain.` : "This does not fit."}`);
+      announce(
+        body.rehearsal
+          ? "A rehearsal is free."
+          : `Cost ${amount(plan.cost)}. ` +
+              (plan.fits
+                ? `${amount(plan.remaining_after.cap ?? plan.remaining_after.budget)} would remain.`
+                : "This does not fit."),
+      );
     } catch (error) {
       if (error.name === "AbortError") return;
       show(null);
@@ -59,7 +69,8 @@ export function offers(made, send, words, { request, mistaken, working, priced, 
     ask,
     stop,
     stands: () => Boolean(offer?.plan.fits),
-    // Leaving a field is a `change` too: if nothing is new the price stays, or a click on the button would be lost.
+    // Leaving a field is a `change` too: if nothing is new the price stays, or a click on the button would be
+    // lost.
     isNew: () => asked !== JSON.stringify(request()),
     // Submits what was offered; on a refusal the price is asked for again.
     async submit() {

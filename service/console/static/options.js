@@ -4,12 +4,16 @@ import { field, input, isNumber, isWhole, numberOf, optional, select } from "./f
 import { number } from "./format.js";
 
 const AUTOMATIC = ["", "automatic"];
-const shown = (schema) => Object.entries(schema?.properties ?? {}).filter(([, each]) => each.type !== "object");
+const shown = (schema) =>
+  Object.entries(schema?.properties ?? {}).filter(([, each]) => each.type !== "object");
 const named = (key) => key.replaceAll("_", " ");
 
 // The fields of the options, by type: those of lists, which are the point of a question, and all others.
 export function optionFields(schema) {
-  const made = shown(schema).map(([key, each]) => ({ list: each.type === "array", element: optionField(key, each) }));
+  const made = shown(schema).map(([key, each]) => ({
+    list: each.type === "array",
+    element: optionField(key, each),
+  }));
   const of = (list) => made.filter((each) => each.list === list).map(({ element }) => element);
   return { lists: of(true), others: of(false) };
 }
@@ -19,10 +23,16 @@ function optionField(key, each) {
   const name = `option-${key}`;
   const hint = each.description;
   if (each.enum) {
-    return field(named(key), select(name, [AUTOMATIC, ...each.enum.map((word) => [word, word])], attributes), { hint });
+    return field(
+      named(key),
+      select(name, [AUTOMATIC, ...each.enum.map((word) => [word, word])], attributes),
+      { hint },
+    );
   }
   if (each.type === "boolean") {
-    return field(named(key), select(name, [AUTOMATIC, ["true", "yes"], ["false", "no"]], attributes), { hint });
+    return field(named(key), select(name, [AUTOMATIC, ["true", "yes"], ["false", "no"]], attributes), {
+      hint,
+    });
   }
   if (each.type === "array") {
     const value = (each.examples?.[0] ?? each.default).join(" ");
@@ -35,7 +45,11 @@ function optionField(key, each) {
 }
 
 // Entries are separated by spaces: in some countries a comma is a decimal sign.
-const entries = (text) => text.split(/[\s;]+|,\s+/).filter(Boolean).map(numberOf);
+const entries = (text) =>
+  text
+    .split(/[\s;]+|,\s+/)
+    .filter(Boolean)
+    .map(numberOf);
 
 function isList({ minimum, maximum }) {
   return (text) => {
@@ -62,7 +76,9 @@ const READERS = {
 
 // The options that were given in an element; those left empty follow the service's defaults.
 export function readOptions(element) {
-  const given = [...element.querySelectorAll("[data-option]")].filter(({ value, disabled }) => value !== "" && !disabled);
+  const given = [...element.querySelectorAll("[data-option]")].filter(
+    ({ value, disabled }) => value !== "" && !disabled,
+  );
   return Object.fromEntries(
     given.map(({ dataset, value }) => [dataset.option, (READERS[dataset.type] ?? numberOf)(value)]),
   );

@@ -1,5 +1,5 @@
-// The directions in which points differ most, by power iteration on the points themselves: hundreds of columns,
-// or of points, cost no more than what is drawn.
+// The directions in which points differ most, by power iteration on the points themselves: hundreds of
+// columns, or of points, cost no more than what is drawn.
 
 const MOST_ROUNDS = 500;
 
@@ -34,20 +34,31 @@ function leading(away, before, start) {
 
 export function principalPlane(points) {
   const width = points[0].length;
-  const middle = Array.from({ length: width }, (_, j) => points.reduce((sum, p) => sum + p[j], 0) / points.length);
+  const middle = Array.from(
+    { length: width },
+    (_, j) => points.reduce((sum, p) => sum + p[j], 0) / points.length,
+  );
   const away = points.map((p) => p.map((x, j) => x - middle[j]));
   const total = away.reduce((sum, p) => sum + dot(p, p), 0);
   const axes = [];
   for (let axis = 0; axis < 2; axis += 1) {
     // A start that is across no direction that matters, in all likelihood.
     const start = Array.from({ length: width }, (_, j) => Math.sin(1 + j * (axis + 1.618)));
-    const found = leading(away, axes.map((each) => each.direction), start);
+    const found = leading(
+      away,
+      axes.map((each) => each.direction),
+      start,
+    );
     // Either sign is as good; the one in which the heaviest column grows is easier to read.
     const heaviest = found.reduce((best, x) => (Math.abs(x) > Math.abs(best) ? x : best), 0);
     const value = away.reduce((sum, p) => sum + dot(p, found) ** 2, 0);
     const kept = value > total * 1e-12 ? Math.sign(heaviest) : 0;
     const direction = found.map((x) => kept * x);
-    axes.push({ direction, share: total > 0 ? value / total : 0, places: away.map((p) => dot(p, direction)) });
+    axes.push({
+      direction,
+      share: total > 0 ? value / total : 0,
+      places: away.map((p) => dot(p, direction)),
+    });
   }
   return { middle, axes, places: points.map((_, i) => [axes[0].places[i], axes[1].places[i]]) };
 }

@@ -1,4 +1,5 @@
-// A form for a question, about a dataset or about clusters: its price binds, and says what noise does to a count.
+// A form for a question, about a dataset or about clusters: its price binds, and says what noise does to a
+// count.
 
 import { h, replace } from "./dom.js";
 import { checkbox, decimal, field, form, guard, input, isEpsilon, radios, submit } from "./forms.js";
@@ -9,18 +10,27 @@ import { explain } from "./widgets.js";
 // Columns that lie between a lowest and a highest value.
 export function boundedColumns(facts) {
   const { table, columns, bounds } = facts;
-  if (table) return table.filter(({ kind, role }) => ["number", "date", "datetime"].includes(kind) && ["cluster", "keep"].includes(role));
-  return bounds.box ? columns.map((name, i) => ({ name, kind: "number", low: bounds.box.low[i], high: bounds.box.high[i] })) : [];
+  if (table)
+    return table.filter(
+      ({ kind, role }) => ["number", "date", "datetime"].includes(kind) && ["cluster", "keep"].includes(role),
+    );
+  return bounds.box
+    ? columns.map((name, i) => ({ name, kind: "number", low: bounds.box.low[i], high: bounds.box.high[i] }))
+    : [];
 }
 
 // Boxes for the columns that a question may be about; `ticked` keeps choices from one question to the next.
 function columnBoxes({ columns, most_columns: most }, ticked) {
   const offered = columns.filter(({ refused }) => refused === null);
   const boxes = offered.map(({ name, suggested, kept }, i) =>
-    checkbox(`column-${i}`, name, { checked: ticked.get(name) ?? suggested, hint: kept ? "not clustered on" : undefined }),
+    checkbox(`column-${i}`, name, {
+      checked: ticked.get(name) ?? suggested,
+      hint: kept ? "not clustered on" : undefined,
+    }),
   );
   const inputs = boxes.map((box) => box.querySelector("input"));
-  const remember = (each, i) => each.addEventListener("change", () => ticked.set(offered[i].name, each.checked));
+  const remember = (each, i) =>
+    each.addEventListener("change", () => ticked.set(offered[i].name, each.checked));
   inputs.forEach(remember);
   const wrong = () => {
     const count = inputs.filter(({ checked }) => checked).length;
@@ -28,8 +38,16 @@ function columnBoxes({ columns, most_columns: most }, ticked) {
     return count > most ? `Choose at most ${most} columns.` : "";
   };
   // The first box carries what is wrong with the choice.
-  const mistakes = inputs.map((each, i) => guard(each, () => (i ? "" : wrong()), each.getAttribute("aria-describedby")));
-  const element = h("fieldset", { class: "field" }, h("legend", {}, "Columns"), h("div", { class: "row" }, boxes), mistakes);
+  const mistakes = inputs.map((each, i) =>
+    guard(each, () => (i ? "" : wrong()), each.getAttribute("aria-describedby")),
+  );
+  const element = h(
+    "fieldset",
+    { class: "field" },
+    h("legend", {}, "Columns"),
+    h("div", { class: "row" }, boxes),
+    mistakes,
+  );
   return { element, chosen: () => offered.filter((_, i) => inputs[i].checked).map(({ name }) => name) };
 }
 
@@ -44,9 +62,17 @@ export function questionForm(dataset, kinds, about) {
   const element = form(
     {},
     [
-      radios("kind", "Question", kinds.map(({ name, label }) => [name, label]), kinds[0].name),
+      radios(
+        "kind",
+        "Question",
+        kinds.map(({ name, label }) => [name, label]),
+        kinds[0].name,
+      ),
       details,
-      field("Epsilon", input("epsilon", { inputmode: "decimal", value: "0.1" }), { check: isEpsilon, hint: "Charged to the dataset's budget, as a clustering is." }),
+      field("Epsilon", input("epsilon", { inputmode: "decimal", value: "0.1" }), {
+        check: isEpsilon,
+        hint: "Charged to the dataset's budget, as a clustering is.",
+      }),
       forecast,
       send,
     ],
@@ -70,7 +96,8 @@ export function questionForm(dataset, kinds, about) {
     request,
     mistaken: () => replace(forecast, "Correct the marked field to see the price."),
     working: () => replace(forecast),
-    priced: (plan) => replace(forecast, `${plan.fits ? "" : "This costs more than is left. "}${plan.expectation}`),
+    priced: (plan) =>
+      replace(forecast, `${plan.fits ? "" : "This costs more than is left. "}${plan.expectation}`),
     failed: (error) => replace(forecast, explain(error)),
   });
   const draw = () => {

@@ -66,6 +66,7 @@ function factWords(reading, facts) {
 export function readingEditor(start = {}) {
   const controls = readingControls();
   const words = h("p", { "aria-live": "polite" });
+  /** @type {HTMLElement} */
   const header = controls.header.closest(".choice");
   let proposed = {};
 
@@ -97,7 +98,8 @@ export function readingEditor(start = {}) {
     isChanged: () => JSON.stringify(read()) !== before,
     // Only columns without names can come from a file without a header line.
     named(hasNames) {
-      header.hidden = controls.header.disabled = hasNames;
+      header.hidden = hasNames;
+      controls.header.disabled = hasNames;
       draw();
     },
   };
@@ -108,7 +110,10 @@ function readingControls() {
   const titled = (words) => words.charAt(0).toUpperCase() + words.slice(1);
   const encoding = select("encoding", Object.entries(ENCODINGS));
   const separator = select("separator", Object.entries(SEPARATORS));
-  const decimal = select("decimal", [[".", "Point: 1.5"], [",", "Comma: 1,5"]]);
+  const decimal = select("decimal", [
+    [".", "Point: 1.5"],
+    [",", "Comma: 1,5"],
+  ]);
   const marks = GROUPING.map((sign) => [sign, titled(MARKS[sign])]);
   const thousands = select("thousands", [["", "None"], ...marks]);
   const quoted = checkbox("quoted_lines", "Fields in quotes may contain line breaks", { hint: QUOTED });

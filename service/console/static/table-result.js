@@ -8,45 +8,90 @@ import { facts, table } from "./widgets.js";
 
 const FEW_LEVELS = 6;
 const FEW_CENTRES = 24;
-const SECONDS = [["days", 86_400], ["hours", 3600], ["minutes", 60], ["seconds", 1]];
+/** @type {[string, number][]} */
+const SECONDS = [
+  ["days", 86_400],
+  ["hours", 3600],
+  ["minutes", 60],
+  ["seconds", 1],
+];
 
 // Values for files, a table, and a picture of each centre.
 export function tableParts(result, domain) {
   const declared = new Map(clustered(domain).map(({ column }) => [column.name, column]));
   return {
-    values: result.profiles.map((profile) => profile.flatMap((entry) => (entry.shares ? Object.values(entry.shares) : [entry.value]))),
+    values: result.profiles.map((profile) =>
+      profile.flatMap((entry) => (entry.shares ? Object.values(entry.shares) : [entry.value])),
+    ),
     table: centreTable(result),
     profiles: h(
       "section",
       { class: "card stack" },
       h("h2", {}, "What each centre is like"),
-      h("p", { class: "small muted" }, `Numbers and dates lie between their bounds. ${result.level ? "In brackets: 95% intervals of the records nearest to the centre." : "± and × give the noise in 95 of 100 runs."}`),
+      h(
+        "p",
+        { class: "small muted" },
+        "Numbers and dates lie between their bounds. " +
+          (result.level
+            ? "In brackets: 95% intervals of the records nearest to the centre."
+            : "± and × give the noise in 95 of 100 runs."),
+      ),
       result.details?.ranges && released(result.details.ranges),
-      h("div", { class: "profiles" }, result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result, declared))),
-      result.profiles.length > FEW_CENTRES && h("p", { class: "small muted" }, `The first ${FEW_CENTRES}; the table below has all ${result.profiles.length}.`),
+      h(
+        "div",
+        { class: "profiles" },
+        result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result, declared)),
+      ),
+      result.profiles.length > FEW_CENTRES &&
+        h(
+          "p",
+          { class: "small muted" },
+          `The first ${FEW_CENTRES}; the table below has all ${result.profiles.length}.`,
+        ),
     ),
   };
 }
 
 function released(ranges) {
-  const words = Object.entries(ranges).map(([name, [low, high]]) => [name, `${valueWords(low)} to ${valueWords(high)}`]);
+  const words = Object.entries(ranges).map(([name, [low, high]]) => [
+    name,
+    `${valueWords(low)} to ${valueWords(high)}`,
+  ]);
   return h("details", {}, h("summary", {}, "Ranges that private scaling released"), facts(words));
 }
 
 function centre(profile, i, { sizes, hues }, declared) {
-  const size = sizes && h("span", { class: "muted" }, `about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records`);
+  const size =
+    sizes &&
+    h("span", { class: "muted" }, `about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records`);
   return h(
     "figure",
     { class: `stack tight ${hue(hues?.[i] ?? i)} flat` },
     h("figcaption", { class: "row" }, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`), size),
-    h("dl", { class: "kinds" }, profile.map((entry) => [h("dt", {}, entry.column, h("small", { class: "muted" }, entry.measure)), h("dd", {}, drawn(entry, declared.get(entry.column)))])),
+    h(
+      "dl",
+      { class: "kinds" },
+      profile.map((entry) => [
+        h("dt", {}, entry.column, h("small", { class: "muted" }, entry.measure)),
+        h("dd", {}, drawn(entry, declared.get(entry.column))),
+      ]),
+    ),
   );
 }
 
 function drawn(entry, column) {
   if (entry.shares) {
     const [first, rest] = leading(entry.shares);
-    return [first.map(([level, share]) => bar(share, `${percent(share)} ${level}${intervalWords([entry.shares_low?.[level], entry.shares_high?.[level]], percent)}`)), rest > 0 && h("span", { class: "small muted" }, `${percent(rest)} other levels`)];
+    return [
+      first.map(([level, share]) =>
+        bar(
+          share,
+          `${percent(share)} ` +
+            `${level}${intervalWords([entry.shares_low?.[level], entry.shares_high?.[level]], percent)}`,
+        ),
+      ),
+      rest > 0 && h("span", { class: "small muted" }, `${percent(rest)} other levels`),
+    ];
   }
   if (entry.measure === "rate") return bar(entry.value, `${percent(entry.value)} yes${noiseWords(entry)}`);
   return rail(place(entry, column), `${valueWords(entry.value)}${noiseWords(entry)}`);
@@ -62,11 +107,21 @@ function leading(shares) {
 const width = (share) => ({ share: `${(100 * Math.min(1, Math.max(0, share))).toFixed(1)}%` });
 
 function bar(share, words) {
-  return h("div", { class: "level" }, h("span", { class: "track", vars: width(share) }), h("span", {}, words));
+  return h(
+    "div",
+    { class: "level" },
+    h("span", { class: "track", vars: width(share) }),
+    h("span", {}, words),
+  );
 }
 
 function rail(share, words) {
-  return h("div", { class: "level" }, h("span", { class: "track point", vars: width(share) }), h("span", {}, words));
+  return h(
+    "div",
+    { class: "level" },
+    h("span", { class: "track point", vars: width(share) }),
+    h("span", {}, words),
+  );
 }
 
 // Where a value lies between the bounds of its column, from 0 to 1.
@@ -93,17 +148,32 @@ function noiseWords({ kind, measure, noise, noise_factor: factor, value_low: low
   if (measure === "rate") return ` ± ${number(200 * noise, 2)} points`;
   if (kind === "number") return ` ± ${number(2 * noise, 2)}`;
   const seconds = 2 * noise * (kind === "date" ? 86_400 : 1);
-  const [unit, length] = kind === "date" ? SECONDS[0] : (SECONDS.find(([, each]) => seconds >= each) ?? SECONDS[3]);
+  const [unit, length] =
+    kind === "date" ? SECONDS[0] : (SECONDS.find(([, each]) => seconds >= each) ?? SECONDS[3]);
   return ` ± ${number(seconds / length, 2)} ${unit}`;
 }
 
 function cell(entry) {
-  if (entry.shares) return leading(entry.shares)[0].slice(0, 3).map(([level, share]) => h("div", { class: "nowrap" }, `${level} ${percent(share)}`));
-  return h("span", { class: "nowrap" }, entry.measure === "rate" ? percent(entry.value) : valueWords(entry.value));
+  if (entry.shares)
+    return leading(entry.shares)[0]
+      .slice(0, 3)
+      .map(([level, share]) => h("div", { class: "nowrap" }, `${level} ${percent(share)}`));
+  return h(
+    "span",
+    { class: "nowrap" },
+    entry.measure === "rate" ? percent(entry.value) : valueWords(entry.value),
+  );
 }
 
 function centreTable({ profiles, sizes, hues }) {
-  const headings = [{ name: "Centre" }, ...(sizes ? [{ name: "Noisy size", right: true }] : []), ...profiles[0].map((entry) => ({ name: entry.measure.startsWith("geometric") ? `${entry.column} (${entry.measure})` : entry.column, right: !entry.shares }))];
+  const headings = [
+    { name: "Centre" },
+    ...(sizes ? [{ name: "Noisy size", right: true }] : []),
+    ...profiles[0].map((entry) => ({
+      name: entry.measure.startsWith("geometric") ? `${entry.column} (${entry.measure})` : entry.column,
+      right: !entry.shares,
+    })),
+  ];
   const rows = profiles.map((profile, i) => [
     h("span", { class: `nowrap ${hue(hues?.[i] ?? i)}` }, h("span", { class: "swatch" }), String(i + 1)),
     ...(sizes ? [COUNT.format(Math.round(sizes[i]))] : []),
@@ -111,5 +181,15 @@ function centreTable({ profiles, sizes, hues }) {
   ]);
   const made = table(headings, rows, { label: "Centres", fold: false });
   made.querySelector("table").id = "centres";
-  return h("div", { class: "stack" }, made, profiles[0].some((entry) => entry.shares) && h("p", { class: "small muted" }, "For each category, the three largest shares are shown. Downloaded files have all of them."));
+  return h(
+    "div",
+    { class: "stack" },
+    made,
+    profiles[0].some((entry) => entry.shares) &&
+      h(
+        "p",
+        { class: "small muted" },
+        "For each category, the three largest shares are shown. Downloaded files have all of them.",
+      ),
+  );
 }

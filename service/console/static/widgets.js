@@ -11,7 +11,13 @@ export function notice(kind, ...children) {
 // A problem in one sentence, and what to do next.
 export function explain(error, extra) {
   const next = error instanceof Problem ? nextStep(error) : "";
-  return h("div", { class: "notice bad", role: "alert" }, h("p", {}, inWords(error)), next && h("p", { class: "next" }, next), extra);
+  return h(
+    "div",
+    { class: "notice bad", role: "alert" },
+    h("p", {}, inWords(error)),
+    next && h("p", { class: "next" }, next),
+    extra,
+  );
 }
 
 export function button(words, act, kind = "") {
@@ -22,7 +28,8 @@ export function button(words, act, kind = "") {
     try {
       await act(made);
     } catch (error) {
-      if (error.name !== "AbortError") toast(`${inWords(error)} ${error instanceof Problem ? nextStep(error) : ""}`, "bad");
+      if (error.name !== "AbortError")
+        toast(`${inWords(error)} ${error instanceof Problem ? nextStep(error) : ""}`, "bad");
     } finally {
       made.disabled = false;
     }
@@ -31,13 +38,17 @@ export function button(words, act, kind = "") {
 }
 
 export function copyButton(text, words = "Copy") {
-  return button(words, async (made) => {
-    const content = typeof text === "function" ? text() : text;
-    await copy(content);
-    made.textContent = "Copied";
-    announce("Copied");
-    setTimeout(() => (made.textContent = words), 2000);
-  }, "small");
+  return button(
+    words,
+    async (made) => {
+      const content = typeof text === "function" ? text() : text;
+      await copy(content);
+      made.textContent = "Copied";
+      announce("Copied");
+      setTimeout(() => made.replaceChildren(words), 2000);
+    },
+    "small",
+  );
 }
 
 async function copy(text) {
@@ -53,18 +64,49 @@ async function copy(text) {
   }
 }
 
+/**
+ * @param {{name?: string, unseen?: string, right?: boolean}[]} headings
+ * @param {any[][]} rows
+ * @param {{empty?: string, label?: string, fold?: boolean}} [options]
+ */
 export function table(headings, rows, { empty = "Nothing here yet.", label, fold = true } = {}) {
   if (!rows.length) return h("p", { class: "muted" }, empty);
-  const head = h("tr", {}, headings.map((each) => h("th", { scope: "col", class: each.right ? "right" : null }, each.name ? each.name : h("span", { class: "unseen" }, each.unseen ?? "Actions"))));
-  const body = rows.map((cells) =>
-    h("tr", {}, cells.map((cell, i) => h("td", { class: headings[i].right ? "right" : null, "data-label": headings[i].name ?? "" }, cell))),
+  const head = h(
+    "tr",
+    {},
+    headings.map((each) =>
+      h(
+        "th",
+        { scope: "col", class: each.right ? "right" : null },
+        each.name ? each.name : h("span", { class: "unseen" }, each.unseen ?? "Actions"),
+      ),
+    ),
   );
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label ?? "Table" }, h("table", { class: fold ? "fold" : null }, h("thead", {}, head), h("tbody", {}, body)));
+  const body = rows.map((cells) =>
+    h(
+      "tr",
+      {},
+      cells.map((cell, i) =>
+        h("td", { class: headings[i].right ? "right" : null, "data-label": headings[i].name ?? "" }, cell),
+      ),
+    ),
+  );
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": label ?? "Table" },
+    h("table", { class: fold ? "fold" : null }, h("thead", {}, head), h("tbody", {}, body)),
+  );
 }
 
 const FEW_ITEMS = 8;
 
-// A list that grows page by page. `words` gives the text of an item, by which people find it in a long list.
+/**
+ * A list that grows page by page.
+ * @param {{done: boolean, next: () => Promise<any[]>}} list
+ * @param {(items: any[]) => any} draw
+ * @param {{words?: (item: any) => string, find?: string}} [options] `words` is the text by which an item is
+ *   found
+ */
 export function growing(list, draw, { words, find = "Find" } = {}) {
   const items = [];
   const results = h("div", { class: "stack" });
@@ -72,7 +114,11 @@ export function growing(list, draw, { words, find = "Find" } = {}) {
   const show = () => {
     const wanted = search.value.trim().toLowerCase();
     const found = wanted ? items.filter((each) => words(each).toLowerCase().includes(wanted)) : items;
-    replace(results, wanted && !found.length ? h("p", { class: "muted" }, "Nothing found.") : draw(found), !list.done && h("div", {}, button("Show more", more)));
+    replace(
+      results,
+      wanted && !found.length ? h("p", { class: "muted" }, "Nothing found.") : draw(found),
+      !list.done && h("div", {}, button("Show more", more)),
+    );
     if (words && (items.length > FEW_ITEMS || !list.done)) search.hidden = false;
   };
   const more = async () => {
@@ -86,7 +132,8 @@ export function growing(list, draw, { words, find = "Find" } = {}) {
   search.addEventListener("input", async () => {
     show();
     try {
-      await (rest ??= loadRest());
+      rest ??= loadRest();
+      await rest;
       show();
     } catch (error) {
       rest = null;
@@ -96,6 +143,10 @@ export function growing(list, draw, { words, find = "Find" } = {}) {
   return { place: h("div", { class: "stack" }, search, results), more };
 }
 
+/**
+ * @param {any} budget
+ * @param {{label?: string, asked?: number | null}} [options]
+ */
 export function gauge(budget, { label, asked = null } = {}) {
   const total = value(budget.total);
   const share = (x) => `${total > 0 ? Math.min(100, Math.max(0, (100 * x) / total)) : 0}%`;
@@ -103,7 +154,9 @@ export function gauge(budget, { label, asked = null } = {}) {
   const reserved = value(budget.reserved);
   const left = value(budget.remaining);
   const wanted = asked === null ? 0 : Math.min(asked, left);
-  const words = `${label}: ${amount(budget.remaining)} of ${amount(budget.total)} remaining, ${amount(budget.spent)} spent, ${amount(budget.reserved)} reserved`;
+  const words =
+    `${label}: ${amount(budget.remaining)} of ${amount(budget.total)} remaining, ` +
+    `${amount(budget.spent)} spent, ${amount(budget.reserved)} reserved`;
   const entry = (name, kind, figure) => h("div", {}, h("dt", { class: kind }, name), h("dd", {}, figure));
   return h(
     "div",
@@ -127,11 +180,21 @@ export function gauge(budget, { label, asked = null } = {}) {
 }
 
 export function facts(entries) {
-  return h("dl", { class: "facts" }, entries.filter(Boolean).map(([name, content]) => [h("dt", {}, name), h("dd", {}, content)]));
+  return h(
+    "dl",
+    { class: "facts" },
+    entries.filter(Boolean).map(([name, content]) => [h("dt", {}, name), h("dd", {}, content)]),
+  );
 }
 
 export function figures(entries) {
-  return h("dl", { class: "figures" }, entries.map(([name, figure, small]) => h("div", {}, h("dt", {}, name), h("dd", {}, figure, small && h("small", {}, small)))));
+  return h(
+    "dl",
+    { class: "figures" },
+    entries.map(([name, figure, small]) =>
+      h("div", {}, h("dt", {}, name), h("dd", {}, figure, small && h("small", {}, small))),
+    ),
+  );
 }
 
 export function tag(words, kind = "") {
@@ -163,7 +226,9 @@ export function dialog(title, build) {
   box.append(h("div", { class: "stack" }, h("h2", { id }, title), build(close)));
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Tab") return;
-    const stops = [...box.querySelectorAll("a[href], button, input, select, textarea, [tabindex]")].filter((each) => !each.disabled && each.offsetParent !== null);
+    /** @type {NodeListOf<HTMLButtonElement>} */
+    const all = box.querySelectorAll("a[href], button, input, select, textarea, [tabindex]");
+    const stops = [...all].filter((each) => !each.disabled && each.offsetParent !== null);
     const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
     if (document.activeElement === edge || !box.contains(document.activeElement)) {
       event.preventDefault();
@@ -181,9 +246,18 @@ export function dialog(title, build) {
 
 export function showKey(title, key, whose) {
   dialog(title, (close) => [
-    h("p", {}, `This is ${whose}'s key. It is shown only once: copy it now and send it through a secure channel.`),
+    h(
+      "p",
+      {},
+      `This is ${whose}'s key. It is shown only once: copy it now and send it through a secure channel.`,
+    ),
     h("code", { class: "key" }, key),
-    h("div", { class: "row end" }, copyButton(key, "Copy the key"), h("button", { type: "button", class: "primary", on: { click: close } }, "Done")),
+    h(
+      "div",
+      { class: "row end" },
+      copyButton(key, "Copy the key"),
+      h("button", { type: "button", class: "primary", on: { click: close } }, "Done"),
+    ),
   ]);
 }
 
@@ -194,10 +268,14 @@ export function confirm(title, words, action, act, { dismiss = "Cancel" } = {}) 
       "div",
       { class: "row end" },
       h("button", { type: "button", on: { click: close } }, dismiss),
-      button(action, async () => {
-        await act();
-        close();
-      }, "danger"),
+      button(
+        action,
+        async () => {
+          await act();
+          close();
+        },
+        "danger",
+      ),
     ),
   ]);
 }

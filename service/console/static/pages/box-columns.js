@@ -8,7 +8,8 @@ import { sentence } from "../format.js";
 import { button, notice } from "../widgets.js";
 
 /**
- * A row of inputs per column. A file proposes their names, and bounds that follow from a name, never from rows.
+ * A row of inputs per column. A file proposes their names, and bounds that follow from a name, never
+ * from rows.
  * @param {object} reading the editor of how files are written
  */
 export function boxEditor(reading) {
@@ -20,15 +21,44 @@ export function boxEditor(reading) {
       const control = input(key, { "aria-label": `${label} of column ${serial}`, ...attributes });
       return h("td", { "data-label": label }, control, guard(control, check));
     };
-    const low = cell("Low", "low", { inputmode: "decimal", value: String(lowest) }, isBound("Enter the lowest value that makes sense."));
-    const isHigh = (text) => isBound("Enter the highest value that makes sense.")(text) || (numberOf(text) > numberOf(low.firstChild.value) || low.firstChild.check() ? "" : "High must be above low.");
-    const named = cell("Column", "column", { value: name, maxlength: "128" }, (text) => (!text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : ""));
+    const low = cell(
+      "Low",
+      "low",
+      { inputmode: "decimal", value: String(lowest) },
+      isBound("Enter the lowest value that makes sense."),
+    );
+    const lowControl = /** @type {import("../dom.js").Control} */ (low.firstChild);
+    const isHigh = (text) => {
+      const wrong = isBound("Enter the highest value that makes sense.")(text);
+      if (wrong) return wrong;
+      return lowControl.check() || numberOf(text) > numberOf(lowControl.value)
+        ? ""
+        : "High must be above low.";
+    };
+    const named = cell("Column", "column", { value: name, maxlength: "128" }, (text) =>
+      !text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : "",
+    );
     const high = cell("High", "high", { inputmode: "decimal", value: String(highest) }, isHigh);
-    const row = h("tr", {},
+    const row = h(
+      "tr",
+      {},
       named,
       low,
       high,
-      h("td", {}, h("button", { type: "button", class: "icon", "aria-label": `Remove column ${serial}`, on: { click: () => body.children.length > 1 && row.remove() } }, "×")),
+      h(
+        "td",
+        {},
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon",
+            "aria-label": `Remove column ${serial}`,
+            on: { click: () => body.children.length > 1 && row.remove() },
+          },
+          "×",
+        ),
+      ),
     );
     body.append(row);
     return row;
@@ -36,7 +66,11 @@ export function boxEditor(reading) {
   add();
   add();
   const verdict = h("div", { "aria-live": "polite" });
-  const header = h("input", { type: "file", accept: ".csv,text/csv", "aria-label": "A CSV file whose first line names the columns" });
+  const header = h("input", {
+    type: "file",
+    accept: ".csv,text/csv",
+    "aria-label": "A CSV file whose first line names the columns",
+  });
   header.addEventListener("change", async () => {
     const file = header.files[0];
     if (!file) return;
@@ -56,22 +90,50 @@ export function boxEditor(reading) {
   const element = h(
     "div",
     { class: "stack" },
-    h("table", { class: "fold" }, h("thead", {}, h("tr", {}, heads, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Remove")))), body),
-    h("div", { class: "row" }, button("Add a column", () => void add().querySelector("input").focus(), "small")),
-    h("details", {}, h("summary", {}, "Take the names from a CSV file"), h("div", { class: "stack tight" }, header, verdict, h("p", { class: "small muted" }, "The browser sends its first lines to this service, which stores nothing."))),
+    h(
+      "table",
+      { class: "fold" },
+      h("thead", {}, h("tr", {}, heads, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Remove")))),
+      body,
+    ),
+    h(
+      "div",
+      { class: "row" },
+      button("Add a column", () => void add().querySelector("input").focus(), "small"),
+    ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "Take the names from a CSV file"),
+      h(
+        "div",
+        { class: "stack tight" },
+        header,
+        verdict,
+        h(
+          "p",
+          { class: "small muted" },
+          "The browser sends its first lines to this service, which stores nothing.",
+        ),
+      ),
+    ),
   );
   return element;
 }
 
 // The name of a proposed column, with its bounds if they do not come from rows.
 function withoutRows({ name, low, high, from_rows: fromRows }) {
-  return low === undefined || fromRows.includes("low") || fromRows.includes("high") ? { name } : { name, low, high };
+  return low === undefined || fromRows.includes("low") || fromRows.includes("high")
+    ? { name }
+    : { name, low, high };
 }
 
 function isBound(missing) {
   return (text) => {
     const words = isNumber(missing)(text);
-    return words.endsWith("is not a number.") ? `${words} Such rows hold numbers only: describe a table above for anything else.` : words;
+    return words.endsWith("is not a number.")
+      ? `${words} Such rows hold numbers only: describe a table above for anything else.`
+      : words;
   };
 }
 

@@ -14,18 +14,40 @@ const UNITS = 32767; // the radius of the bounds in the units in which the servi
 const MOST_COLUMNS = 6;
 
 export async function compare(_context, left, right) {
-  const jobs = await Promise.all([left, right].map(async (id) => {
-    const [job, result, receipt] = await Promise.all([get(`/v1/jobs/${id}`), get(`/v1/jobs/${id}/result`), get(`/v1/jobs/${id}/receipt`)]);
-    return { job, result, receipt };
-  }));
+  const jobs = await Promise.all(
+    [left, right].map(async (id) => {
+      const [job, result, receipt] = await Promise.all([
+        get(`/v1/jobs/${id}`),
+        get(`/v1/jobs/${id}/result`),
+        get(`/v1/jobs/${id}/receipt`),
+      ]);
+      return { job, result, receipt };
+    }),
+  );
   const [one, other] = jobs;
-  const comparable = one.job.dataset === other.job.dataset && String(one.result.columns) === String(other.result.columns) && one.receipt.domain.kind !== "ids" && one.result.centres[0].length > 0;
+  const comparable =
+    one.job.dataset === other.job.dataset &&
+    String(one.result.columns) === String(other.result.columns) &&
+    one.receipt.domain.kind !== "ids" &&
+    one.result.centres[0].length > 0;
   const content = h(
     "div",
     { class: "stack loose" },
-    h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs")), h("h1", {}, "Two jobs side by side")),
+    h(
+      "div",
+      { class: "stack tight" },
+      h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs")),
+      h("h1", {}, "Two jobs side by side"),
+    ),
     h("section", { class: "card stack" }, h("h2", {}, "What was asked"), requests(jobs)),
-    comparable ? h("section", { class: "card stack" }, h("h2", {}, "Which centres lie close to each other"), pairs(one, other)) : notice("warn", h("p", {}, "These jobs have no common columns, so their centres cannot be compared.")),
+    comparable
+      ? h(
+          "section",
+          { class: "card stack" },
+          h("h2", {}, "Which centres lie close to each other"),
+          pairs(one, other),
+        )
+      : notice("warn", h("p", {}, "These jobs have no common columns, so their centres cannot be compared.")),
   );
   return { title: "Two jobs side by side", content };
 }
@@ -35,8 +57,15 @@ function requests(jobs) {
   const rows = [
     line("Job", ({ job }) => h("a", { href: `#/jobs/${job.id}` }, h("code", {}, job.id.slice(0, 8)))),
     line("Dataset", ({ job }) => job.dataset),
-    line("Cost", ({ job }) => (job.rehearsal ? "free: a rehearsal" : `${amount(job.cost)}, ${delta(job.cost.delta)}`)),
-    line("Centres", ({ job, result }) => `${centresAsked(job.request.k)}, k-${job.request.objective ?? "means"}${result.range ? `; compared at the suggested k, ${result.range.suggested}` : ""}`),
+    line("Cost", ({ job }) =>
+      job.rehearsal ? "free: a rehearsal" : `${amount(job.cost)}, ${delta(job.cost.delta)}`,
+    ),
+    line(
+      "Centres",
+      ({ job, result }) =>
+        `${centresAsked(job.request.k)}, k-${job.request.objective ?? "means"}` +
+        (result.range ? `; compared at the suggested k, ${result.range.suggested}` : ""),
+    ),
     line("Algorithm", ({ job }) => job.algorithm),
     line("Submitted", ({ job }) => `${moment(job.queued_at)} by ${job.analyst}`),
   ];
@@ -47,7 +76,9 @@ function requests(jobs) {
 // Pairs of centres, closest first; each centre is in one pair at most.
 export function matched(left, right, lengths) {
   const distance = (a, b) => Math.hypot(...a.map((x, j) => (x - b[j]) / lengths[j]));
-  const candidates = left.flatMap((a, i) => right.map((b, k) => [distance(a, b), i, k])).sort((a, b) => a[0] - b[0]);
+  const candidates = left
+    .flatMap((a, i) => right.map((b, k) => [distance(a, b), i, k]))
+    .sort((a, b) => a[0] - b[0]);
   const used = [new Set(), new Set()];
   return candidates.filter(([, i, k]) => {
     if (used[0].has(i) || used[1].has(k)) return false;
@@ -64,7 +95,12 @@ function pairs(one, other) {
   const lengths = unitLengths(domain, one.result.details);
   const words = domain.kind === "table" ? coordinateWords(domain) : columns.map(() => (x) => number(x, 3));
   const everywhere = lengths.map((length) => length * UNITS);
-  const shown = tellingColumns([...centres, ...other.result.centres], lengths.map(() => 0), everywhere, MOST_COLUMNS);
+  const shown = tellingColumns(
+    [...centres, ...other.result.centres],
+    lengths.map(() => 0),
+    everywhere,
+    MOST_COLUMNS,
+  );
   const records = (list, i) => (list ? COUNT.format(Math.round(list[i])) : "–");
   const found = matched(centres, other.result.centres, lengths);
   const rows = found.map(([distance, i, k]) => [
@@ -74,25 +110,58 @@ function pairs(one, other) {
     `${records(sizes, i)} → ${records(other.result.sizes, k)}`,
     ...shown.map((j) => `${words[j](centres[i][j])} → ${words[j](other.result.centres[k][j])}`),
   ]);
-  const headings = [{ name: "First" }, { name: "Second" }, { name: "Distance", right: true }, { name: "Noisy size", right: true }, ...shown.map((j) => ({ name: short(columns[j], 24), right: true }))];
+  const headings = [
+    { name: "First" },
+    { name: "Second" },
+    { name: "Distance", right: true },
+    { name: "Noisy size", right: true },
+    ...shown.map((j) => ({ name: short(columns[j], 24), right: true })),
+  ];
   const alone = Math.abs(centres.length - other.result.centres.length);
   return [
-    h("p", { class: "small muted" }, `Distances are a share of the radius of the bounds, measured as the service does. ${alone ? `${plural(alone, "centre has", "centres have")} no partner. ` : ""}Both results contain noise: centres differ even if the same job is run twice.`),
+    h(
+      "p",
+      { class: "small muted" },
+      "Distances are a share of the radius of the bounds, measured as the service does. " +
+        (alone ? `${plural(alone, "centre has", "centres have")} no partner. ` : "") +
+        "Both results contain noise: centres differ even if the same job is run twice.",
+    ),
     table(headings, rows, { label: "Pairs of centres", fold: false }),
   ];
 }
 
 // Lets people choose what to compare a job with.
 export async function chooseOther(job) {
-  const others = (await all(`/v1/jobs?dataset=${job.dataset}`)).filter((each) => each.state === "succeeded" && !each.request.kind && each.id !== job.id);
+  const others = (await all(`/v1/jobs?dataset=${job.dataset}`)).filter(
+    (each) => each.state === "succeeded" && !each.request.kind && each.id !== job.id,
+  );
   dialog("Compare with another job", (close) => {
     const cancel = h("button", { type: "button", on: { click: close } }, "Cancel");
-    if (!others.length) return [h("p", {}, `There is no other result on ${job.dataset} yet.`), h("div", { class: "row end" }, cancel)];
-    const choice = select("other", others.map((each) => [each.id, `${each.id.slice(0, 8)}: ${centresAsked(each.request.k)}, ${each.algorithm}, ${each.rehearsal ? "rehearsal" : amount(each.cost)}, ${moment(each.queued_at)}`]));
+    if (!others.length)
+      return [
+        h("p", {}, `There is no other result on ${job.dataset} yet.`),
+        h("div", { class: "row end" }, cancel),
+      ];
+    const choice = select(
+      "other",
+      others.map((each) => [
+        each.id,
+        `${each.id.slice(0, 8)}: ${centresAsked(each.request.k)}, ${each.algorithm}, ` +
+          `${each.rehearsal ? "rehearsal" : amount(each.cost)}, ${moment(each.queued_at)}`,
+      ]),
+    );
     const go = () => {
       close();
       location.hash = `#/compare/${job.id}/${choice.value}`;
     };
-    return [field("Job", choice), h("div", { class: "row end" }, cancel, h("button", { type: "button", class: "primary", on: { click: go } }, "Compare"))];
+    return [
+      field("Job", choice),
+      h(
+        "div",
+        { class: "row end" },
+        cancel,
+        h("button", { type: "button", class: "primary", on: { click: go } }, "Compare"),
+      ),
+    ];
   });
 }

@@ -4,7 +4,21 @@ import { post } from "../api.js";
 import { keepFile } from "../chosen-file.js";
 import { columnEditor, startFromFile } from "../column-editor.js";
 import { h, replace, toast } from "../dom.js";
-import { budgetFields, checkbox, decimal, field, form, input, isAbove, isName, isWhole, numberOf, radios, select, submit } from "../forms.js";
+import {
+  budgetFields,
+  checkbox,
+  decimal,
+  field,
+  form,
+  input,
+  isAbove,
+  isName,
+  isWhole,
+  numberOf,
+  radios,
+  select,
+  submit,
+} from "../forms.js";
 import { readingEditor } from "../reading.js";
 import { notice } from "../widgets.js";
 import { boxEditor } from "./box-columns.js";
@@ -15,7 +29,9 @@ export async function createDataset() {
   const columns = columnEditor([{}, {}]);
   const reading = readingEditor();
   let file = null;
-  const start = startFromFile(columns, reading, (chosen) => (file = chosen));
+  const start = startFromFile(columns, reading, (chosen) => {
+    file = chosen;
+  });
   const box = boxEditor(reading);
   const described = h("div", { class: "stack" });
   const kind = select("kind", [
@@ -28,7 +44,8 @@ export async function createDataset() {
   const perPerson = input("rows_per_person", { ...WHOLE, value: "1" });
   const idColumn = field("Id column", input("id_column", { maxlength: "128" }), {
     hint: "Tells people apart. Required if a person can have more than one row. It is not stored.",
-    check: (text) => (!text && Number(perPerson.value) > 1 ? "Enter the name of the column that tells people apart." : ""),
+    check: (text) =>
+      !text && Number(perPerson.value) > 1 ? "Enter the name of the column that tells people apart." : "",
   });
   const draw = () => {
     const isTable = kind.value === "table";
@@ -44,46 +61,107 @@ export async function createDataset() {
     return "Choose above the column that is used for telling people apart.";
   };
 
-  const made = form({ class: "stack loose" }, [
-    section("What it is", [
-      field("Name", input("name", { placeholder: "visits-2026" }), { hint: "Lower-case letters, digits, dots, dashes and underscores. Analysts see it.", check: isName("Enter a name for the dataset.") }),
-      field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), { hint: "One or two sentences for analysts." }),
-    ]),
-    section("Columns", [
-      notice("", h("p", {}, "All of this is public. Derive bounds and levels from what the values mean (an age, a share, a region), never from the rows: what is taken from the rows reveals something about them. Values outside the bounds are clipped to them.")),
-      field("Rows are", kind),
-      described,
-    ]),
-    section("How the file is written", [
-      reading.element,
-      h("p", { class: "small muted" }, "This is public, and every record is read by it alone. It matters for delimited text only."),
-    ]),
-    section("Who is protected", [
+  const made = form(
+    { class: "stack loose" },
+    [
+      section("What it is", [
+        field("Name", input("name", { placeholder: "visits-2026" }), {
+          hint: "Lower-case letters, digits, dots, dashes and underscores. Analysts see it.",
+          check: isName("Enter a name for the dataset."),
+        }),
+        field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }), {
+          hint: "One or two sentences for analysts.",
+        }),
+      ]),
+      section("Columns", [
+        notice(
+          "",
+          h(
+            "p",
+            {},
+            "All of this is public. Derive bounds and levels from what the values mean (an " +
+              "age, a share, a region), never from the rows: what is taken from the rows " +
+              "reveals something about them. Values outside the bounds are clipped to them.",
+          ),
+        ),
+        field("Rows are", kind),
+        described,
+      ]),
+      section("How the file is written", [
+        reading.element,
+        h(
+          "p",
+          { class: "small muted" },
+          "This is public, and every record is read by it alone. It matters for delimited text only.",
+        ),
+      ]),
+      section("Who is protected", [
+        h(
+          "div",
+          { class: "columns" },
+          field("Size", input("size", { ...WHOLE, placeholder: "10000" }), {
+            hint: "Public order of magnitude of the number of records.",
+            check: isWhole("Enter about how many records there are, for example 10000."),
+          }),
+          field("Rows per person", perPerson, {
+            hint: "The most one person may have. More than one needs a column that tells people apart.",
+            check: isPerPerson,
+          }),
+          idColumn,
+        ),
+      ]),
+      section("Budget", [
+        budgetFields({
+          epsilon: "3",
+          delta: "0.00001",
+          hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.",
+          hintDelta: "A job usually takes 1×10⁻⁶ of it. 0 offers pure differential privacy only.",
+        }),
+        radios(
+          "accountant",
+          "Accountant",
+          [
+            ["sum", "Plain sum"],
+            ["zcdp", "zCDP"],
+          ],
+          "sum",
+        ),
+        h(
+          "p",
+          { class: "small muted" },
+          "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs " +
+            "share a budget better.",
+        ),
+        checkbox("release_ticks", "Show results at planned times", {
+          checked: true,
+          hint:
+            "Hides how long a job took, which might depend on the rows. Leave it on unless you " +
+            "trust every analyst.",
+        }),
+      ]),
       h(
         "div",
-        { class: "columns" },
-        field("Size", input("size", { ...WHOLE, placeholder: "10000" }), { hint: "Public order of magnitude of the number of records.", check: isWhole("Enter about how many records there are, for example 10000.") }),
-        field("Rows per person", perPerson, { hint: "The most one person may have. More than one needs a column that tells people apart.", check: isPerPerson }),
-        idColumn,
+        { class: "row" },
+        submit("Create the dataset"),
+        h("a", { class: "button quiet", href: "#/datasets" }, "Cancel"),
       ),
-    ]),
-    section("Budget", [
-      budgetFields({ epsilon: "3", delta: "0.00001", hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.", hintDelta: "A job usually takes 1×10⁻⁶ of it. 0 offers pure differential privacy only." }),
-      radios("accountant", "Accountant", [["sum", "Plain sum"], ["zcdp", "zCDP"]], "sum"),
-      h("p", { class: "small muted" }, "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs share a budget better."),
-      checkbox("release_ticks", "Show results at planned times", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),
-    ]),
-    h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Cancel")),
-  ], async (data) => {
-    const found = await post("/v1/datasets", compose(data, columns, reading));
-    if (data.get("kind") === "table") keepFile(found.name, file);
-    toast(`${found.name} is created. Upload its rows next.`);
-    location.hash = `#/datasets/${found.name}`;
-  });
+    ],
+    async (data) => {
+      const found = await post("/v1/datasets", compose(data, columns, reading));
+      if (data.get("kind") === "table") keepFile(found.name, file);
+      toast(`${found.name} is created. Upload its rows next.`);
+      location.hash = `#/datasets/${found.name}`;
+    },
+  );
   const content = h(
     "div",
     { class: "stack loose" },
-    h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets")), h("h1", {}, "New dataset")),
+    h(
+      "div",
+      { class: "stack tight" },
+      h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets")),
+      h("h1", {}, "New dataset"),
+    ),
     made,
   );
   return { title: "New dataset", content };
@@ -94,13 +172,32 @@ function section(title, children) {
 }
 
 function boundsFields(kind, box) {
-  const radius = () => field("Radius", input("radius", { inputmode: "decimal" }), { hint: "The largest length of a row that makes sense.", check: isAbove(0, "Enter the largest length of a row that makes sense.") });
-  const dimension = () => field("Number of columns", input("dimension", WHOLE), { check: isWhole("Enter the number of columns (1 or more).") });
+  const radius = () =>
+    field("Radius", input("radius", { inputmode: "decimal" }), {
+      hint: "The largest length of a row that makes sense.",
+      check: isAbove(0, "Enter the largest length of a row that makes sense."),
+    });
+  const dimension = () =>
+    field("Number of columns", input("dimension", WHOLE), {
+      check: isWhole("Enter the number of columns (1 or more)."),
+    });
   if (kind === "box") {
-    const scaling = select("scaling", [["unit", "Every column counts the same"], ["none", "As it is: all columns in the same unit"]]);
-    return [box, field("Scaling", scaling, { hint: "How far apart two rows are, when columns have different ranges." })];
+    const scaling = select("scaling", [
+      ["unit", "Every column counts the same"],
+      ["none", "As it is: all columns in the same unit"],
+    ]);
+    return [
+      box,
+      field("Scaling", scaling, { hint: "How far apart two rows are, when columns have different ranges." }),
+    ];
   }
-  if (kind === "ids") return [field("Number of sites", input("count", WHOLE), { hint: "Rows hold ids from 0 to one less than this.", check: isWhole("Enter the number of sites (1 or more).") })];
+  if (kind === "ids")
+    return [
+      field("Number of sites", input("count", WHOLE), {
+        hint: "Rows hold ids from 0 to one less than this.",
+        check: isWhole("Enter the number of sites (1 or more)."),
+      }),
+    ];
   return [h("div", { class: "columns" }, dimension(), radius())];
 }
 
@@ -122,7 +219,9 @@ function compose(data, columns, reading) {
       break;
     case "box":
       body.columns = data.getAll("column").map((name) => name.trim());
-      body.bounds = { box: { low: data.getAll("low").map(numberOf), high: data.getAll("high").map(numberOf) } };
+      body.bounds = {
+        box: { low: data.getAll("low").map(numberOf), high: data.getAll("high").map(numberOf) },
+      };
       body.scaling = data.get("scaling");
       break;
     case "ids":

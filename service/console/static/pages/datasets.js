@@ -7,7 +7,18 @@ import { gauge, growing, state } from "../widgets.js";
 
 export async function datasets({ me }) {
   const curator = me.role === "curator";
-  const list = growing(pages("/v1/datasets", 24), (items) => (items.length ? h("ul", { class: "cards plain" }, items.map((each) => h("li", {}, card(each, curator)))) : welcome(curator)), { words: (each) => `${each.name} ${each.description} ${each.owner}`, find: "Find a dataset" });
+  const list = growing(
+    pages("/v1/datasets", 24),
+    (items) =>
+      items.length
+        ? h(
+            "ul",
+            { class: "cards plain" },
+            items.map((each) => h("li", {}, card(each, curator))),
+          )
+        : welcome(curator),
+    { words: (each) => `${each.name} ${each.description} ${each.owner}`, find: "Find a dataset" },
+  );
   await list.more();
   const content = h(
     "div",
@@ -15,7 +26,12 @@ export async function datasets({ me }) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("h1", {}, "Datasets"), h("p", { class: "muted" }, curator ? "Datasets that you own." : "Datasets that you may use.")),
+      h(
+        "div",
+        { class: "stack tight" },
+        h("h1", {}, "Datasets"),
+        h("p", { class: "muted" }, curator ? "Datasets that you own." : "Datasets that you may use."),
+      ),
       curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
     ),
     list.place,
@@ -27,18 +43,32 @@ function card(each, curator) {
   return h(
     "article",
     { class: "card link stack" },
-    h("div", { class: "row apart" }, h("h2", {}, h("a", { href: `#/datasets/${each.name}` }, each.name)), state(each.state)),
+    h(
+      "div",
+      { class: "row apart" },
+      h("h2", {}, h("a", { href: `#/datasets/${each.name}` }, each.name)),
+      state(each.state),
+    ),
     h("p", { class: "muted" }, each.description || "No description."),
     h("p", { class: "small muted" }, shape(each)),
-    gauge(curator ? each.budget : each.cap ?? each.budget, { label: curator ? "Budget" : "Your cap" }),
-    !curator && each.state === "sealed" && h("div", { class: "above" }, h("a", { class: "button primary", href: `#/datasets/${each.name}/job` }, "Plan a job")),
+    gauge(curator ? each.budget : (each.cap ?? each.budget), { label: curator ? "Budget" : "Your cap" }),
+    !curator &&
+      each.state === "sealed" &&
+      h(
+        "div",
+        { class: "above" },
+        h("a", { class: "button primary", href: `#/datasets/${each.name}/job` }, "Plan a job"),
+      ),
   );
 }
 
 export function shape(each) {
   const rows = `about ${COUNT.format(each.size)} records`;
   if (each.kind === "ids") return `${rows} naming one of ${COUNT.format(each.dimension)} sites`;
-  return `${rows} · ${plural(each.dimension, "column")}${each.kind === "sparse" ? ", sparse" : ""} · protects each ${each.privacy_unit}`;
+  return (
+    `${rows} · ${plural(each.dimension, "column")}${each.kind === "sparse" ? ", sparse" : ""} ` +
+    `· protects each ${each.privacy_unit}`
+  );
 }
 
 function welcome(curator) {
@@ -46,7 +76,15 @@ function welcome(curator) {
     "div",
     { class: "card hollow stack" },
     h("h2", {}, curator ? "No datasets yet" : "Nothing is granted to you yet"),
-    h("p", { class: "muted" }, curator ? "Describe one: its columns, bounds known without looking at rows, and a budget. Then upload the rows." : "Ask a curator for a grant; the dataset then appears here."),
-    curator && h("div", {}, h("a", { class: "button primary", href: "#/datasets/new" }, "Create the first dataset")),
+    h(
+      "p",
+      { class: "muted" },
+      curator
+        ? "Describe one: its columns, bounds known without looking at rows, and a budget. Then " +
+            "upload the rows."
+        : "Ask a curator for a grant; the dataset then appears here.",
+    ),
+    curator &&
+      h("div", {}, h("a", { class: "button primary", href: "#/datasets/new" }, "Create the first dataset")),
   );
 }

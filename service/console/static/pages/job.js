@@ -21,25 +21,53 @@ export async function job({ me, signal }, id) {
   const note = h("p", { class: "written" });
   const own = (now) => now.analyst === me.name;
   const show = async (now) => {
-    replace(head, h("h1", {}, now.name || `${now.asked_for} of ${now.dataset}`), state(now.state), now.rehearsal && tag("rehearsal", "warn"));
-    replace(actions, now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)), own(now) && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"), own(now) && button("Name and note", () => describe(now, show)), own(now) && now.state === "queued" && button("Cancel", () => cancel(now), "danger"), me.role === "curator" && (own(now) ? ["running"] : ["queued", "running"]).includes(now.state) && button("End", () => end(now), "danger"));
+    replace(
+      head,
+      h("h1", {}, now.name || `${now.asked_for} of ${now.dataset}`),
+      state(now.state),
+      now.rehearsal && tag("rehearsal", "warn"),
+    );
+    replace(
+      actions,
+      now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)),
+      own(now) && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"),
+      own(now) && button("Name and note", () => describe(now, show)),
+      own(now) && now.state === "queued" && button("Cancel", () => cancel(now), "danger"),
+      me.role === "curator" &&
+        (own(now) ? ["running"] : ["queued", "running"]).includes(now.state) &&
+        button("End", () => end(now), "danger"),
+    );
     replace(note, now.note);
     note.hidden = !now.note;
     if (now.state === "succeeded") await released(place, now, me);
     else replace(place, waiting(now));
   };
   const cancel = (now) =>
-    confirm("Cancel this job?", "No worker has taken it yet, so its reservation is released.", "Cancel the job", async () => {
-      const after = await remove(`/v1/jobs/${now.id}`);
-      toast("Cancelled; nothing was charged.");
-      await show(after);
-    }, { dismiss: "Keep the job" });
+    confirm(
+      "Cancel this job?",
+      "No worker has taken it yet, so its reservation is released.",
+      "Cancel the job",
+      async () => {
+        const after = await remove(`/v1/jobs/${now.id}`);
+        toast("Cancelled; nothing was charged.");
+        await show(after);
+      },
+      { dismiss: "Keep the job" },
+    );
   const end = (now) =>
-    confirm("End this job?", now.state === "queued" ? "No worker has taken it yet, so nothing is charged." : "There will be no result, and its charge stands, because it may have read rows.", "End the job", async () => {
-      const after = await post(`/v1/jobs/${now.id}/end`);
-      toast("Ended.");
-      await show(after);
-    }, { dismiss: "Keep the job" });
+    confirm(
+      "End this job?",
+      now.state === "queued"
+        ? "No worker has taken it yet, so nothing is charged."
+        : "There will be no result, and its charge stands, because it may have read rows.",
+      "End the job",
+      async () => {
+        const after = await post(`/v1/jobs/${now.id}/end`);
+        toast("Ended.");
+        await show(after);
+      },
+      { dismiss: "Keep the job" },
+    );
   await show(first.body);
   follow(first, signal, show);
   const content = h(
@@ -48,7 +76,25 @@ export async function job({ me, signal }, id) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs"), " / ", h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset)), head, h("p", { class: "muted small" }, `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `, h("code", {}, first.body.id)), note),
+      h(
+        "div",
+        { class: "stack tight" },
+        h(
+          "p",
+          { class: "crumb" },
+          h("a", { href: "#/jobs" }, "Jobs"),
+          " / ",
+          h("a", { href: `#/datasets/${first.body.dataset}` }, first.body.dataset),
+        ),
+        head,
+        h(
+          "p",
+          { class: "muted small" },
+          `Submitted ${moment(first.body.queued_at)} by ${first.body.analyst} · `,
+          h("code", {}, first.body.id),
+        ),
+        note,
+      ),
       actions,
     ),
     place,
@@ -58,15 +104,33 @@ export async function job({ me, signal }, id) {
 
 function describe(now, show) {
   dialog("Name and note", (close) => [
-    form({}, [
-      field("Name", input("name", { value: now.name, maxlength: "80" }), { hint: "Shown in the list of jobs instead of its description." }),
-      field("Note", h("textarea", { name: "note", rows: "4", maxlength: "2000", props: { value: now.note } }), { hint: "You and the dataset's curator can read it." }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Save")),
-    ], async (data) => {
-      const after = await put(`/v1/jobs/${now.id}/note`, { name: data.get("name").trim(), note: data.get("note").trim() });
-      close();
-      await show(after);
-    }),
+    form(
+      {},
+      [
+        field("Name", input("name", { value: now.name, maxlength: "80" }), {
+          hint: "Shown in the list of jobs instead of its description.",
+        }),
+        field(
+          "Note",
+          h("textarea", { name: "note", rows: "4", maxlength: "2000", props: { value: now.note } }),
+          { hint: "You and the dataset's curator can read it." },
+        ),
+        h(
+          "div",
+          { class: "row end" },
+          h("button", { type: "button", on: { click: close } }, "Cancel"),
+          submit("Save"),
+        ),
+      ],
+      async (data) => {
+        const after = await put(`/v1/jobs/${now.id}/note`, {
+          name: data.get("name").trim(),
+          note: data.get("note").trim(),
+        });
+        close();
+        await show(after);
+      },
+    ),
   ]);
 }
 
@@ -103,7 +167,8 @@ async function follow({ body, retryAfter }, signal, show) {
 
 const PHASES = {
   queued: "Waiting for a worker. The cost is reserved, not yet charged; you can still cancel.",
-  running: "A worker has taken the job and the cost is charged. You can close this page; the job keeps running.",
+  running:
+    "A worker has taken the job and the cost is charged. You can close this page; the job keeps running.",
 };
 
 function waiting(now) {
@@ -113,11 +178,31 @@ function waiting(now) {
   return h(
     "section",
     { class: "card stack", "aria-live": "polite" },
-    h("h2", {}, { queued: "In the queue", running: "Running", failed: "No result", cancelled: "Cancelled" }[now.state]),
-    facing && h("progress", { max: planned || null, value: planned ? measured : null, "aria-label": "Progress of the job" }),
-    facing && h("p", { class: "number" }, now.due_at ? `${now.phase ? `${now.phase}; ` : ""}result ${moment(now.due_at)}` : `Result ${number(now.planned_seconds)} s after a worker takes the job`),
+    h(
+      "h2",
+      {},
+      { queued: "In the queue", running: "Running", failed: "No result", cancelled: "Cancelled" }[now.state],
+    ),
+    facing &&
+      h("progress", {
+        max: planned || null,
+        value: planned ? measured : null,
+        "aria-label": "Progress of the job",
+      }),
+    facing &&
+      h(
+        "p",
+        { class: "number" },
+        now.due_at
+          ? `${now.phase ? `${now.phase}; ` : ""}result ${moment(now.due_at)}`
+          : `Result ${number(now.planned_seconds)} s after a worker takes the job`,
+      ),
     h("p", { class: "muted" }, facing ? PHASES[now.state] : now.message),
-    now.state === "failed" && notice("bad", h("p", { class: "next" }, "Submit another job, or ask the curator to check the worker's log.")),
+    now.state === "failed" &&
+      notice(
+        "bad",
+        h("p", { class: "next" }, "Submit another job, or ask the curator to check the worker's log."),
+      ),
     request(now),
   );
 }
@@ -126,8 +211,18 @@ function request(now) {
   const asked = now.request;
   return facts([
     ["Cost", now.rehearsal ? "free: a rehearsal" : `${amount(now.cost)}, ${delta(now.cost.delta)}`],
-    ["Asked for", `${now.asked_for}${asked.kind ? "" : `, k-${asked.objective ?? "means"}`}, ε ${number(asked.epsilon)}`],
-    ...(asked.kind ? [] : [["Algorithm", `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`]]),
+    [
+      "Asked for",
+      `${now.asked_for}${asked.kind ? "" : `, k-${asked.objective ?? "means"}`}, ε ${number(asked.epsilon)}`,
+    ],
+    ...(asked.kind
+      ? []
+      : [
+          [
+            "Algorithm",
+            `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`,
+          ],
+        ]),
     ...chosenFacts(asked),
   ]);
 }
@@ -140,12 +235,26 @@ function shown(now, result, receipt, me) {
 }
 
 const rehearsed = ({ request: { rehearse_on: job } }) =>
-  job ? ["A rehearsal on the made-up rows of ", h("a", { href: `#/jobs/${job}` }, `job ${job.slice(0, 8)}`), ": it says nothing new about the data."] : "A rehearsal on synthetic rows: it says nothing about the data.";
+  job
+    ? [
+        "A rehearsal on the made-up rows of ",
+        h("a", { href: `#/jobs/${job}` }, `job ${job.slice(0, 8)}`),
+        ": it says nothing new about the data.",
+      ]
+    : "A rehearsal on synthetic rows: it says nothing about the data.";
 
 async function released(place, now, me) {
   try {
-    const [result, receipt] = await Promise.all([get(`/v1/jobs/${now.id}/result`), get(`/v1/jobs/${now.id}/receipt`)]);
-    replace(place, now.rehearsal && notice("warn", h("p", {}, rehearsed(now))), shown(now, result, receipt, me), receiptView(receipt));
+    const [result, receipt] = await Promise.all([
+      get(`/v1/jobs/${now.id}/result`),
+      get(`/v1/jobs/${now.id}/receipt`),
+    ]);
+    replace(
+      place,
+      now.rehearsal && notice("warn", h("p", {}, rehearsed(now))),
+      shown(now, result, receipt, me),
+      receiptView(receipt),
+    );
   } catch (error) {
     replace(place, explain(error));
   }

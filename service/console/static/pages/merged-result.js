@@ -9,7 +9,12 @@ import { columnChoice, resultView } from "./result.js";
 const MOST_MERGED = 64; // that the service merges
 
 const canMerge = ({ centres, sizes, noise, objective }, { inputs }) =>
-  centres.length > 1 && centres.length <= MOST_MERGED && sizes && noise?.size && objective === "means" && !inputs?.sites;
+  centres.length > 1 &&
+  centres.length <= MOST_MERGED &&
+  sizes &&
+  noise?.size &&
+  objective === "means" &&
+  !inputs?.sites;
 
 // `chosen` is told which k is shown.
 export function singleResultView(job, first, receipt, chosen) {
@@ -17,7 +22,14 @@ export function singleResultView(job, first, receipt, chosen) {
   const most = first.centres.length;
   const choice = columnChoice(first, receipt);
   const parts = h("div", { class: "stack loose" }, resultView(job, first, receipt, choice));
-  const control = h("input", { type: "range", id: "k", min: "1", max: String(most), step: "1", props: { value: String(most) } });
+  const control = h("input", {
+    type: "range",
+    id: "k",
+    min: "1",
+    max: String(most),
+    step: "1",
+    props: { value: String(most) },
+  });
   const count = h("output", { class: "big", for: "k" }, String(most));
   const choose = async (k) => {
     control.value = String(k);
@@ -39,8 +51,20 @@ export function singleResultView(job, first, receipt, chosen) {
       "section",
       { class: "card stack", id: "choose-k" },
       h("h2", {}, "Fewer clusters"),
-      h("p", { class: "small muted" }, `Free: the ${most} released clusters are merged by their centres and sizes. A job that leaves k open gives better answers for other k, and says how sure they are.`),
-      h("div", { class: "knob" }, h("label", { for: "k" }, "Clusters (k)"), count, control, button(`As released: ${most}`, () => choose(most), "small")),
+      h(
+        "p",
+        { class: "small muted" },
+        `Free: the ${most} released clusters are merged by their centres and sizes. A job ` +
+          "that leaves k open gives better answers for other k, and says how sure they are.",
+      ),
+      h(
+        "div",
+        { class: "knob" },
+        h("label", { for: "k" }, "Clusters (k)"),
+        count,
+        control,
+        button(`As released: ${most}`, () => choose(most), "small"),
+      ),
     ),
     parts,
   ];

@@ -4,8 +4,34 @@ import { get, nextStep, Problem } from "../api.js";
 import { clusterFields } from "../clusters.js";
 import { h, replace, toast } from "../dom.js";
 import { expectations } from "../forecast.js";
-import { checkbox, decimal, field, form, guard, input, isDelta, isEpsilon, numberOf, optional, radios, refusedFields, select, submit } from "../forms.js";
-import { amount, count, currency, delta, epsilonInWords, number, plural, sentence, strength, value } from "../format.js";
+import {
+  checkbox,
+  decimal,
+  field,
+  form,
+  guard,
+  input,
+  isDelta,
+  isEpsilon,
+  numberOf,
+  optional,
+  radios,
+  refusedFields,
+  select,
+  submit,
+} from "../forms.js";
+import {
+  amount,
+  count,
+  currency,
+  delta,
+  epsilonInWords,
+  number,
+  plural,
+  sentence,
+  strength,
+  value,
+} from "../format.js";
 import { offers } from "../offers.js";
 import { optionFields, readOptions } from "../options.js";
 import { requestAsCurl, requestAsPython } from "../snippets.js";
@@ -19,40 +45,63 @@ export async function newJob(context, name) {
   const [first, algorithms, sites] = await Promise.all([
     get(`/v1/datasets/${name}`),
     get("/v1/algorithms").then((list) => list.items),
-    get(`/v1/datasets/${name}/sites`).then((list) => list.items).catch(() => []),
+    get(`/v1/datasets/${name}/sites`)
+      .then((list) => list.items)
+      .catch(() => []),
   ]);
   let found = first;
   const held = found.cap ?? found.budget;
   const most = Math.max(1, Number(held.declared.epsilon));
   const dial = epsilonDial(most, Math.min(1, most));
   const usable = algorithms.filter((each) => each.domains.includes(found.kind));
-  const algorithm = select("algorithm", [["auto", "Auto: choose for me"], ...usable.map((each) => [each.name, `${each.name}: ${each.summary}`])]);
+  const algorithm = select("algorithm", [
+    ["auto", "Auto: choose for me"],
+    ...usable.map((each) => [each.name, `${each.name}: ${each.summary}`]),
+  ]);
   const options = h("div", { class: "stack" });
   const clusters = clusterFields();
   const quote = h("div", { class: "stack", id: "quote" });
   const choices = tableChoices(found);
-  const rehearsal = checkbox("rehearsal", "Rehearse first", { hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data." });
+  const rehearsal = checkbox("rehearsal", "Rehearse first", {
+    hint: "Runs on synthetic rows inside the public bounds. Free, and says nothing about the data.",
+  });
   const send = submit("Submit");
   const elsewhere = h("div", { class: "row" }); // the same request for a program
   const fields = [
     dial.element,
     clusters.element,
-    field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), { hint: "Leave it empty for a value that suits the dataset's size, or for what is left.", check: optional(isDelta) }),
-    radios("objective", "Centres are", [["means", "means"], ["medians", "medians"]], "means"),
+    field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), {
+      hint: "Leave it empty for a value that suits the dataset's size, or for what is left.",
+      check: optional(isDelta),
+    }),
+    radios(
+      "objective",
+      "Centres are",
+      [
+        ["means", "means"],
+        ["medians", "medians"],
+      ],
+      "means",
+    ),
     field("Algorithm", algorithm),
     options,
     choices.element,
     rehearsal,
     h("div", { class: "row apart" }, send, elsewhere),
   ];
-  const made = form({ class: "stack" }, fields, async () => {
-    try {
-      location.hash = `#/jobs/${(await offered.submit()).id}`;
-    } catch (error) {
-      if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
-      refuse(refusal, error);
-    }
-  }, () => offered.stands());
+  const made = form(
+    { class: "stack" },
+    fields,
+    async () => {
+      try {
+        location.hash = `#/jobs/${(await offered.submit()).id}`;
+      } catch (error) {
+        if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
+        refuse(refusal, error);
+      }
+    },
+    () => offered.stands(),
+  );
   const refusal = h("div", { id: "refusal" });
   made.append(refusal);
 
@@ -64,7 +113,9 @@ export async function newJob(context, name) {
   };
   const offerOpenK = () => {
     const able = usable.some((each) => each.leaves_k_open && ["auto", each.name].includes(algorithm.value));
-    clusters.offer(able && ["dense", "table"].includes(found.kind) && new FormData(made).get("objective") === "means");
+    clusters.offer(
+      able && ["dense", "table"].includes(found.kind) && new FormData(made).get("objective") === "means",
+    );
   };
   algorithm.addEventListener("change", drawOptions);
   made.addEventListener("input", offerOpenK);
@@ -84,7 +135,11 @@ export async function newJob(context, name) {
     async priced(plan, body, signal) {
       if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
       drawQuote(quote, plan, found, body, useWhatRemains);
-      replace(elsewhere, copyButton(() => requestAsPython(body), "Copy as Python"), copyButton(() => requestAsCurl(body), "Copy as curl"));
+      replace(
+        elsewhere,
+        copyButton(() => requestAsPython(body), "Copy as Python"),
+        copyButton(() => requestAsCurl(body), "Copy as curl"),
+      );
       quote.classList.remove("busy");
     },
     failed(error) {
@@ -100,7 +155,7 @@ export async function newJob(context, name) {
   };
   const useWhatRemains = (left) => {
     dial.set(left.epsilon);
-    made.querySelector("[name=delta]").value = left.delta;
+    /** @type {HTMLInputElement} */ (made.querySelector("[name=delta]")).value = left.delta;
     changed();
   };
   made.addEventListener("input", changed);
@@ -114,11 +169,27 @@ export async function newJob(context, name) {
     h(
       "div",
       { class: "stack tight" },
-      h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets"), " / ", h("a", { href: `#/datasets/${name}` }, name)),
+      h(
+        "p",
+        { class: "crumb" },
+        h("a", { href: "#/datasets" }, "Datasets"),
+        " / ",
+        h("a", { href: `#/datasets/${name}` }, name),
+      ),
       h("h1", {}, "Plan a job"),
-      h("p", { class: "muted" }, "Planning is free. The price is known before anything is read, and what was planned is what is charged."),
+      h(
+        "p",
+        { class: "muted" },
+        "Planning is free. The price is known before anything is read, and what was planned " +
+          "is what is charged.",
+      ),
     ),
-    h("div", { class: "halves" }, h("section", { class: "card" }, made), h("section", { class: "card sticky", "aria-label": "Cost and forecast" }, quote)),
+    h(
+      "div",
+      { class: "halves" },
+      h("section", { class: "card" }, made),
+      h("section", { class: "card sticky", "aria-label": "Cost and forecast" }, quote),
+    ),
   );
   return { title: `Plan a job on ${name}`, content };
 }
@@ -130,14 +201,29 @@ function correctFirst() {
 // A slider on a logarithmic scale beside the exact number.
 function epsilonDial(most, start) {
   const at = (position) => LEAST * (most / LEAST) ** (position / 1000);
-  const place = (epsilon) => Math.round((1000 * Math.log(Math.max(epsilon, LEAST) / LEAST)) / Math.log(most / LEAST));
+  const place = (epsilon) =>
+    Math.round((1000 * Math.log(Math.max(epsilon, LEAST) / LEAST)) / Math.log(most / LEAST));
   const neat = (x) => String(Number(x.toPrecision(2)));
-  const exact = input("epsilon", { inputmode: "decimal", value: neat(start), "aria-label": "Epsilon, exactly" });
-  const slider = h("input", { type: "range", min: "0", max: "1000", step: "5", props: { value: String(place(start)) }, "aria-label": "Epsilon" });
+  const exact = input("epsilon", {
+    inputmode: "decimal",
+    value: neat(start),
+    "aria-label": "Epsilon, exactly",
+  });
+  const slider = h("input", {
+    type: "range",
+    min: "0",
+    max: "1000",
+    step: "5",
+    props: { value: String(place(start)) },
+    "aria-label": "Epsilon",
+  });
   const words = h("span", { class: "hint" });
   const tell = () => {
     const epsilon = numberOf(exact.value);
-    words.textContent = epsilon > 0 ? `${strength(epsilon)}: odds change by a factor of at most ${number(Math.exp(epsilon), 3)}` : "";
+    words.textContent =
+      epsilon > 0
+        ? `${strength(epsilon)}: odds change by a factor of at most ${number(Math.exp(epsilon), 3)}`
+        : "";
     slider.setAttribute("aria-valuetext", `epsilon ${exact.value}, ${strength(epsilon)}`);
   };
   slider.addEventListener("input", () => {
@@ -149,7 +235,14 @@ function epsilonDial(most, start) {
     tell();
   });
   tell();
-  const element = h("div", { class: "field" }, h("span", { class: "label" }, "Epsilon (ε)"), h("div", { class: "pair" }, slider, exact), guard(exact, isEpsilon), words);
+  const element = h(
+    "div",
+    { class: "field" },
+    h("span", { class: "label" }, "Epsilon (ε)"),
+    h("div", { class: "pair" }, slider, exact),
+    guard(exact, isEpsilon),
+    words,
+  );
   return {
     element,
     set(epsilon) {
@@ -163,30 +256,56 @@ function epsilonDial(most, start) {
 // Only what the algorithm can do can be chosen.
 function offerObjectives(element, algorithm) {
   const choices = [...element.querySelectorAll("[name=objective]")];
-  for (const each of choices) each.disabled = algorithm !== undefined && !algorithm.objectives.includes(each.value);
-  if (choices.some((each) => each.checked && each.disabled)) choices.find((each) => !each.disabled).checked = true;
+  for (const each of choices)
+    each.disabled = algorithm !== undefined && !algorithm.objectives.includes(each.value);
+  if (choices.some((each) => each.checked && each.disabled))
+    choices.find((each) => !each.disabled).checked = true;
 }
 
 // For algorithms that choose among public sites: which set of them.
 function siteField(algorithm, sites) {
   if (!algorithm?.options?.properties?.sites) return null;
-  if (!sites.length) return notice("warn", h("p", {}, `${algorithm.name} chooses centres among public sites, and this dataset has none yet: ask its curator to store some.`));
-  const choices = sites.map((each) => [each.name, `${each.name}: ${plural(each.count, "site")} by ${KINDS[each.kind] ?? each.kind}`]);
+  if (!sites.length)
+    return notice(
+      "warn",
+      h(
+        "p",
+        {},
+        `${algorithm.name} chooses centres among public sites, and this dataset has none ` +
+          "yet: ask its curator to store some.",
+      ),
+    );
+  const choices = sites.map((each) => [
+    each.name,
+    `${each.name}: ${plural(each.count, "site")} by ${KINDS[each.kind] ?? each.kind}`,
+  ]);
   return field("Public sites", select("sites", choices), { hint: "Centres are chosen among these." });
 }
 
 function algorithmOptions(algorithm) {
   const { others } = optionFields(algorithm?.options);
-  return others.length > 0 && h("details", {}, h("summary", {}, `Options of ${algorithm.name}`), h("div", { class: "columns" }, others));
+  return (
+    others.length > 0 &&
+    h("details", {}, h("summary", {}, `Options of ${algorithm.name}`), h("div", { class: "columns" }, others))
+  );
 }
 
 function read(element, dataset, k, usable) {
   const data = new FormData(element);
-  const body = { dataset, k, epsilon: decimal(data.get("epsilon")), algorithm: data.get("algorithm"), objective: data.get("objective"), rehearsal: data.get("rehearsal") !== null };
-  if (data.get("delta").trim()) body.delta = decimal(data.get("delta"));
+  const body = {
+    dataset,
+    k,
+    epsilon: decimal(data.get("epsilon")),
+    algorithm: data.get("algorithm"),
+    objective: data.get("objective"),
+    rehearsal: data.get("rehearsal") !== null,
+  };
+  const delta = String(data.get("delta")).trim();
+  if (delta) body.delta = decimal(delta);
   if (data.get("sites")) body.sites = data.get("sites");
   const options = readOptions(element);
-  if (Object.keys(options).length && usable.some((each) => each.name === body.algorithm)) body.options = options;
+  if (Object.keys(options).length && usable.some((each) => each.name === body.algorithm))
+    body.options = options;
   return body;
 }
 
@@ -196,22 +315,79 @@ function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRem
   const after = quote.remaining_after;
   replace(
     place,
-    h("div", { class: "row apart" }, h("h2", {}, "Cost"), rehearsal && h("span", { class: "tag good" }, "rehearsal, free")),
-    h("div", { class: "row" }, h("span", { class: "big", id: "cost" }, rehearsal ? "free" : amount(quote.cost)), !rehearsal && h("span", { class: "muted" }, `${delta(quote.cost.delta)}${quote.cost.rho === undefined ? "" : ` · worth ε ${number(plan.privacy.epsilon)}`}`)),
-    !rehearsal && h("p", { class: "small muted" }, epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit)),
+    h(
+      "div",
+      { class: "row apart" },
+      h("h2", {}, "Cost"),
+      rehearsal && h("span", { class: "tag good" }, "rehearsal, free"),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("span", { class: "big", id: "cost" }, rehearsal ? "free" : amount(quote.cost)),
+      !rehearsal &&
+        h(
+          "span",
+          { class: "muted" },
+          delta(quote.cost.delta) +
+            (quote.cost.rho === undefined ? "" : ` · worth ε ${number(plan.privacy.epsilon)}`),
+        ),
+    ),
+    !rehearsal &&
+      h(
+        "p",
+        { class: "small muted" },
+        epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit),
+      ),
     !quote.fits && tooMuch(found, quote.cost, chosen === undefined, useWhatRemains),
     !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
     !rehearsal && account("The dataset's budget", found.budget, quote.cost),
-    !rehearsal && after && h("p", { id: "after" }, "Would remain after this job: ", h("strong", {}, amount(after.cap ?? after.budget)), after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : "."),
-    h("p", { class: "small muted" }, `The result appears ${number(quote.planned_seconds)} s after a worker takes the job.`),
+    !rehearsal &&
+      after &&
+      h(
+        "p",
+        { id: "after" },
+        "Would remain after this job: ",
+        h("strong", {}, amount(after.cap ?? after.budget)),
+        after.cap ? [" of your cap, ", h("strong", {}, amount(after.budget)), " of the budget."] : ".",
+      ),
+    h(
+      "p",
+      { class: "small muted" },
+      `The result appears ${number(quote.planned_seconds)} s after a worker takes the job.`,
+    ),
     h("hr", {}),
     h("h2", {}, "Forecast"),
-    expected.figures.length > 0 && figures(expected.figures.map(([key, name, figure, words]) => [name, h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure), words])),
-    plan.k_range && h("p", { class: "small muted", id: "fine-clusters" }, `A job that leaves k open measures ${plan.k} fine clusters: small ones, which are merged for every k.`),
+    expected.figures.length > 0 &&
+      figures(
+        expected.figures.map(([key, name, figure, words]) => [
+          name,
+          h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure),
+          words,
+        ]),
+      ),
+    plan.k_range &&
+      h(
+        "p",
+        { class: "small muted", id: "fine-clusters" },
+        `A job that leaves k open measures ${plan.k} fine clusters: small ones, which are ` +
+          "merged for every k.",
+      ),
     expected.verdict && notice(expected.verdict[1], h("p", {}, expected.verdict[0])),
     expected.others.length > 0 && facts(expected.others),
-    !expected.figures.length && !expected.others.length && h("p", { class: "muted", id: "no-forecast" }, `${plan.algorithm} makes no forecast. A rehearsal is free and shows what an answer looks like.`),
-    h("p", { class: "small muted" }, `From public numbers alone: ${plural(expected.measurements, "measurement")} with noise, for about ${count(plan.domain.size)} records.`),
+    !expected.figures.length &&
+      !expected.others.length &&
+      h(
+        "p",
+        { class: "muted", id: "no-forecast" },
+        `${plan.algorithm} makes no forecast. A rehearsal is free and shows what an answer looks like.`,
+      ),
+    h(
+      "p",
+      { class: "small muted" },
+      `From public numbers alone: ${plural(expected.measurements, "measurement")} with ` +
+        `noise, for about ${count(plan.domain.size)} records.`,
+    ),
     h("h3", {}, `Algorithm: ${plan.algorithm}`),
     h("p", { class: "muted", id: "reason" }, plan.reason ? sentence(plan.reason) : "You chose it."),
     quote.warnings.map((words) => notice("warn", h("p", {}, sentence(words)))),
@@ -220,7 +396,13 @@ function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRem
 
 function account(name, held, cost) {
   const share = `${delta(cost.delta)} of the ${delta(held.remaining.delta)} that remains`;
-  return h("div", { class: "stack tight" }, h("h3", {}, name), gauge(held, { label: name, asked: value(cost) }), h("p", { class: "small muted" }, `This job takes ${share}.`));
+  return h(
+    "div",
+    { class: "stack tight" },
+    h("h3", {}, name),
+    gauge(held, { label: name, asked: value(cost) }),
+    h("p", { class: "small muted" }, `This job takes ${share}.`),
+  );
 }
 
 const smaller = (a, b) => (Number(b) < Number(a) ? b : a);
@@ -228,16 +410,21 @@ const smaller = (a, b) => (Number(b) < Number(a) ? b : a);
 // What remains for one more job in the currency of the accounts: both must have it.
 function least(found) {
   const left = [found.cap, found.budget].filter(Boolean).map((each) => each.remaining);
-  return Object.fromEntries(Object.keys(left[0]).map((key) => [key, left.map((each) => each[key]).reduce(smaller)]));
+  return Object.fromEntries(
+    Object.keys(left[0]).map((key) => [key, left.map((each) => each[key]).reduce(smaller)]),
+  );
 }
 
 // Which amount is too large, for the account that has the least of it.
 function wanting(found, cost) {
   const left = least(found);
-  const whose = (key) => (found.cap && found.cap.remaining[key] === left[key] ? "your cap" : "the dataset's budget");
+  const whose = (key) =>
+    found.cap && found.cap.remaining[key] === left[key] ? "your cap" : "the dataset's budget";
   const key = currency(cost);
-  if (value(cost) > value(left)) return `${amount(cost)} is more than the ${amount(left)} that ${whose(key)} has left`;
-  if (Number(cost.delta) > Number(left.delta)) return `${delta(cost.delta)} is more than the ${delta(left.delta)} that ${whose("delta")} has left`;
+  if (value(cost) > value(left))
+    return `${amount(cost)} is more than the ${amount(left)} that ${whose(key)} has left`;
+  if (Number(cost.delta) > Number(left.delta))
+    return `${delta(cost.delta)} is more than the ${delta(left.delta)} that ${whose("delta")} has left`;
   return "what remains has just changed";
 }
 
@@ -251,22 +438,64 @@ function tooMuch(found, cost, automatic, useWhatRemains) {
     "div",
     { class: "notice bad stack", id: "too-much" },
     h("p", {}, `This does not fit: ${wanting(found, cost)}. A job would be refused.`),
-    h("p", { class: "next" }, leastDelta && "An automatic delta is never less than a tenth of the default: enter a smaller one, or 0. ", "Ask for less, or ask the curator for more."),
-    offered && h("div", {}, h("button", { type: "button", class: "small", on: { click: () => useWhatRemains(less) } }, `Ask for what remains (${amount(less)}, ${delta(less.delta)})`)),
+    h(
+      "p",
+      { class: "next" },
+      leastDelta &&
+        "An automatic delta is never less than a tenth of the default: enter a smaller one, or 0. ",
+      "Ask for less, or ask the curator for more.",
+    ),
+    offered &&
+      h(
+        "div",
+        {},
+        h(
+          "button",
+          { type: "button", class: "small", on: { click: () => useWhatRemains(less) } },
+          `Ask for what remains (${amount(less)}, ${delta(less.delta)})`,
+        ),
+      ),
   );
 }
 
 function refuse(place, problem) {
   const numbers = problem.body;
   const left = numbers.remaining;
-  const entry = (label, a) => h("tr", {}, h("td", {}, label), h("td", { class: "right" }, amount(a)), h("td", { class: "right" }, delta(a.delta)));
+  const entry = (label, a) =>
+    h(
+      "tr",
+      {},
+      h("td", {}, label),
+      h("td", { class: "right" }, amount(a)),
+      h("td", { class: "right" }, delta(a.delta)),
+    );
   replace(
     place,
     h(
       "div",
       { class: "notice bad stack", role: "alert" },
-      h("p", {}, h("strong", {}, "Refused. "), `This asks for ${amount(numbers.requested)} and ${delta(numbers.requested.delta)}; ${problem.slug === "cap-exhausted" ? "your cap" : "the dataset's budget"} has ${amount(left)} and ${delta(left.delta)} left. The largest job that you can submit now costs ${amount(numbers.largest)} and ${delta(numbers.largest.delta)}.`),
-      h("table", {}, h("tbody", {}, entry("Requested", numbers.requested), entry("Total", numbers.total), entry("Spent", numbers.spent), entry("Reserved by unfinished jobs", numbers.reserved), entry("Remaining", left))),
+      h(
+        "p",
+        {},
+        h("strong", {}, "Refused. "),
+        `This asks for ${amount(numbers.requested)} and ${delta(numbers.requested.delta)}; ` +
+          `${problem.slug === "cap-exhausted" ? "your cap" : "the dataset's budget"} has ` +
+          `${amount(left)} and ${delta(left.delta)} left. The largest job that you can submit ` +
+          `now costs ${amount(numbers.largest)} and ${delta(numbers.largest.delta)}.`,
+      ),
+      h(
+        "table",
+        {},
+        h(
+          "tbody",
+          {},
+          entry("Requested", numbers.requested),
+          entry("Total", numbers.total),
+          entry("Spent", numbers.spent),
+          entry("Reserved by unfinished jobs", numbers.reserved),
+          entry("Remaining", left),
+        ),
+      ),
       h("p", { class: "next" }, nextStep(problem), " Nothing was reserved or read."),
     ),
   );

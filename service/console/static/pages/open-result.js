@@ -54,7 +54,8 @@ export function openResultView(job, first, receipt, chosen) {
       if (wanted !== k) return;
       show(result);
       announce(`${k} clusters explain ${percent(result.level.explained)} of the variance.`);
-      for (const next of [k + 1, k - 1]) if (next >= range.from && next <= range.to) answer(next).catch(() => {});
+      for (const next of [k + 1, k - 1])
+        if (next >= range.from && next <= range.to) answer(next).catch(() => {});
     } catch (error) {
       if (wanted === k) replace(parts, explain(error));
     }
@@ -65,7 +66,12 @@ export function openResultView(job, first, receipt, chosen) {
     try {
       const { rows } = await get(`/v1/jobs/${job.id}/sample?n=${count}`);
       const table = receipt.domain.kind === "table";
-      cloud = cloudMap({ columns, lengths, rows: table ? rows.map(coordinatesOf(receipt.domain)) : rows, words: table && coordinateWords(receipt.domain) });
+      cloud = cloudMap({
+        columns,
+        lengths,
+        rows: table ? rows.map(coordinatesOf(receipt.domain)) : rows,
+        words: table && coordinateWords(receipt.domain),
+      });
       replace(map, cloud.element);
       cloud.show(colours);
     } catch (error) {
@@ -80,13 +86,58 @@ export function openResultView(job, first, receipt, chosen) {
       { class: "card stack", id: "choose-k" },
       h("h2", {}, "How many clusters?"),
       h("p", { id: "reason" }, "Suggested ", sentence(range.reason).replace(/^K/, "k")),
-      range.heavy_tailed && notice("warn", h("p", { id: "heavy-tails" }, sentence(range.warning ?? `Some records may lie far from all others: losses are of the records within ${number(range.reach, 2)} of a fine cluster`))),
+      range.heavy_tailed &&
+        notice(
+          "warn",
+          h(
+            "p",
+            { id: "heavy-tails" },
+            sentence(
+              range.warning ??
+                "Some records may lie far from all others: losses are of the records within " +
+                  `${number(range.reach, 2)} of a fine cluster`,
+            ),
+          ),
+        ),
       knob.element,
       h(
         "div",
         { class: "plots" },
-        h("figure", { class: "stack tight flat", id: "elbow" }, h("figcaption", {}, h("h3", {}, range.heavy_tailed ? `Loss for each k, of records within ${number(range.reach, 2)} of a fine cluster` : "Loss for each k")), pictures[0].element, h("p", { class: "small muted" }, "The share of the variance that the clusters leave unexplained. Lines: 95% intervals. The ring is the suggested k. Click a point to show it.")),
-        h("figure", { class: "stack tight flat", id: "tree" }, h("figcaption", {}, h("h3", {}, "Tree of merges")), pictures[1].element, h("p", { class: "small muted" }, "Fine clusters, joined pair by pair. The higher a join, the more variance it leaves unexplained. Click at a height to cut the tree there; k-means then moves the borders a little.")),
+        h(
+          "figure",
+          { class: "stack tight flat", id: "elbow" },
+          h(
+            "figcaption",
+            {},
+            h(
+              "h3",
+              {},
+              range.heavy_tailed
+                ? `Loss for each k, of records within ${number(range.reach, 2)} of a fine cluster`
+                : "Loss for each k",
+            ),
+          ),
+          pictures[0].element,
+          h(
+            "p",
+            { class: "small muted" },
+            "The share of the variance that the clusters leave unexplained. Lines: 95% " +
+              "intervals. The ring is the suggested k. Click a point to show it.",
+          ),
+        ),
+        h(
+          "figure",
+          { class: "stack tight flat", id: "tree" },
+          h("figcaption", {}, h("h3", {}, "Tree of merges")),
+          pictures[1].element,
+          h(
+            "p",
+            { class: "small muted" },
+            "Fine clusters, joined pair by pair. The higher a join, the more variance it " +
+              "leaves unexplained. Click at a height to cut the tree there; k-means then moves " +
+              "the borders a little.",
+          ),
+        ),
       ),
     ),
     map,
@@ -99,34 +150,57 @@ function coloured(centres, before, lengths) {
   if (!before) return centres.map((_, i) => i);
   const hues = [];
   for (const [, old, now] of matched(before.centres, centres, lengths)) hues[now] = before.hues[old];
-  const free = [...centres.keys(), ...before.hues].sort((a, b) => a - b).filter((each, i, all) => !hues.includes(each) && all.indexOf(each) === i);
+  const free = [...centres.keys(), ...before.hues]
+    .sort((a, b) => a - b)
+    .filter((each, i, all) => !hues.includes(each) && all.indexOf(each) === i);
   return Array.from(centres, (_, i) => hues[i] ?? free.shift());
 }
 
 function slider({ from, to, suggested }, choose) {
-  const control = h("input", { type: "range", id: "k", min: String(from), max: String(to), step: "1", props: { value: String(suggested) } });
+  const control = h("input", {
+    type: "range",
+    id: "k",
+    min: String(from),
+    max: String(to),
+    step: "1",
+    props: { value: String(suggested) },
+  });
   const words = h("p", { class: "number", id: "k-in-words" });
   const count = h("output", { class: "big", for: "k" });
   control.addEventListener("input", () => choose(Number(control.value)));
   const set = (k) => {
     control.value = String(k);
     count.textContent = String(k);
-    control.setAttribute("aria-valuetext", `${k} ${k === 1 ? "cluster" : "clusters"}${k === suggested ? ", suggested" : ""}`);
+    control.setAttribute(
+      "aria-valuetext",
+      `${k} ${k === 1 ? "cluster" : "clusters"}${k === suggested ? ", suggested" : ""}`,
+    );
   };
   set(suggested);
   return {
     element: h(
       "div",
       { class: "stack tight" },
-      h("div", { class: "knob" }, h("label", { for: "k" }, "Clusters (k)"), count, control, button(`Suggested: ${suggested}`, () => choose(suggested), "small")),
+      h(
+        "div",
+        { class: "knob" },
+        h("label", { for: "k" }, "Clusters (k)"),
+        count,
+        control,
+        button(`Suggested: ${suggested}`, () => choose(suggested), "small"),
+      ),
       words,
     ),
     set,
     tell({ level }) {
       set(level.k);
       const whole = level.loss.value / Math.max(1e-12, 1 - level.explained);
-      const [least, most] = [level.loss.high, level.loss.low].map((loss) => percent(Math.max(0, 1 - loss / whole), 3));
-      words.textContent = `${level.k === 1 ? "One cluster explains" : `${level.k} clusters explain`} ${percent(level.explained, 3)} of the variance (95% interval: ${least} to ${most}).`;
+      const [least, most] = [level.loss.high, level.loss.low].map((loss) =>
+        percent(Math.max(0, 1 - loss / whole), 3),
+      );
+      const clusters = level.k === 1 ? "One cluster explains" : `${level.k} clusters explain`;
+      const share = percent(level.explained, 3);
+      words.textContent = `${clusters} ${share} of the variance (95% interval: ${least} to ${most}).`;
     },
   };
 }

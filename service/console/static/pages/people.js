@@ -15,10 +15,23 @@ export async function people({ me, reload }) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("h1", {}, "People"), h("p", { class: "muted" }, "Who may sign in, and with which keys. A key is shown once, when it is issued.")),
+      h(
+        "div",
+        { class: "stack tight" },
+        h("h1", {}, "People"),
+        h(
+          "p",
+          { class: "muted" },
+          "Who may sign in, and with which keys. A key is shown once, when it is issued.",
+        ),
+      ),
       button("New person", () => create(reload), "primary"),
     ),
-    h("ul", { class: "cards plain" }, found.map((each) => h("li", {}, card(each, me, reload)))),
+    h(
+      "ul",
+      { class: "cards plain" },
+      found.map((each) => h("li", {}, card(each, me, reload))),
+    ),
   );
   return { title: "People", content };
 }
@@ -29,8 +42,17 @@ function card(person, me, reload) {
   return h(
     "article",
     { class: "card stack" },
-    h("div", { class: "row apart" }, h("h2", {}, person.name), ended ? tag("ended", "bad") : tag(person.role, person.role === "curator" ? "good" : "")),
-    h("p", { class: "small muted" }, `Created ${moment(person.created_at)}${person.created_by ? ` by ${person.created_by}` : ""}`),
+    h(
+      "div",
+      { class: "row apart" },
+      h("h2", {}, person.name),
+      ended ? tag("ended", "bad") : tag(person.role, person.role === "curator" ? "good" : ""),
+    ),
+    h(
+      "p",
+      { class: "small muted" },
+      `Created ${moment(person.created_at)}${person.created_by ? ` by ${person.created_by}` : ""}`,
+    ),
     keys.length > 0 &&
       h(
         "ul",
@@ -39,12 +61,26 @@ function card(person, me, reload) {
           h(
             "li",
             { class: "row apart" },
-            h("span", {}, h("code", {}, key.id), ` ${key.label || "without a label"}`, h("span", { class: "small muted" }, key.expires_at ? ` · until ${moment(key.expires_at)}` : "")),
-            !ended && h("span", {}, button("Revoke", () => revoke(person, key, reload), "small quiet")),
+            h(
+              "span",
+              {},
+              h("code", {}, key.id),
+              ` ${key.label || "without a label"}`,
+              h("span", { class: "small muted" }, key.expires_at && ` · until ${moment(key.expires_at)}`),
+            ),
+            !ended &&
+              h(
+                "span",
+                {},
+                button("Revoke", () => revoke(person, key, reload), "small quiet"),
+              ),
           ),
         ),
       ),
-    person.sessions.length > 0 && [h("h3", {}, "Sessions"), h("ul", { class: "plain stack tight" }, sessionLines(person.sessions, reload))],
+    person.sessions.length > 0 && [
+      h("h3", {}, "Sessions"),
+      h("ul", { class: "plain stack tight" }, sessionLines(person.sessions, reload)),
+    ],
     !ended &&
       h(
         "div",
@@ -57,47 +93,95 @@ function card(person, me, reload) {
 
 function create(reload) {
   dialog("New person", (close) => [
-    form({}, [
-      field("Name", input("name"), { hint: "Lower-case letters, digits, dots, dashes and underscores.", check: isName("Enter a name for the person.") }),
-      field("Role", select("role", [["analyst", "Analyst: plans and submits jobs"], ["curator", "Curator: owns datasets and budgets"]])),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Create")),
-    ], async (data) => {
-      const made = await post("/v1/principals", { name: data.get("name").trim(), role: data.get("role") });
-      close();
-      await reload();
-      showKey(`${made.name} can sign in`, made.first_key.key, made.name);
-    }),
+    form(
+      {},
+      [
+        field("Name", input("name"), {
+          hint: "Lower-case letters, digits, dots, dashes and underscores.",
+          check: isName("Enter a name for the person."),
+        }),
+        field(
+          "Role",
+          select("role", [
+            ["analyst", "Analyst: plans and submits jobs"],
+            ["curator", "Curator: owns datasets and budgets"],
+          ]),
+        ),
+        h(
+          "div",
+          { class: "row end" },
+          h("button", { type: "button", on: { click: close } }, "Cancel"),
+          submit("Create"),
+        ),
+      ],
+      async (data) => {
+        const made = await post("/v1/principals", { name: data.get("name").trim(), role: data.get("role") });
+        close();
+        await reload();
+        showKey(`${made.name} can sign in`, made.first_key.key, made.name);
+      },
+    ),
   ]);
 }
 
 function another(person, reload) {
   dialog(`Another key for ${person.name}`, (close) => [
-    form({}, [
-      field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), { hint: "Helps you tell keys apart." }),
-      field("Days until it expires", input("days", { inputmode: "numeric", placeholder: "never" }), { hint: "Leave it empty for a key that is valid until it is revoked.", check: optional(isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 })) }),
-      h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Issue key")),
-    ], async (data) => {
-      const days = data.get("days").trim();
-      const made = await post(`/v1/principals/${person.name}/keys`, { label: data.get("label"), expires_in_days: days ? Number(days) : null });
-      close();
-      await reload();
-      showKey("A new key", made.key, person.name);
-    }),
+    form(
+      {},
+      [
+        field("Label", input("label", { maxlength: "64", placeholder: "laptop" }), {
+          hint: "Helps you tell keys apart.",
+        }),
+        field("Days until it expires", input("days", { inputmode: "numeric", placeholder: "never" }), {
+          hint: "Leave it empty for a key that is valid until it is revoked.",
+          check: optional(
+            isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 }),
+          ),
+        }),
+        h(
+          "div",
+          { class: "row end" },
+          h("button", { type: "button", on: { click: close } }, "Cancel"),
+          submit("Issue key"),
+        ),
+      ],
+      async (data) => {
+        const days = data.get("days").trim();
+        const made = await post(`/v1/principals/${person.name}/keys`, {
+          label: data.get("label"),
+          expires_in_days: days ? Number(days) : null,
+        });
+        close();
+        await reload();
+        showKey("A new key", made.key, person.name);
+      },
+    ),
   ]);
 }
 
 function revoke(person, key, reload) {
-  confirm("Revoke this key?", `Programs and people that use the key ${key.id} of ${person.name} lose access immediately, and browsers that signed in with it are signed out.`, "Revoke it", async () => {
-    await remove(`/v1/principals/${person.name}/keys/${key.id}`);
-    toast("The key is revoked.");
-    await reload();
-  });
+  confirm(
+    "Revoke this key?",
+    `Programs and people that use the key ${key.id} of ${person.name} lose access ` +
+      "immediately, and browsers that signed in with it are signed out.",
+    "Revoke it",
+    async () => {
+      await remove(`/v1/principals/${person.name}/keys/${key.id}`);
+      toast("The key is revoked.");
+      await reload();
+    },
+  );
 }
 
 function end(person, reload) {
-  confirm(`Disable the account of ${person.name}?`, "All their keys stop working and they are signed out everywhere. Their history is kept.", "Disable account", async () => {
-    await remove(`/v1/principals/${person.name}`);
-    toast(`${person.name} is disabled.`);
-    await reload();
-  });
+  confirm(
+    `Disable the account of ${person.name}?`,
+    "All their keys stop working and they are signed out everywhere. Their history is kept.",
+    "Disable account",
+    async () => {
+      await remove(`/v1/principals/${person.name}`);
+      toast(`${person.name} is disabled.`);
+      await reload();
+    },
+  );
 }

@@ -18,7 +18,12 @@ export async function report(_context, id) {
     h(
       "div",
       { class: "head" },
-      h("div", { class: "stack tight" }, h("p", { class: "crumb" }, h("a", { href: `#/jobs/${id}` }, "Back to the job")), h("h1", {}, `Report on a release from ${receipt.dataset}`)),
+      h(
+        "div",
+        { class: "stack tight" },
+        h("p", { class: "crumb" }, h("a", { href: `#/jobs/${id}` }, "Back to the job")),
+        h("h1", {}, `Report on a release from ${receipt.dataset}`),
+      ),
       asked.length > 0 && button("Print", () => window.print()),
     ),
     asked.length
@@ -33,7 +38,14 @@ export async function report(_context, id) {
             ["Signed", signed(receipt)],
           ]),
         )
-      : notice("warn", h("p", {}, "There is no report: this is a rehearsal, or its receipt comes from an earlier version.")),
+      : notice(
+          "warn",
+          h(
+            "p",
+            {},
+            "There is no report: this is a rehearsal, or its receipt comes from an earlier version.",
+          ),
+        ),
   );
   return { title: `Report on ${receipt.dataset}`, content };
 }

@@ -25,7 +25,13 @@ export function columnChoice(result, { domain }) {
 export function resultView(job, result, receipt, choice = columnChoice(result, receipt)) {
   const columns = columnsOf(result);
   const added = noise(receipt.domain, result);
-  const shape = { hues: result.centres.map((_, i) => i), ...result, columns, domain: receipt.domain, ...added };
+  const shape = {
+    hues: result.centres.map((_, i) => i),
+    ...result,
+    columns,
+    domain: receipt.domain,
+    ...added,
+  };
   const drawable = result.centres[0].length > 0 && receipt.domain.kind !== "ids" && added.lengths;
   const [low, high] = edges(receipt.domain, result.centres, columns);
   const centres = centreTable(columns, shape);
@@ -37,7 +43,13 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
   });
   const rows = () => centreRows(columns, { ...result, centres: kinds?.values ?? result.centres }, added.size);
   return [
-    drawable && h("div", { class: "plots" }, result.level ? surenessCard(shape) : mapCard(shape), result.sizes && sizeCard(shape)),
+    drawable &&
+      h(
+        "div",
+        { class: "plots" },
+        result.level ? surenessCard(shape) : mapCard(shape),
+        result.sizes && sizeCard(shape),
+      ),
     !kinds && columns.length > FEW_CHOICES && h("section", { class: "card" }, choice.element),
     kinds?.profiles ?? profiles?.element,
     h(
@@ -52,11 +64,22 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
 function files(job, result, rows) {
   const k = (result.range || result.merged) && result.centres.length;
   const stem = `${job.dataset}-${job.id.slice(0, 8)}${k ? `-k${k}` : ""}`;
-  const file = (words, accept, ending) => button(words, () => download(`/v1/jobs/${job.id}/result${k ? `?k=${k}` : ""}`, accept, `${stem}.${ending}`), "small");
+  const file = (words, accept, ending) =>
+    button(
+      words,
+      () => download(`/v1/jobs/${job.id}/result${k ? `?k=${k}` : ""}`, accept, `${stem}.${ending}`),
+      "small",
+    );
   return h(
     "div",
     { class: "row" },
-    copyButton(() => rows().map((row) => row.join("\t")).join("\n"), "Copy table"),
+    copyButton(
+      () =>
+        rows()
+          .map((row) => row.join("\t"))
+          .join("\n"),
+      "Copy table",
+    ),
     file("CSV", "text/csv", "csv"),
     file("JSON", "application/json", "json"),
     file("NPY", "application/x-npy", "npy"),
@@ -67,10 +90,21 @@ function files(job, result, rows) {
 
 function mapCard(shape) {
   const { picture, label } = mapOfCentres(shape);
-  const areas = shape.sizes ? "Larger dots have more records; a dot does not show how far its cluster reaches. " : "";
+  const areas = shape.sizes
+    ? "Larger dots have more records; a dot does not show how far its cluster reaches. "
+    : "";
   const whose = shape.clipped ? "" : ", for clusters as wide as the bounds; compact ones get less";
-  const rings = shape.places ? `Dashed rings: the last round's noise in 95 of 100 runs${whose}; where none is seen, it is smaller than the dot.` : "";
-  return h("section", { class: "card stack" }, h("h2", {}, "Where the centres lie"), picture, h("p", { class: "small muted" }, `${label} ${areas}${rings}`));
+  const rings = shape.places
+    ? `Dashed rings: the last round's noise in 95 of 100 runs${whose}; where none is seen, it ` +
+      "is smaller than the dot."
+    : "";
+  return h(
+    "section",
+    { class: "card stack" },
+    h("h2", {}, "Where the centres lie"),
+    picture,
+    h("p", { class: "small muted" }, `${label} ${areas}${rings}`),
+  );
 }
 
 // How tight each cluster is, how far from the next, and whether it is there at all.
@@ -82,58 +116,134 @@ function surenessCard({ level, hues }) {
     level.k > 1 ? `${(level.apart[i] / Math.max(spread, 1e-12)).toFixed(1)} spreads` : "–",
     level.real[i] ? "yes" : "noise alone could have made it",
   ]);
-  const headings = [{ name: "Cluster" }, { name: "Spread", right: true }, { name: "Next centre", right: true }, { name: "More than noise" }];
+  const headings = [
+    { name: "Cluster" },
+    { name: "Spread", right: true },
+    { name: "Next centre", right: true },
+    { name: "More than noise" },
+  ];
   return h(
     "section",
     { class: "card stack", id: "sureness" },
     h("h2", {}, "How clear each cluster is"),
     table(headings, rows, { label: "How clear each cluster is", fold: false }),
-    h("p", { class: "small muted" }, "Spread: the typical distance of a cluster's records to its centre, compared with that of all records to their mean. Next centre: its distance, in spreads of this cluster; below about 2 the two overlap."),
+    h(
+      "p",
+      { class: "small muted" },
+      "Spread: the typical distance of a cluster's records to its centre, compared with that " +
+        "of all records to their mean. Next centre: its distance, in spreads of this cluster; " +
+        "below about 2 the two overlap.",
+    ),
   );
 }
 
 function sizeCard({ sizes, hues, level, size: deviation }) {
   const around = sizes.map((n) => [n - 2 * deviation, n + 2 * deviation]);
-  const ends = level ? sizes.map((_, i) => [level.size_low[i], level.size_high[i]]) : deviation ? around : null;
-  const noisy = deviation ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise alone in 95 of 100 runs. Sizes can even come out below zero.` : "This result does not state how large the noise is.";
-  const words = level ? "Lines: 95% intervals of the number of records nearest to each centre; they allow for the noise, and for records near the border between two clusters." : noisy;
-  return h("section", { class: "card stack" }, h("h2", {}, "How many records each has, with noise"), sizeBars({ sizes, hues }, ends), h("p", { class: "small muted" }, words));
+  const ends = level
+    ? sizes.map((_, i) => [level.size_low[i], level.size_high[i]])
+    : deviation
+      ? around
+      : null;
+  const noisy = deviation
+    ? `Lines: ± ${COUNT.format(Math.round(2 * deviation))} records, the noise alone in 95 of ` +
+      "100 runs. Sizes can even come out below zero."
+    : "This result does not state how large the noise is.";
+  const words = level
+    ? "Lines: 95% intervals of the number of records nearest to each centre; they allow for " +
+      "the noise, and for records near the border between two clusters."
+    : noisy;
+  return h(
+    "section",
+    { class: "card stack" },
+    h("h2", {}, "How many records each has, with noise"),
+    sizeBars({ sizes, hues }, ends),
+    h("p", { class: "small muted" }, words),
+  );
 }
 
-// A heat map of all centres, and a small picture of each: at once if there are few, on request if there are many.
+// A heat map of all centres, and a small picture of each: at once if there are few, on request if there are
+// many.
 function profileCard({ centres, columns, low, high, lengths, places, level, hues }) {
   const map = h("div", { class: "stack tight" });
   const small = h("div", { class: "profiles" });
   const more = h("div", {});
   let chosen = [];
   let drawn = centres.length > FEW_CENTRES ? 0 : centres.length;
-  const interval = (i, j) => (level ? [level.centre_low[i][j], level.centre_high[i][j]] : [-2, 2].map((side) => centres[i][j] + side * places[i] * lengths[j]));
+  const interval = (i, j) =>
+    level
+      ? [level.centre_low[i][j], level.centre_high[i][j]]
+      : [-2, 2].map((side) => centres[i][j] + side * places[i] * lengths[j]);
   const draw = () => {
     const pick = (list) => chosen.map((j) => list[j]);
-    const picked = { centres: centres.map(pick), columns: pick(columns), low: pick(low), high: pick(high), hues };
+    const picked = {
+      centres: centres.map(pick),
+      columns: pick(columns),
+      low: pick(low),
+      high: pick(high),
+      hues,
+    };
     const rest = centres.length - drawn;
     const many = centres.length > FEW_CENTRES || chosen.length > FEW_CHOICES;
-    replace(map, many && centres.length > 1 && chosen.length > 0 && [h("p", { class: "small muted" }, "Blue: below the middle of all centres. Orange: above it. Stronger colours are further away, relative to the width of the bounds."), heatMap(picked)]);
+    replace(
+      map,
+      many &&
+        centres.length > 1 &&
+        chosen.length > 0 && [
+          h(
+            "p",
+            { class: "small muted" },
+            "Blue: below the middle of all centres. Orange: above it. Stronger colours are " +
+              "further away, relative to the width of the bounds.",
+          ),
+          heatMap(picked),
+        ],
+    );
     replace(
       small,
-      chosen.length > 0 && centres.slice(0, drawn).map((_, i) => {
-        const ends = level || places ? chosen.map((j) => interval(i, j)) : null;
-        return h("figure", { class: `stack tight ${hue(hues[i])} flat` }, h("figcaption", {}, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`)), profile(i, { ...picked, ends }));
-      }),
+      chosen.length > 0 &&
+        centres.slice(0, drawn).map((_, i) => {
+          const ends = level || places ? chosen.map((j) => interval(i, j)) : null;
+          return h(
+            "figure",
+            { class: `stack tight ${hue(hues[i])} flat` },
+            h("figcaption", {}, h("h3", {}, h("span", { class: "swatch" }), `Centre ${i + 1}`)),
+            profile(i, { ...picked, ends }),
+          );
+        }),
     );
-    replace(more, rest > 0 && button(`Draw ${drawn ? "the other " : ""}${plural(rest, "centre")} one by one`, () => {
-      drawn = centres.length;
-      draw();
-    }, "small"));
+    replace(
+      more,
+      rest > 0 &&
+        button(
+          `Draw ${drawn ? "the other " : ""}${plural(rest, "centre")} one by one`,
+          () => {
+            drawn = centres.length;
+            draw();
+          },
+          "small",
+        ),
+    );
   };
-  const noisy = places ? " Lines show the noise alone, in 95 of 100 runs: not what clipping cut off, or what another run would find." : "";
+  const noisy = places
+    ? " Lines show the noise alone, in 95 of 100 runs: not what clipping cut off, or what " +
+      "another run would find."
+    : "";
   const lines = level ? " Lines are 95% intervals of the mean of the records nearest to the centre." : noisy;
   return {
     element: h(
       "section",
       { class: "card stack" },
       h("h2", {}, "What each centre is like"),
-      h("p", { class: "small muted" }, `${columns.length > FEW_COLUMNS ? "At first, the columns in which the centres differ most are shown. " : ""}In the picture of a centre each column goes from its lowest to its highest bound; the tick is the middle of all centres.${lines}`),
+      h(
+        "p",
+        { class: "small muted" },
+        (columns.length > FEW_COLUMNS
+          ? "At first, the columns in which the centres differ most are shown. "
+          : "") +
+          "In " +
+          "the picture of a centre each column goes from its lowest to its highest bound; the " +
+          `tick is the middle of all centres.${lines}`,
+      ),
       map,
       small,
       more,
@@ -148,6 +258,13 @@ function profileCard({ centres, columns, low, high, lengths, places, level, hues
 function edges(domain, centres, columns) {
   const { box, ball } = domain.bounds ?? {};
   if (box) return [box.low, box.high];
-  if (ball) return [columns.map((_, j) => (ball.centre?.[j] ?? 0) - ball.radius), columns.map((_, j) => (ball.centre?.[j] ?? 0) + ball.radius)];
-  return [columns.map((_, j) => Math.min(...centres.map((c) => c[j]))), columns.map((_, j) => Math.max(...centres.map((c) => c[j])))];
+  if (ball)
+    return [
+      columns.map((_, j) => (ball.centre?.[j] ?? 0) - ball.radius),
+      columns.map((_, j) => (ball.centre?.[j] ?? 0) + ball.radius),
+    ];
+  return [
+    columns.map((_, j) => Math.min(...centres.map((c) => c[j]))),
+    columns.map((_, j) => Math.max(...centres.map((c) => c[j]))),
+  ];
 }

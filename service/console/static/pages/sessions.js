@@ -16,13 +16,23 @@ export function sessionLines(sessions, reload) {
         {},
         `Signed in ${moment(each.created_at)} `,
         each.current && tag("this browser", "good"),
-        h("span", { class: "small muted" }, ` · with key ${each.key} · until ${moment(each.expires_at)}${each.remembered ? "" : " or until the browser is closed"}`),
+        h(
+          "span",
+          { class: "small muted" },
+          ` · with key ${each.key} · until ` +
+            `${moment(each.expires_at)}${each.remembered ? "" : " or until the browser is closed"}`,
+        ),
       ),
-      !each.current && button("End session", async () => {
-        await remove(`/v1/sessions/${each.id}`);
-        toast("The session has ended.");
-        await reload();
-      }, "small quiet"),
+      !each.current &&
+        button(
+          "End session",
+          async () => {
+            await remove(`/v1/sessions/${each.id}`);
+            toast("The session has ended.");
+            await reload();
+          },
+          "small quiet",
+        ),
     ),
   );
 }
@@ -32,7 +42,17 @@ export async function sessions({ me, reload }) {
   const content = h(
     "div",
     { class: "stack loose" },
-    h("div", { class: "stack tight" }, h("h1", {}, "Sessions"), h("p", { class: "muted" }, `Browsers that are signed in as ${me.name}. End the sessions that you do not recognise, and ask a curator to revoke the key they used.`)),
+    h(
+      "div",
+      { class: "stack tight" },
+      h("h1", {}, "Sessions"),
+      h(
+        "p",
+        { class: "muted" },
+        `Browsers that are signed in as ${me.name}. End the sessions that you do not ` +
+          "recognise, and ask a curator to revoke the key they used.",
+      ),
+    ),
     h("div", { class: "card" }, h("ul", { class: "plain stack tight" }, sessionLines(found, reload))),
   );
   return { title: "Sessions", content };

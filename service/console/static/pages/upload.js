@@ -12,24 +12,41 @@ import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 const FEW_LINES = 8;
 
 export function uploader(found, reload, place) {
-  const file = h("input", { type: "file", name: "file", multiple: true, accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz" });
+  /** @type {HTMLInputElement & import("../dom.js").Guarded} */
+  const file = h("input", {
+    type: "file",
+    name: "file",
+    multiple: true,
+    accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.npy,.npz",
+  });
   offerFile(found.name, file);
-  const hint = found.table ? "Those with unreadable values or unknown levels. Otherwise a single one makes the whole upload fail. What a missing value means is declared for each column." : "Otherwise a single bad row makes the whole upload fail, and nothing is stored.";
+  const hint = found.table
+    ? "Those with unreadable values or unknown levels. Otherwise a single one makes the whole " +
+      "upload fail. What a missing value means is declared for each column."
+    : "Otherwise a single bad row makes the whole upload fail, and nothing is stored.";
   const drop = checkbox("drop", "Leave bad rows out", { hint });
-  const start = button("Upload and check", async () => {
-    if (!file.files.length) {
-      file.tell("Choose a file.");
-      file.focus();
-      return;
-    }
-    const whole = await joined([...file.files]);
-    if (whole.problem) file.tell(whole.problem);
-    else await run(found, whole.file, drop.querySelector("input").checked, place, reload);
-  }, "primary");
+  const start = button(
+    "Upload and check",
+    async () => {
+      if (!file.files.length) {
+        file.tell("Choose a file.");
+        file.focus();
+        return;
+      }
+      const whole = await joined([...file.files]);
+      if (whole.problem) file.tell(whole.problem);
+      else await run(found, whole.file, drop.querySelector("input").checked, place, reload);
+    },
+    "primary",
+  );
   const zone = h(
     "div",
     { class: "drop stack" },
-    field("File", file, { hint: "CSV written as this dataset declares (gzip, too), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it. Several CSV files with the same first line count as one." }),
+    field("File", file, {
+      hint:
+        "CSV written as this dataset declares (gzip, too), Excel, Parquet, Arrow, NPY or NPZ. " +
+        "Drop it here, or choose it. Several CSV files with the same first line count as one.",
+    }),
     drop,
     h("div", {}, start),
   );
@@ -43,7 +60,16 @@ export function uploader(found, reload, place) {
     zone.classList.remove("over");
     if (event.dataTransfer.files.length) file.files = event.dataTransfer.files;
   });
-  return [h("p", { class: "muted" }, found.upload ? "These rows replace the ones above." : "They are checked first, and used only once you seal the dataset."), zone];
+  return [
+    h(
+      "p",
+      { class: "muted" },
+      found.upload
+        ? "These rows replace the ones above."
+        : "They are checked first, and used only once you seal the dataset.",
+    ),
+    zone,
+  ];
 }
 
 async function run(found, file, dropBad, place, reload) {
@@ -56,37 +82,84 @@ async function run(found, file, dropBad, place, reload) {
   };
   const began = performance.now();
   let told = 0;
-  const { done, cancel } = upload(`/v1/datasets/${found.name}/data?on_bad_row=${dropBad ? "drop" : "refuse"}`, file, (sent, total) => {
-    bar.value = sent;
-    const seconds = (performance.now() - began) / 1000;
-    words.textContent = sent >= total ? `All ${bytes(total)} sent. Reading and checking the rows …` : `${bytes(sent)} of ${bytes(total)} (${percent(sent / total)}), ${bytes(sent / Math.max(seconds, 0.001))} a second`;
-    const quarter = Math.floor((4 * sent) / total);
-    if (quarter > told) announce(`Upload ${percent(sent / total)}`);
-    told = quarter;
-  });
-  replace(place, h("div", { class: "stack tight" }, words, bar, h("div", {}, h("button", { type: "button", class: "small", on: { click: cancel } }, "Cancel"))));
+  const { done, cancel } = upload(
+    `/v1/datasets/${found.name}/data?on_bad_row=${dropBad ? "drop" : "refuse"}`,
+    file,
+    (sent, total) => {
+      bar.value = sent;
+      const seconds = (performance.now() - began) / 1000;
+      words.textContent =
+        sent >= total
+          ? `All ${bytes(total)} sent. Reading and checking the rows …`
+          : `${bytes(sent)} of ${bytes(total)} (${percent(sent / total)}), ` +
+            `${bytes(sent / Math.max(seconds, 0.001))} a second`;
+      const quarter = Math.floor((4 * sent) / total);
+      if (quarter > told) announce(`Upload ${percent(sent / total)}`);
+      told = quarter;
+    },
+  );
+  replace(
+    place,
+    h(
+      "div",
+      { class: "stack tight" },
+      words,
+      bar,
+      h("div", {}, h("button", { type: "button", class: "small", on: { click: cancel } }, "Cancel")),
+    ),
+  );
   try {
     const report = await done;
     toast(`${plural(report.rows, "row")} of ${found.name} checked. Look at the report, then seal them.`);
     await reload();
   } catch (error) {
-    if (error.name === "AbortError") replace(place, notice("warn", h("p", {}, "Cancelled. Nothing was stored.")));
-    else replace(place, explain(error), otherReading(error.body?.reading, again), columnReport(error.body?.columns ?? []), badRows(error.body?.bad_row_lines ?? [], error.body?.bad_rows ?? 0));
+    if (error.name === "AbortError")
+      replace(place, notice("warn", h("p", {}, "Cancelled. Nothing was stored.")));
+    else
+      replace(
+        place,
+        explain(error),
+        otherReading(error.body?.reading, again),
+        columnReport(error.body?.columns ?? []),
+        badRows(error.body?.bad_row_lines ?? [], error.body?.bad_rows ?? 0),
+      );
   }
 }
 
 // What a refused file seems to be, with a button that declares it and uploads the file again.
 function otherReading(proposed, again) {
-  return proposed && readingProposal(proposed, button("Read it like this", () => again(proposed), "primary"));
+  return (
+    proposed &&
+    readingProposal(
+      proposed,
+      button("Read it like this", () => again(proposed), "primary"),
+    )
+  );
 }
 
 // Lines with the same reason in one row, so that a hundred missing values do not hide anything else.
 function badRows(lines, total) {
   if (!lines.length) return null;
   const byReason = new Map();
-  for (const { line, reason } of lines) byReason.set(reason, [...(byReason.get(reason) ?? []), COUNT.format(line)]);
-  const rows = [...byReason].map(([reason, found]) => [reason, COUNT.format(found.length), `${found.slice(0, FEW_LINES).join(", ")}${found.length > FEW_LINES ? ", …" : ""}`]);
-  return h("div", { class: "stack tight" }, h("h3", {}, `Bad rows${total > lines.length ? ` (the first ${lines.length} of ${COUNT.format(total)})` : ""}`), table([{ name: "What is wrong" }, { name: "Rows", right: true }, { name: "Lines" }], rows, { label: "Bad rows" }));
+  for (const { line, reason } of lines)
+    byReason.set(reason, [...(byReason.get(reason) ?? []), COUNT.format(line)]);
+  const rows = [...byReason].map(([reason, found]) => [
+    reason,
+    COUNT.format(found.length),
+    `${found.slice(0, FEW_LINES).join(", ")}${found.length > FEW_LINES ? ", …" : ""}`,
+  ]);
+  return h(
+    "div",
+    { class: "stack tight" },
+    h(
+      "h3",
+      {},
+      `Bad rows${total > lines.length ? ` (the first ${lines.length} of ${COUNT.format(total)})` : ""}`,
+    ),
+    table([{ name: "What is wrong" }, { name: "Rows", right: true }, { name: "Lines" }], rows, {
+      label: "Bad rows",
+    }),
+  );
 }
 
 export function uploadReport(report) {
@@ -94,13 +167,26 @@ export function uploadReport(report) {
     facts([
       ["Rows", COUNT.format(report.rows)],
       ["Outside the bounds", `${plural(report.clipped_rows, "row")}, clipped to them`],
-      ["Left out", `${plural(report.bad_rows, "bad row")}${report.rows_over_limit ? `, ${plural(report.rows_over_limit, "row")} beyond the limit per person` : ""}`],
-      report.ignored_columns.length > 0 && ["Ignored columns", report.ignored_columns.slice(0, 12).join(", ")],
+      [
+        "Left out",
+        plural(report.bad_rows, "bad row") +
+          (report.rows_over_limit
+            ? `, ${plural(report.rows_over_limit, "row")} beyond the limit per person`
+            : ""),
+      ],
+      report.ignored_columns.length > 0 && [
+        "Ignored columns",
+        report.ignored_columns.slice(0, 12).join(", "),
+      ],
       ["File", [report.format.toUpperCase(), report.read_as, bytes(report.bytes)].filter(Boolean).join(", ")],
       ["SHA-256", h("code", {}, report.sha256)],
     ]),
     columnReport(report.columns),
-    h("p", { class: "small muted" }, "These numbers come from the rows: they are for you alone, and analysts never see them."),
+    h(
+      "p",
+      { class: "small muted" },
+      "These numbers come from the rows: they are for you alone, and analysts never see them.",
+    ),
     badRows(report.bad_row_lines, report.bad_rows),
   ];
 }
@@ -109,9 +195,30 @@ function columnReport(columns) {
   if (!columns.length) return null;
   const count = (number) => (number ? COUNT.format(number) : "–");
   const leveled = columns.some((each) => each.unknown);
-  const rows = columns.map((each) => [h("code", {}, each.name), count(each.missing), count(each.unreadable), ...(leveled ? [count(each.unknown)] : []), count(each.below), count(each.above), each.examples.length ? each.examples.map((value) => h("code", { class: "example" }, value)) : "–"]);
-  const headings = [{ name: "Column" }, { name: "Missing", right: true }, { name: "Unreadable", right: true }, ...(leveled ? [{ name: "Unknown level", right: true }] : []), { name: "Below", right: true }, { name: "Above", right: true }, { name: "For example" }];
-  return h("div", { class: "stack tight" }, h("h3", {}, "Columns"), table(headings, rows, { label: "Columns with findings" }));
+  const rows = columns.map((each) => [
+    h("code", {}, each.name),
+    count(each.missing),
+    count(each.unreadable),
+    ...(leveled ? [count(each.unknown)] : []),
+    count(each.below),
+    count(each.above),
+    each.examples.length ? each.examples.map((value) => h("code", { class: "example" }, value)) : "–",
+  ]);
+  const headings = [
+    { name: "Column" },
+    { name: "Missing", right: true },
+    { name: "Unreadable", right: true },
+    ...(leveled ? [{ name: "Unknown level", right: true }] : []),
+    { name: "Below", right: true },
+    { name: "Above", right: true },
+    { name: "For example" },
+  ];
+  return h(
+    "div",
+    { class: "stack tight" },
+    h("h3", {}, "Columns"),
+    table(headings, rows, { label: "Columns with findings" }),
+  );
 }
 
 // The report on a draft's rows, with a box to tick for each doubt, and the two ways on.
@@ -122,28 +229,56 @@ export function lookBeforeSeal(found, reload) {
     box.querySelector("input").value = doubt.confirm;
     return box;
   });
-  const seal = form({}, [
-    boxes.length > 0 && notice("warn", h("p", {}, "Look again before you seal these rows:")),
-    boxes,
-    h(
-      "div",
-      { class: "row" },
-      submit("Seal the dataset"),
-      button("Throw the rows away", () => throwAway(found, reload), "quiet"),
-    ),
-    h("p", { class: "small muted" }, "A sealed dataset never changes again. Examples of values are deleted with the seal."),
-  ], async (data) => {
-    await post(`/v1/datasets/${found.name}/seal`, { confirm: data.getAll("confirm"), sha256: report.sha256 });
-    toast(`${found.name} is sealed with ${plural(report.rows, "row")}.`);
-    await reload();
-  });
-  return [uploadReport(report), report.rows ? seal : [notice("bad", h("p", {}, "No row can be used, so there is nothing to seal.")), h("div", {}, button("Throw the rows away", () => throwAway(found, reload), "quiet"))]];
+  const seal = form(
+    {},
+    [
+      boxes.length > 0 && notice("warn", h("p", {}, "Look again before you seal these rows:")),
+      boxes,
+      h(
+        "div",
+        { class: "row" },
+        submit("Seal the dataset"),
+        button("Throw the rows away", () => throwAway(found, reload), "quiet"),
+      ),
+      h(
+        "p",
+        { class: "small muted" },
+        "A sealed dataset never changes again. Examples of values are deleted with the seal.",
+      ),
+    ],
+    async (data) => {
+      await post(`/v1/datasets/${found.name}/seal`, {
+        confirm: data.getAll("confirm"),
+        sha256: report.sha256,
+      });
+      toast(`${found.name} is sealed with ${plural(report.rows, "row")}.`);
+      await reload();
+    },
+  );
+  return [
+    uploadReport(report),
+    report.rows
+      ? seal
+      : [
+          notice("bad", h("p", {}, "No row can be used, so there is nothing to seal.")),
+          h(
+            "div",
+            {},
+            button("Throw the rows away", () => throwAway(found, reload), "quiet"),
+          ),
+        ],
+  ];
 }
 
 async function throwAway(found, reload) {
-  confirm("Throw these rows away?", "The rows and the report on them are deleted. The draft stays, and you can upload again.", "Throw them away", async () => {
-    await remove(`/v1/datasets/${found.name}/data`);
-    toast("The rows are deleted.");
-    await reload();
-  });
+  confirm(
+    "Throw these rows away?",
+    "The rows and the report on them are deleted. The draft stays, and you can upload again.",
+    "Throw them away",
+    async () => {
+      await remove(`/v1/datasets/${found.name}/data`);
+      toast("The rows are deleted.");
+      await reload();
+    },
+  );
 }
