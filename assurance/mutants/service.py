@@ -8,11 +8,8 @@ LEDGER = {
         ("if min(self.loss, self.delta) < 0 or", "if"),
     ),
     "service/ledger/accounts.py": (
-        ("self.total.loss - self.reserved.loss - self.spent.loss", "self.total.loss - self.spent.loss"),
-        (
-            "self.total.delta - self.reserved.delta - self.spent.delta",
-            "self.total.delta - self.reserved.delta",
-        ),
+        ("return self.total - self.reserved - self.spent", "return self.total - self.spent"),
+        ("return self.total - self.reserved - self.spent", "return self.total - self.reserved"),
         (
             "if total.loss < account.loss_total or total.delta < account.delta_total:",
             "if total.loss < account.loss_total and total.delta < account.delta_total:",
@@ -86,7 +83,10 @@ QUEUE = {
         ),
         (", Job.lease == claim.lease)", ")"),
         ('"released_at": claim.released_at(now),', '"released_at": now,'),
-        ("for stored in (Answer, TranscriptPart, Result):", "for stored in (Answer, TranscriptPart):"),
+        (
+            "for stored in (Answer, TranscriptPart, JournalEntry, Result):",
+            "for stored in (Answer, TranscriptPart, JournalEntry):",
+        ),
         ("if release.state_at(locked, now, held=True).finished_at is not None:", "if False:"),
         ('"attempts": Job.attempts - 1', '"attempts": Job.attempts'),
         (
@@ -114,24 +114,30 @@ QUEUE = {
 SUBMIT = {
     "service/jobs/submit.py": (
         ("if found is not None and found.request_digest != _digest(body):", "if False:"),
-        ("found.unfinished + found.unreleased >= limits", "found.unfinished >= limits"),
-        ("found.unreleased >= limits.queued_jobs", "found.unreleased > limits.queued_jobs"),
-        ("if found.last_hour >= dataset.jobs_per_hour:", "if found.last_hour > dataset.jobs_per_hour:"),
+        ("counted.unfinished + counted.unreleased >= limits", "counted.unfinished >= limits"),
+        ("counted.unreleased >= limits.queued_jobs", "counted.unreleased > limits.queued_jobs"),
+        ("if counted.last_hour >= dataset.jobs_per_hour:", "if counted.last_hour > dataset.jobs_per_hour:"),
         ("        Job.rehearsal.is_(False),\n", ""),
         ('        Job.dataset_id == bindparam("dataset"),\n', ""),
-        ("if not access.is_open(session, dataset.id, grant_id, body.kind):", "if False:"),
+        ("if not access.is_open(session, right.dataset.id, right.grant_id, body.kind):", "if False:"),
         ("scalar_one() >= limits.rehearsals_per_minute:", "scalar_one() > limits.rehearsals_per_minute:"),
         ("    planned.require_quoted(body.quote)\n", ""),
-        ("if rehearsal and operations > self.rehearsal_operations:", "if False:"),
-        ("ledger.lock(session, dataset.id, grant_id)", "ledger.lock(session, dataset.id, None)"),
-        ("loss_units=cost.loss,", "loss_units=0,"),
+        (
+            "ledger.lock(session, right.dataset.id, right.grant_id)",
+            "ledger.lock(session, right.dataset.id, None)",
+        ),
+        ("loss_units=planned.cost.loss,", "loss_units=0,"),
         ("    if not body.rehearsal:\n        try:", "    if True:\n        try:"),
-        ("if found.earlier is not None and (earlier :=", "if found.earlier is None and (earlier :="),
-        ('of_dataset = refusal.whose == "dataset" or grant is None', "of_dataset = grant is None"),
+        ("if counted.earlier is not None:", "if counted.earlier is None:"),
+        ('refusal.whose == "dataset" or right.grant is None', "right.grant is None"),
         (
             "canonical = json.dumps(body.asked(), sort_keys=True",
             'canonical = json.dumps({"k": body.k}, default=str',
         ),
+    ),
+    "service/jobs/planned.py": (
+        ("if body.rehearsal and operations > limits.rehearsal_operations:", "if False:"),
+        ("NOTHING if body.rehearsal else right.accountant.cost(plan)", "right.accountant.cost(plan)"),
     ),
 }
 
