@@ -14,8 +14,13 @@ COPY pyproject.toml README.md LICENSE ./
 COPY core core
 COPY service service
 COPY migrations migrations
-RUN python -m pip --python /opt/cairn/bin/python install --no-compile --no-deps --no-build-isolation . \
- && python -m pip --python /opt/cairn/bin/python uninstall --yes setuptools
+COPY kernels kernels
+RUN python -m pip --python /opt/cairn/bin/python install --no-compile --no-deps --no-build-isolation .
+# Compiled kernels, where a compiler can be had: without them the same results take longer.
+RUN { command -v cc || { apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev; }; } \
+ && python -m pip --python /opt/cairn/bin/python install --no-compile --no-deps --no-build-isolation ./kernels \
+ || echo "The kernels were not compiled: numpy computes."
+RUN python -m pip --python /opt/cairn/bin/python uninstall --yes setuptools
 # What nobody uses here: libraries' own tests, Arrow's remote procedure calls and C++ headers.
 RUN find /opt/cairn/lib -type d -name tests -prune -exec rm -rf {} + \
  && find /opt/cairn/lib -path '*/pyarrow/*' \( -name '*flight*' -o -name include \) -prune -exec rm -rf {} + \

@@ -44,7 +44,7 @@ timed = @echo "$(1)"; begun=$$(date +%s); $(1) && echo "    $$(($$(date +%s) - b
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install browser run test test-all test-repeat test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots dist image image-test requirements sbom clean
+.PHONY: help install browser run test test-all test-repeat test-upload lint format check coverage audit chaos soak fuzz bench docs screenshots kernels dist image image-test requirements sbom clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -113,10 +113,14 @@ docs: $(TEST_READY) ## Build the documentation site in build/site, with every li
 screenshots: browser ## Draw the console's pictures in docs/images again, with the system's Chromium
 	$(ONE_BLAS_THREAD) $(BIN)/python -m tests.console.pictures
 
+kernels: $(TEST_READY) ## Compile the kernels again and install them; shows what the compiler says
+	$(INSTALL) --verbose --no-deps --force-reinstall ./kernels
+
 # An earlier build's folders go first: setuptools would pack modules that are only there.
-dist: $(TEST_READY) ## Build the wheels of cairn-dp and cairn-client into dist/
-	rm -rf build client/build dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist . ./client
+dist: $(TEST_READY) ## Build the wheels of cairn-dp, cairn-client and, with a C compiler, cairn-dp-kernels into dist/
+	rm -rf build client/build kernels/build dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist \
+	  . ./client $(if $(COMPILER),./kernels)
 
 image: ## Build the container image, tagged with its version; BASE_DIGEST=sha256:... pins its base
 	docker build $(if $(BASE_DIGEST),--build-arg BASE_DIGEST=$(BASE_DIGEST)) --build-arg VERSION=$(VERSION) \
@@ -137,7 +141,7 @@ sbom: $(SBOM_READY) ## Write dist/sbom.json, a list of the image's Python packag
 	$(VENV)-sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.json deploy/requirements.txt
 
 clean: ## Remove .venv and every cache and build product
-	rm -rf $(VENV) $(VENV)-sbom node_modules build client/build dist *.egg-info client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
+	rm -rf $(VENV) $(VENV)-sbom node_modules build client/build kernels/build dist *.egg-info client/*.egg-info kernels/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `make run` and `make test` may set up one checkout at the same time: the second waits, and finds it done.
@@ -145,8 +149,13 @@ LOCK := $(PYTHON) -c "import fcntl, subprocess, sys; lock = open('.set-up.lock',
   fcntl.flock(lock, fcntl.LOCK_EX); sys.exit(subprocess.call(sys.argv[1:]))"
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Compiled kernels, where there is a C compiler: the same results in less time. Nothing needs them.
+COMPILER := $(shell command -v $(CC))
+KERNELS := $(wildcard kernels/*.py kernels/*.toml kernels/cairn_kernels/*.py kernels/cairn_kernels/*.c)
+INSTALL_KERNELS = $(if $(COMPILER),@$(INSTALL) --no-deps --force-reinstall ./kernels >/dev/null 2>&1 || true)
+
 ifndef LOCKED
-$(SERVER_READY) $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt
+$(SERVER_READY) $(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt $(KERNELS)
 	@$(LOCK) $(MAKE) -s LOCKED=1 $@
 else
 $(BIN)/python:
@@ -154,14 +163,16 @@ $(BIN)/python:
 	  { echo "Cairn needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(SERVER_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
+$(SERVER_READY): pyproject.toml client/pyproject.toml constraints.txt $(KERNELS) | $(BIN)/python
 	@echo "Installing Cairn into $(VENV)"
 	$(INSTALL) -e '.[server]' -e ./client
+	$(INSTALL_KERNELS)
 	@touch $@
 
-$(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt | $(BIN)/python
+$(TEST_READY): pyproject.toml client/pyproject.toml constraints.txt $(KERNELS) | $(BIN)/python
 	@echo "Installing Cairn, with everything that its tests need, into $(VENV)"
 	$(INSTALL) --no-compile -e '.[test]' -e ./client
+	$(INSTALL_KERNELS)
 	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib  # as pip would, on every core
 	@touch $@ $(SERVER_READY)
 endif

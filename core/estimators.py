@@ -154,7 +154,7 @@ class _PrivateClustering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         and publishing those of private rows is not private.
         """
         rows, centres = self._encoded(X)
-        return nearest(rows, centres, UNITS)[0]
+        return nearest(rows, centres, UNITS)[0].astype(np.int32)
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Distances of each row of `X` to the centres, in the geometry of the fit.

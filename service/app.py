@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 
 from service import monitoring
-from service.datasets import budget_routes, preview_routes
+from service.datasets import budget_routes, column_routes, preview_routes
 from service.datasets import routes as dataset_routes
 from service.datasets.public_rows import routes as public_rows_routes
 from service.datasets.sites import routes as site_routes
@@ -72,6 +72,7 @@ def create_app(
         site_routes.router,
         public_rows_routes.router,
         preview_routes.router,
+        column_routes.router,
         people_routes.router,
         monitoring.router,
         public_keys.router,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from core.arrays import Floats, Integers, Labels, Rows
+from core.kernels.backend import kernel
 from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
 from core.kernels.geometry import block_norms
 from core.kernels.rows import BLOCK_BYTES, FloatBlocks, row_blocks
@@ -21,9 +22,10 @@ _MOMENT_BYTES = 1 << 24
 #: Products of fewer rows than this take longer to add up than single precision saves.
 _FEWEST_ROWS = 256
 #: Rows whose products are summed in doubles before they move to int64; see the bounds where it is used.
-_ROWS_IN_DOUBLES = 1 << 18
+ROWS_IN_DOUBLES = 1 << 18
 
 
+@kernel
 def column_sums(rows: Rows) -> Integers:
     """The sum of all rows; entries below 2^17, so sums over fewer than 2^20 rows stay exact in doubles."""
 
@@ -36,6 +38,7 @@ def column_sums(rows: Rows) -> Integers:
     return sum_blocks(work, row_blocks(rows.shape[0], rows.shape[1]))
 
 
+@kernel
 def weighted_sums(rows: Rows, labels: Labels, weights: Integers, groups: int) -> Integers:
     """For each group the sum of weight * row over its rows, and nothing else; weights are at most 2^15."""
     if isinstance(rows, sp.csr_array):
@@ -43,6 +46,7 @@ def weighted_sums(rows: Rows, labels: Labels, weights: Integers, groups: int) ->
     return _grouped_sums(rows, labels, lambda part: weights[part], groups, one=False)
 
 
+@kernel
 def clipped_sums(rows: Rows, labels: Labels, squared: Labels, radii: Integers, centres: Integers) -> Integers:
     """For each centre the sum of its rows' residuals, clipped to its radius, in units of 1 / WEIGHT_ONE.
 
@@ -81,7 +85,7 @@ def _grouped_sums(
             )
             partial += selector @ block
             rows_summed += len(picked)
-            if rows_summed >= _ROWS_IN_DOUBLES:  # a block adds at most as many rows again
+            if rows_summed >= ROWS_IN_DOUBLES:  # a block adds at most as many rows again
                 total += partial.astype(np.int64)
                 partial[:], rows_summed = 0, 0
         return total + partial.astype(np.int64)
@@ -128,6 +132,7 @@ def absolute_sums(rows: Rows, centre: Integers, radius: int) -> Integers:
     return sum_blocks(work, row_blocks(rows.shape[0], rows.shape[1]))
 
 
+@kernel
 def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) -> Integers:
     """The sum of z z^T, z = row - centre clipped to the radius, as its packed upper triangle (row by row).
 
@@ -154,7 +159,7 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
                 out[at] = clipped_block(dense, block_norms(dense), radius)
 
     few = rows_in_singles(reach)
-    precision, most_rows = (np.float32, few) if few >= _FEWEST_ROWS else (np.float64, _ROWS_IN_DOUBLES)
+    precision, most_rows = (np.float32, few) if few >= _FEWEST_ROWS else (np.float64, ROWS_IN_DOUBLES)
     block_bytes = min(max(32 * width * width, BLOCK_BYTES), _MOMENT_BYTES)
     blocks = row_blocks(rows.shape[0], width, block_bytes, most_rows)
 
@@ -169,7 +174,7 @@ def second_moments(rows: Rows, centre: Integers, radius: int, shift: int = 0) ->
             # BLAS it lets other threads run meanwhile.
             partial += block.T @ block
             rows_summed += len(block)
-            if rows_summed >= _ROWS_IN_DOUBLES:
+            if rows_summed >= ROWS_IN_DOUBLES:
                 _add_packed(packed, partial)
                 partial[:], rows_summed = 0, 0
         _add_packed(packed, partial)

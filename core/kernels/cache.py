@@ -1,15 +1,38 @@
 """Derived rows that one process keeps in memory, so that later measurements need not derive them again."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
-#: Bytes of derived rows that one process keeps.
-CACHE_BYTES = 144 << 20
+#: Bytes of derived rows that a process keeps at least, unless it is told otherwise.
+CACHE_BYTES = 384 << 20
+#: The share of the machine's memory that it keeps at most: one in so many bytes.
+_MEMORY_SHARE = 8
+#: Where Linux states the memory of a container.
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 #: A view that was not asked for so many times in a row is out of use, even if the chunk at hand was its last:
 #: of a dataset that is a single chunk, every view's last chunk is the one at hand.
 _OUT_OF_USE = 64
+
+
+def default_cache_bytes() -> int:
+    """What CAIRN_VIEW_CACHE_BYTES says, or else an eighth of the memory of this machine or container."""
+    if told := os.environ.get("CAIRN_VIEW_CACHE_BYTES"):
+        return int(told)
+    return max(CACHE_BYTES, _memory() // _MEMORY_SHARE)
+
+
+def _memory() -> int:
+    """Bytes of memory; zero where the system does not say."""
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 0
+    limit = _CONTAINER.read_text().strip() if _CONTAINER.is_file() else "max"
+    return min(physical, int(limit)) if limit.isdigit() else physical
 
 
 class _Cache:
@@ -21,7 +44,7 @@ class _Cache:
     """
 
     def __init__(self) -> None:
-        self.most_bytes = CACHE_BYTES
+        self.most_bytes = default_cache_bytes()
         self._lock = threading.Lock()
         self._views: OrderedDict[str, dict[Hashable, tuple[Any, int]]] = OrderedDict()
         self._last: dict[str, Hashable] = {}
@@ -94,5 +117,5 @@ clear_cache = CACHE.clear
 
 
 def limit_cache(most_bytes: int) -> None:
-    """Let this process keep so many bytes of derived rows."""
+    """Let this process keep derived rows up to this size."""
     CACHE.most_bytes = most_bytes

@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from core.arrays import Integers, Labels
+from core.kernels.backend import kernel
 from core.kernels.rows import row_blocks
 from core.kernels.threads import sum_blocks
 
@@ -14,14 +17,14 @@ _BLOCK = 1 << 15
 #: Up to so many bins, comparing values with every limit is faster than searching for the right one.
 _FEW_BINS = 64
 #: Codes of up to so many bits are looked up in a table.
-_TABLE_BITS = 20
+TABLE_BITS = 20
 
 
+@kernel
 def bin_counts(labels: Labels, values: Labels, limits: Integers, groups: int) -> Integers:
     """For each group the number of its values in each bin: bin b ends at limits[b], the last has no end."""
     bins = len(limits)
-    # No value exceeds the largest number of its own type.
-    ends = np.minimum(limits[:-1], np.iinfo(values.dtype).max).astype(values.dtype)
+    ends = bin_ends(limits, values.dtype)
 
     def places(part: slice) -> Labels:
         cells = labels[part].astype(np.int64)
@@ -38,12 +41,19 @@ def bin_counts(labels: Labels, values: Labels, limits: Integers, groups: int) ->
     return _counts(places, len(labels), groups * bins).reshape(groups, bins)
 
 
+def bin_ends(limits: Integers, kind: np.dtype[Any]) -> Labels:
+    """The last number of each bin but the last one, in the type of the values that are compared with it."""
+    # No value exceeds the largest number of its own type.
+    ends: Labels = np.minimum(limits[:-1], np.iinfo(kind).max).astype(kind)
+    return ends
+
+
+@kernel
 def value_counts(values: Labels, shift: int, listed: Integers, bits: int) -> Integers:
     """Number of values that, shifted to the right, equal each of some increasing numbers below 2^bits."""
     other = len(listed)  # values that are not listed are counted in one more place, which is dropped
-    if bits <= _TABLE_BITS:
-        table = np.full(1 << bits, other, dtype=np.int32)
-        table[listed] = np.arange(other, dtype=np.int32)
+    if bits <= TABLE_BITS:
+        table = lookup_table(listed, bits)
 
         def places(part: slice) -> Labels:
             found: Labels = table[values[part] >> shift]
@@ -57,6 +67,13 @@ def value_counts(values: Labels, shift: int, listed: Integers, bits: int) -> Int
             return np.where(listed[np.minimum(near, other - 1)] == found, near, other)
 
     return _counts(places, len(values), other + 1)[:-1]
+
+
+def lookup_table(listed: Integers, bits: int) -> npt.NDArray[np.int32]:
+    """The place of each number below 2^bits among those listed, in order; others share one more place."""
+    table = np.full(1 << bits, len(listed), dtype=np.int32)
+    table[listed] = np.arange(len(listed), dtype=np.int32)
+    return table
 
 
 #: A column's place in a row, and the bin of each of its 2^16 values (signed ones as they are stored).

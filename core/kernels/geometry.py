@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from core.arrays import Floats, Integers, Rows
+from core.arrays import Floats, Integers, Labels, Rows
+from core.kernels.backend import kernel
 from core.kernels.clipping import WEIGHT_ONE, clip_weights, clipped_block
 from core.kernels.rows import FloatBlocks, as_floats, row_blocks, widest
 from core.kernels.threads import share_blocks
@@ -25,21 +26,19 @@ def block_norms(block: npt.NDArray[np.floating[Any]] | sp.csr_array) -> Integers
     return squared
 
 
+@kernel
 def project(
-    rows: Rows, matrix: Integers, centre: Integers | None, radius: int
+    rows: Rows, matrix: Integers, centre: Integers | None, radius: int, reach: int
 ) -> npt.NDArray[np.int16] | npt.NDArray[np.int32]:
     """(rows - centre) @ matrix / WEIGHT_ONE, truncated towards zero and clipped to the radius.
 
-    |row . column| <= |row| |column| < 2^17 * 2^29, and a division by a power of two is exact. Squared norms
-    of the products are below 2^62 (`core.views.rows.LARGEST_MATRIX`). The result is int16 where the radius
-    allows it: such views are kept for many passes.
+    Norms of rows are at most `reach`, and below 2^17. |row . column| <= |row| |column| < 2^17 * 2^29, and a
+    division by a power of two is exact. Squared norms of the products are below 2^62
+    (`core.views.rows.LARGEST_MATRIX`). The result is int16 where the radius allows it: such views are kept
+    for many passes.
     """
     width, columns = matrix.shape
-    right = np.zeros((width + 1, columns))
-    right[:width] = matrix
-    if centre is not None:
-        right[width] = -(centre.astype(np.float64) @ right[:width])
-    right *= 1.0 / WEIGHT_ONE
+    right = with_constants(matrix, centre)
     out = np.empty((rows.shape[0], columns), dtype=np.int16 if radius < 1 << 15 else np.int32)
 
     def work(parts: Iterator[slice]) -> None:
@@ -53,6 +52,16 @@ def project(
 
     share_blocks(work, row_blocks(rows.shape[0], widest(rows, columns)))
     return out
+
+
+def with_constants(matrix: Integers, centre: Integers | None) -> Floats:
+    """The matrix over WEIGHT_ONE, and a last row by which (row - centre) @ matrix is (row, 1) @ this."""
+    right = np.zeros((matrix.shape[0] + 1, matrix.shape[1]))
+    right[:-1] = matrix
+    if centre is not None:
+        right[-1] = -(centre.astype(np.float64) @ right[:-1])
+    right *= 1.0 / WEIGHT_ONE
+    return right
 
 
 def clip_rows(rows: Rows, radius: int) -> Rows:
@@ -111,13 +120,29 @@ def _centres_at_once(centres: Integers, reach: int) -> int:
     return min(_MOST_CENTRES, 1 << max(0, ((1 << 53) // bound).bit_length() - 1))
 
 
-def nearest(rows: Rows, centres: Integers, reach: int) -> tuple[npt.NDArray[np.int32], Integers]:
+def distance_types(
+    centres: Integers, reach: int
+) -> tuple[type[np.signedinteger[Any]], type[np.integer[Any]]]:
+    """The narrowest types for the index of a centre, and for the squared distance of any row within `reach`.
+
+    The nearest centre is no farther than the one with the shortest norm, thus than `reach` and that norm.
+    """
+    shortest = math.isqrt(int(np.einsum("ij,ij->i", centres, centres).min())) + 1
+    return (
+        np.int16 if len(centres) <= 1 << 15 else np.int32,
+        np.uint32 if reach + shortest < 1 << 16 else np.int64,
+    )
+
+
+@kernel
+def nearest(rows: Rows, centres: Integers, reach: int) -> tuple[Labels, Labels]:
     """The index of the nearest centre (ties to the lowest) and the exact squared distance to it.
 
     Norms of rows are at most `reach`, and they and those of the centres below 2^25: distances are exact.
     """
-    labels = np.empty(rows.shape[0], dtype=np.int32)
-    squared = np.empty(rows.shape[0], dtype=np.int64)
+    label_type, squared_type = distance_types(centres, reach)
+    labels = np.empty(rows.shape[0], dtype=label_type)
+    squared = np.empty(rows.shape[0], dtype=squared_type)
     step = _centres_at_once(centres, reach)
     groups = [(first, _Scoring(centres[first : first + step])) for first in range(0, len(centres), step)]
 

@@ -34,6 +34,9 @@ def _borrowed_threads() -> Iterator[int]:
         return
     try:
         most = max((library.num_threads for library in _blas().lib_controllers), default=1)
+        if most == 1:  # limiting it to what it is takes longer than a small block
+            yield most
+            return
         with _blas().limit(limits=1):
             yield most
     finally:

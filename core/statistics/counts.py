@@ -112,7 +112,7 @@ class PooledHistogram(_DistanceCounts):
 
     def of(self, chunk: Chunk) -> Integers:
         squared = self.view.assignment(chunk).squared
-        together = np.zeros(len(squared), dtype=np.int32)
+        together = np.zeros(len(squared), dtype=np.int16)
         counted: Integers = bin_counts(together, squared, self.edges.astype(np.int64) ** 2, 1)[0]
         return counted
 

@@ -1,9 +1,6 @@
 """Rows with the nearest of some released centres."""
 
-import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from core.arrays import Integers, Labels
 from core.data import Chunk
@@ -37,9 +34,4 @@ class Assigned(DerivedView):
         return self.cached(chunk, lambda: self._assign(chunk))
 
     def _assign(self, chunk: Chunk) -> Assignment:
-        labels, squared = nearest(self.base.rows(chunk), self.centres, self.base.radius)
-        reach = self.base.radius + math.isqrt(int((self.centres**2).sum(axis=1).max())) + 1
-        return Assignment(
-            labels.astype(np.int16) if len(self.centres) <= 1 << 15 else labels,
-            squared.astype(np.uint32) if reach < 1 << 16 else squared,
-        )
+        return Assignment(*nearest(self.base.rows(chunk), self.centres, self.base.radius))

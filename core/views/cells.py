@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from core.arrays import Floats, Integers, Labels
 from core.data import Chunk
+from core.kernels.paths import PathTables, path_codes
 from core.kernels.rows import row_blocks
 from core.kernels.sparse_counts import MOST_LISTED
 from core.kernels.threads import share_blocks
@@ -159,23 +160,8 @@ class PathCodes(DerivedView):
         return cls(base, tuple(edges), axes)
 
     def codes(self, chunk: Chunk) -> Labels:
-        return self.cached(chunk, lambda: self._paths(np.asarray(self.base.rows(chunk))))
-
-    def _paths(self, rows: npt.NDArray[Any]) -> Labels:
-        """Each axis adds its own bits, looked up by the coordinate, whose range is known."""
-        reach = self.base.radius
-        tables = _path_tables(self.edges, self.axes, reach)
-        codes: Labels = np.zeros(len(rows), dtype=_path_type(self.axes))
-
-        def work(parts: Iterator[slice]) -> None:
-            for part in parts:
-                for axis, table in tables:
-                    places = rows[part, axis].astype(np.intp)
-                    places += reach
-                    np.bitwise_or(codes[part], table.take(places, mode="clip"), out=codes[part])
-
-        share_blocks(work, row_blocks(len(rows), 32))
-        return codes
+        tables = path_tables(self.edges, self.axes, self.base.radius)
+        return self.cached(chunk, lambda: path_codes(np.asarray(self.base.rows(chunk)), tables))
 
     def middles(self, prefixes: Integers, depth: int) -> Floats:
         """Middles of the cells that these prefixes of `depth` bits name."""
@@ -203,18 +189,13 @@ class PathCodes(DerivedView):
         return low, high
 
 
-def _path_type(axes: tuple[int, ...]) -> type[np.int32] | type[np.int64]:
-    return np.int32 if len(axes) < 32 else np.int64
-
-
 @lru_cache(maxsize=4)
-def _path_tables(
-    edges: tuple[tuple[int, ...], ...], axes: tuple[int, ...], reach: int
-) -> tuple[tuple[int, Labels], ...]:
-    """For each axis the bits of a path that a coordinate from -reach to reach decides."""
+def path_tables(edges: tuple[tuple[int, ...], ...], axes: tuple[int, ...], reach: int) -> PathTables:
+    """What each coordinate within reach decides of a path; kept for the chunks that follow."""
     coordinates = np.arange(-reach, reach + 1, dtype=np.int64)
-    tables: list[tuple[int, Labels]] = []
-    for axis in sorted(set(axes)):
+    used = sorted(set(axes))
+    tables: Labels = np.empty((len(used), len(coordinates)), dtype=np.int32 if len(axes) < 32 else np.int64)
+    for table, axis in zip(tables, used, strict=True):
         places = [len(axes) - 1 - place for place, cut in enumerate(axes) if cut == axis]
         cells = np.arange(1 << len(places), dtype=np.int64)
         bits = np.zeros(len(cells), dtype=np.int64)
@@ -222,5 +203,5 @@ def _path_tables(
             bits |= ((cells >> (len(places) - 1 - rank)) & 1) << place
         # The inner ends alone: a coordinate beyond the box belongs to the first or the last cell.
         cell = np.searchsorted(np.array(edges[axis][1:-1]), coordinates, side="right")
-        tables.append((axis, bits[cell].astype(_path_type(axes))))
-    return tuple(tables)
+        table[:] = bits[cell]
+    return PathTables(np.array(used, dtype=np.int64), tables)

@@ -1,12 +1,14 @@
 """Views of rows: encoded, projected, or cut to some columns or to their largest entries."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from core.arrays import Integers, Rows
 from core.data import UNITS, Chunk, Dense, Domain, Geometry, Sparse
-from core.kernels.clipping import top_entries
+from core.kernels.clipping import WEIGHT_ONE, top_entries
 from core.kernels.geometry import project
 from core.views.base import DerivedView, RowView, checked_points, require_clipping, require_increasing
 from core.views.table import TableRows
@@ -63,9 +65,19 @@ class Projected(DerivedView, RowView):
     def width(self) -> int:  # type: ignore[override]  # as above
         return int(self.matrix.shape[1])
 
+    @cached_property
+    def _keeps_rows(self) -> bool:
+        """Whether a row comes out as it went in: nothing is computed then, and nothing kept twice."""
+        unmoved = self.centre is None or not self.centre.any()
+        reaches = self.base.radius <= self.radius and self.radius < 1 << 15
+        return unmoved and reaches and np.array_equal(self.matrix, np.eye(self.base.width) * WEIGHT_ONE)
+
     def rows(self, chunk: Chunk) -> Rows:
+        if self._keeps_rows and not isinstance(rows := self.base.rows(chunk), sp.csr_array):
+            return rows
         return self.cached(
-            chunk, lambda: project(self.base.rows(chunk), self.matrix, self.centre, self.radius)
+            chunk,
+            lambda: project(self.base.rows(chunk), self.matrix, self.centre, self.radius, self.base.radius),
         )
 
 

@@ -58,6 +58,7 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
         {
             "name": each.name,
             "summary": each.summary,
+            "origin": each.origin,
             "objectives": list(each.objectives),
             "guarantee": each.guarantee,
             "domains": list(each.domains),

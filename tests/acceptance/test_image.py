@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -61,6 +62,11 @@ def test_every_file_of_a_package_is_in_the_image(built: PlainBuild, package: str
     for source in sources:
         installed = site_packages(built) / source.relative_to(ROOT)
         assert installed.read_bytes() == source.read_bytes(), installed
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="the kernels are compiled only where a compiler is")
+def test_compiled_kernels_are_in_the_image(built: PlainBuild) -> None:
+    assert (site_packages(built) / "cairn_kernels" / "plain.so").is_file()
 
 
 def test_the_console_is_in_the_image(built: PlainBuild) -> None:

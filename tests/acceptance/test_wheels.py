@@ -28,7 +28,7 @@ from tests.support.browser import chromium
 from tests.support.environments import Environment, install
 from tests.test_tidy import files
 
-SERVER, CLIENT = "cairn_dp", "cairn_client"
+SERVER, CLIENT, KERNELS = "cairn_dp", "cairn_client", "cairn_dp_kernels"
 #: Where the packages of each wheel lie in the repository.
 PACKAGES = {SERVER: ("core/", "service/", "migrations/"), CLIENT: ("client/cairn_client/",)}
 GUIDE = "docs/analyst.md"
@@ -70,8 +70,9 @@ def analyst_key(installed: Environment, demo: RunningService) -> str:
     return (installed.home / "var" / "demo-keys.txt").read_text().split()[1]
 
 
-def test_both_wheels_are_built(wheels: dict[str, Path]) -> None:
-    assert set(wheels) == {SERVER, CLIENT}
+def test_all_wheels_are_built(wheels: dict[str, Path]) -> None:
+    compiled = {KERNELS} if shutil.which("cc") else set()
+    assert set(wheels) == {SERVER, CLIENT} | compiled
 
 
 @pytest.mark.parametrize("name", [SERVER, CLIENT])
@@ -142,6 +143,34 @@ def test_the_library_alone_can_be_imported_whole(wheels: dict[str, Path], tmp_pa
         "for module in pkgutil.walk_packages(core.__path__, 'core.'): importlib.import_module(module.name)"
     )
     library.run("python", "-c", program)
+
+
+# --- the kernels --------------------------------------------------------------------------------------------
+
+BODIES = "from core.kernels.backend import bodies; print(*bodies())"
+
+
+def test_the_library_without_compiled_kernels_computes_in_numpy(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    assert install(wheels[SERVER], tmp_path).run("python", "-W", "error", "-c", BODIES) == "numpy\n"
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="the kernels are compiled only where a compiler is")
+def test_the_library_finds_the_kernels_that_are_installed_beside_it(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    library = install(wheels[SERVER], tmp_path)
+    library.add(wheels[KERNELS])
+    assert "plain" in library.run("python", "-W", "error", "-c", BODIES).split()
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="the kernels are compiled only where a compiler is")
+def test_the_wheel_of_the_kernels_is_for_one_platform_and_every_python(wheels: dict[str, Path]) -> None:
+    assert re.fullmatch(r"cairn_dp_kernels-[\d.]+-py3-none-(?!any)\w+\.whl", wheels[KERNELS].name)
+    with ZipFile(wheels[KERNELS]) as archive:
+        names = set(archive.namelist())
+    assert {"cairn_kernels/__init__.py", "cairn_kernels/py.typed", "cairn_kernels/plain.so"} <= names
 
 
 # --- the client ---------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
 
 Only values that no BLAS and no libm rounds are kept in the repository: released integers of tiny cases.
 `--against` runs both trees on this machine and compares all there is, to the letter: seeds, released values,
-centres, sizes and details. With `--same-noise` this tree takes the other commit's mechanisms, for a change
-of noise that is wanted.
+centres, sizes and details, and what whole runs over thousands of rows release (`large.py`). With
+`--same-noise` this tree takes the other commit's mechanisms, for a change of noise that is wanted.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from tests.contracts.cases import DOMAINS, Case, QuestionCase, cases, rows_for
+from tests.contracts.large import LARGE_RUNS, released_by
 from tests.contracts.library import drawing_bytes_from, run, with_mechanisms
 from tests.support.bits import RepeatableBytes
 
@@ -107,6 +108,10 @@ def _all_transcripts(others: Mapping[str, Any] | None = None) -> dict[str, Any]:
     for case in cases():
         theirs = others.get(case.name) if others else None
         found[case.name] = transcript(case, theirs["mechanisms"] if theirs else None)
+    if others is None:  # whole runs keep their own mechanisms
+        for large in LARGE_RUNS:
+            released = released_by(large, chunk_rows=None)
+            found[f"large: {large.name}"] = [[step, _digest([np.asarray(value)])] for step, value in released]
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]  # tuples become lists, as in the file
 
 
@@ -126,7 +131,7 @@ def _run_commit(commit: str) -> dict[str, Any]:
             files.extractall(tree, filter="data")
         there = tree / "tests" / "contracts"
         there.mkdir(exist_ok=True)
-        for name in ("__init__", "cases", "library", "transcripts"):
+        for name in ("__init__", "cases", "large", "library", "transcripts"):
             shutil.copy(_HERE / f"{name}.py", there / f"{name}.py")
         command = [sys.executable, "-m", "tests.contracts.transcripts", "--record", "found.json"]
         subprocess.run(command, cwd=tree, check=True)

@@ -45,6 +45,10 @@ class Environment:
         assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    def add(self, wheel: Path) -> None:
+        """Install one wheel more, whose requirements are here."""
+        _pip(self.folder, "install", "--quiet", "--no-index", "--no-deps", str(wheel))
+
     def distributions(self) -> set[str]:
         """The names of everything that is installed here."""
         listed = json.loads(_pip(self.folder, "list", "--format", "json"))

@@ -27,7 +27,7 @@ def test_bins_are_counted_like_one_by_one(kind: type, bins: int) -> None:
 def test_values_are_counted_where_they_are_listed_and_nowhere_else(
     table_bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_TABLE_BITS", table_bits)
+    monkeypatch.setattr(counting, "TABLE_BITS", table_bits)
     values = DRAW.integers(0, 1 << 8, size=5000).astype(np.int32)
     listed = np.array([0, 3, 17, 31])
     expected = [int(np.count_nonzero(values >> 3 == each)) for each in listed]

@@ -82,8 +82,8 @@ def test_kernels_give_the_same_integers_on_any_number_of_threads(width: int) -> 
                         encoded.toarray() if isinstance(encoded, sp.csr_array) else encoded,
                         labels,
                         squared,
-                        project(encoded, matrix, centres[0], 9000),
-                        weighted_sums(encoded, labels, squared % 32769, 7),
+                        project(encoded, matrix, centres[0], 9000, 32767),
+                        weighted_sums(encoded, labels, squared.astype(np.int64) % 32769, 7),
                         second_moments(encoded, centres[0], 9000),
                     ]
                 )
