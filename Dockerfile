@@ -31,7 +31,8 @@ RUN CAIRN_DATABASE_URL=sqlite:////tmp/build.sqlite3 /opt/cairn/bin/cairn-server 
 
 FROM python:3.11-slim${BASE_DIGEST:+@$BASE_DIGEST}
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin cairn \
- && install -d -o cairn -g cairn -m 700 /var/lib/cairn /var/lib/cairn/cache /var/lib/cairn/spool /run/cairn-cluster \
+ && install -d -o cairn -g cairn -m 700 /var/lib/cairn /var/lib/cairn/cache /var/lib/cairn/spool \
+        /var/lib/cairn/ledgers /run/cairn-cluster \
  && install -d -o cairn -g cairn -m 755 /run/cairn
 COPY --from=build /opt/cairn /opt/cairn
 ENV PATH=/opt/cairn/bin:$PATH \
@@ -43,7 +44,8 @@ ENV PATH=/opt/cairn/bin:$PATH \
     CAIRN_CACHE_DIRECTORY=/var/lib/cairn/cache \
     CAIRN_SPOOL_DIRECTORY=/var/lib/cairn/spool \
     CAIRN_HEALTH_DIRECTORY=/tmp/cairn-health
-USER cairn
+# By number: Kubernetes' runAsNonRoot cannot tell that a name is not root's.
+USER 10001:10001
 # No VOLUME: Docker would make a nameless one for every container. Mount a named one here to keep the database.
 WORKDIR /var/lib/cairn
 EXPOSE 8000

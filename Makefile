@@ -130,7 +130,7 @@ image-test: $(TEST_READY) ## Build the image and run docker-compose.yml on this 
 	@docker version >/dev/null 2>&1 && docker compose version >/dev/null 2>&1 || \
 	  { echo "make image-test needs a running Docker engine with compose; none answers here, so nothing was tested."; exit 1; }
 	$(MAKE) image
-	$(PYTEST) -m containers tests/acceptance/test_deployment.py $(PYTEST_ARGS)
+	$(PYTEST) -m containers tests/acceptance/test_deployment.py tests/acceptance/test_pods.py $(PYTEST_ARGS)
 
 requirements: $(TEST_READY) ## Write deploy/requirements.txt again: the image's packages, each with its hashes
 	$(BIN)/python deploy/pin.py > deploy/requirements.new

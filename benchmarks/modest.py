@@ -27,7 +27,8 @@ from benchmarks.accuracy import delta_for
 from benchmarks.baselines import Baselines, k_means, loss
 from benchmarks.datasets import Dataset, gaussians, load, pe_blobs, power_shares
 from benchmarks.measuring import RESULTS, print_table, read_csv, usage, write_csv
-from core.algorithms import registry, summit_tuning
+from core.algorithms import registry
+from core.algorithms.summit import few_records, regime_for
 from core.data import ArraySource, Dense
 from core.plan import Request
 from core.privacy import Budget, default_delta
@@ -78,7 +79,7 @@ class Cell:
     def has_few_records(self) -> bool:
         """Whether rows in a box would be planned for as few records; otherwise both plans are the same."""
         domain = Dense.box(0.0, 1.0, dimension=self.columns, size=self.size)
-        return summit_tuning.schedule_for(domain, self.request).few_records
+        return isinstance(regime_for(domain, self.request), few_records.FewRecords)
 
     def run(self, seed: int) -> tuple[float, float]:
         """The loss over that of the baseline, and seconds of a core; rows anew for every seed."""
@@ -213,7 +214,7 @@ SWEEP: tuple[Cell, ...] = tuple(
 @contextmanager
 def exploring() -> Iterator[None]:
     """Plans for plenty of records, whatever their number."""
-    with patch.object(summit_tuning, "FEW_RECORDS_BELOW", 0.0):
+    with patch.object(few_records, "MOST_PER_CENTRE", 0.0):
         yield
 
 

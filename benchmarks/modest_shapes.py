@@ -34,7 +34,7 @@ from benchmarks.modest import (
     quotient,
     skewed,
 )
-from core.algorithms import summit_tuning
+from core.algorithms.summit import few_records
 
 __all__ = ["main"]
 
@@ -143,7 +143,7 @@ SETTINGS = (
 #: Other plans on the same rows.
 PLANS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "today": nullcontext,
-    "tree": lambda: patch.object(summit_tuning, "SKETCH_COLUMNS", 1 << 30),
+    "tree": lambda: patch.object(few_records, "SKETCH_COLUMNS", 1 << 30),
     "exploring": exploring,
 }
 

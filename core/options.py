@@ -10,8 +10,7 @@ from core.errors import InvalidRequest
 
 _TYPES = {int: "integer", float: "number", str: "string", dict: "object", list: "array"}
 _NOUNS = {int: "a whole number", float: "a number", dict: "an object", list: "a list of different numbers"}
-#: Longest list that an option takes.
-MOST_ENTRIES = 100
+MOST_ENTRIES = 100  # Longest list that an option takes.
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,10 @@ MAX_CLUSTERS = 10_000
 MAX_OPEN_CLUSTERS = 64
 #: The kind of plans that find centres; all others ask a question.
 CLUSTER = "cluster"
-#: Plans of clusterings, and of questions, which name their kind.
-FORMAT, QUESTION_FORMAT = 2, 3
+#: Format of stored plans of clusterings.
+FORMAT = 2
+#: Format of stored plans of questions, which name their kind.
+QUESTION_FORMAT = 3
 _OTHER_INPUTS = "these are not the public inputs that the plan was made for"
 
 
@@ -159,10 +161,14 @@ KEPT_BYTES = 5e8
 
 @dataclass(frozen=True)
 class Work:
-    """The expected work of a run, from public numbers: operations (`core.blocks.work`), bytes beside rows."""
+    """The work to expect of a run, from public numbers: operations (`core.blocks.work`), and memory."""
 
     operations: float
     memory_bytes: float
+
+    def __add__(self, other: "Work") -> "Work":
+        """The work of both, one after the other, with the memory of both."""
+        return Work(self.operations + other.operations, self.memory_bytes + other.memory_bytes)
 
     def require_within(self, limit: Self) -> None:
         """Refuse work beyond the limit, naming both numbers."""
@@ -246,7 +252,7 @@ class Plan:
 
     @property
     def approximate_delta_units(self) -> int:
-        """The delta that approximate parts spend beside rho, rounded up."""
+        """The delta that approximate parts spend in addition to rho, rounded up."""
         return math.ceil(self.composition.approximate_delta * DELTA_UNIT)
 
     @property
@@ -294,7 +300,7 @@ class Plan:
         return named
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that is promised, and nothing about rows; public inputs stand in it by their digests."""
+        """Everything that is promised, and nothing about rows; public inputs are named by their digests."""
         rows = self.domain.rows_per_person
         asked = {
             "format": FORMAT,

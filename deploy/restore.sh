@@ -1,9 +1,16 @@
 #!/bin/sh
-# Put a back-up in place of the deployment's database:  deploy/restore.sh cairn.dump
-# Run it beside docker-compose.yml. The database that was there is kept under another name: it knows what was
-# spent after the back-up was made. API and workers are stopped meanwhile, and stay stopped if anything fails.
+# Put a back-up in place of the deployment's database and keys:  deploy/restore.sh cairn.dump [cairn.dump.keys]
+# Run it in the folder of docker-compose.yml, after `docker compose up -d` on a new machine. The database that was there is
+# kept under another name: it knows what was spent after the back-up was made. API and workers are stopped meanwhile, and
+# stay stopped if anything fails.
 set -eu
-[ $# = 1 ] || { echo "usage: $0 FILE" >&2; exit 2; }
+[ $# = 1 ] || [ $# = 2 ] || { echo "usage: $0 FILE [KEYS]" >&2; exit 2; }
+keys=${2:-$1.keys}
+[ -r "$keys" ] || {
+    echo "$keys is missing; nothing was changed. It holds the signing key, without which no ledger and no receipt of the" >&2
+    echo "back-up verifies. backup.sh wrote it next to the dump, or where its second argument said." >&2
+    exit 1
+}
 sha256sum --check --status "$1.sha256" < "$1" || { echo "$1 is not what $1.sha256 says; nothing was changed" >&2; exit 1; }
 old=cairn_until_$(date -u +%Y%m%d_%H%M%S)
 postgres() { docker compose exec -T postgres "$@"; }
@@ -20,5 +27,18 @@ ALTER DATABASE cairn RENAME TO $old;
 ALTER DATABASE cairn_restored RENAME TO cairn;
 COMMIT;
 SQL
-echo "Restored. The database that was there is now called $old; drop it when you have compared the ledgers."
-echo "Read 'Back-up and restore' in docs/operations.md before analysts come back; then: docker compose up -d"
+# The public key that the deployment has now is kept: what it signed so far still verifies.
+docker compose run --rm -T --no-deps secrets '
+import json, os, pathlib, sys
+from service.operations import signing
+kept = json.load(sys.stdin)
+if signing.restore(pathlib.Path("/run/cairn/signing-key.pem"), kept["signing-key.pem"].encode()):
+    new = pathlib.Path("/run/cairn/new-token")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o440), "w") as file:
+        os.fchmod(file.fileno(), 0o440)
+        file.write(kept["metrics-token"])
+    new.replace("/run/cairn/metrics-token")' < "$keys"
+echo "Restored, with its keys. The database that was there is now called $old; drop it when you have compared the ledgers."
+echo "Read 'Back-up and restore' in docs/operations.md before analysts come back; then:"
+echo "  docker compose up -d && docker compose exec worker cairn-server verify"

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, MetaData, text
 
 from service.operations.database import WRITE
 
-__all__ = ["drift", "head", "is_current", "transaction", "upgrade"]
+__all__ = ["downgrade", "drift", "head", "is_current", "is_outdated", "transaction", "upgrade"]
 
 
 #: Names the advisory lock of migrations on PostgreSQL.
@@ -75,9 +75,28 @@ def head() -> str:
     return newest
 
 
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions())
+
+
 def is_current(connection: Connection) -> bool:
     """Return True when the database is at the newest revision."""
-    return MigrationContext.configure(connection).get_current_revision() == head()
+    return _revision(connection) == head()
+
+
+def is_outdated(connection: Connection) -> bool:
+    """Return True when the database must be upgraded before this version can use it.
+
+    A revision that this version does not know was made by a newer one, whose migrations leave tables that
+    this version can still use: so both run side by side during an upgrade.
+    """
+    revision = _revision(connection)
+    return revision is None or (revision in _known() and revision != head())
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 def drift(connection: Connection, metadata: MetaData) -> list[object]:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import APIRouter, FastAPI
 
 from service import monitoring
-from service.datasets import budget_routes, preview_routes
+from service.datasets import budget_routes, column_routes, preview_routes
 from service.datasets import routes as dataset_routes
 from service.datasets.public_rows import routes as public_rows_routes
 from service.datasets.sites import routes as site_routes
@@ -44,7 +44,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         _ = context.signing_keys  # a process without them should not start
-        yield
+        async with monitoring.storing_requests(context):
+            yield
         if database is None:
             opened.dispose()
 
@@ -71,6 +72,7 @@ def create_app(
         site_routes.router,
         public_rows_routes.router,
         preview_routes.router,
+        column_routes.router,
         people_routes.router,
         monitoring.router,
         public_keys.router,

@@ -1,4 +1,4 @@
-"""The command `cairn-server`: start, calibrate, migrate, bootstrap, keys, prune, health, replay, demo."""
+"""The command `cairn-server`: start processes, prepare and maintain the database, check health, replay."""
 
 from __future__ import annotations
 
@@ -28,20 +28,49 @@ if TYPE_CHECKING:
 
 
 class _Group(TyperGroup):
-    """The commands; a wrong setting ends them with a sentence, without a traceback or the value."""
+    """The commands; a wrong setting or a missing database ends them with a sentence, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Files that it makes, the database among them, are for its user alone."""
         os.umask(0o077)
         try:
             return super().invoke(ctx)
-        except ValidationError as error:
-            if error.title != Settings.__name__:
+        except Exception as error:
+            sentences = _for_operators(error)
+            if not sentences:
                 raise
-            for fault in error.errors():
-                name = "".join(f"CAIRN_{part}: ".upper() for part in fault["loc"])
-                typer.echo(f"Wrong setting: {name}{fault['msg'].removeprefix('Value error, ')}.", err=True)
+            for sentence in sentences:
+                typer.echo(sentence, err=True)
             raise typer.Exit(1) from error
+
+
+class _NotMigrated(Exception):
+    """The database's tables are of an earlier version than the command needs."""
+
+
+def _for_operators(error: Exception) -> list[str]:
+    """Return what an operator must do about an error, without secrets; nothing if it is a bug."""
+    from sqlalchemy.exc import ArgumentError, OperationalError
+
+    from service.operations.logs import redact
+
+    if isinstance(error, ValidationError) and error.title == Settings.__name__:
+        return [_wrong_setting(fault) for fault in error.errors()]
+    if isinstance(error, _NotMigrated):
+        return [f"The database of this service is not ready: {error}."]
+    if isinstance(error, ArgumentError):
+        return ["Wrong setting: CAIRN_DATABASE_URL: Input should be an address such as sqlite:///path."]
+    if isinstance(error, OperationalError):
+        reason = " ".join(redact(str(error.orig)).split())
+        return [f"The database does not answer: {reason}."]
+    if isinstance(error, OSError) and error.filename:
+        return [f"Cannot use {error.filename}: {error.strerror}."]
+    return []
+
+
+def _wrong_setting(fault: Any) -> str:
+    name = "".join(f"CAIRN_{part}: ".upper() for part in fault["loc"])
+    return f"Wrong setting: {name}{fault['msg'].removeprefix('Value error, ')}."
 
 
 app = typer.Typer(
@@ -107,6 +136,7 @@ def serve(
         _require_signing_key(settings)
         if migrate_first:
             migrate()
+        _require_tables(settings)
         _first_key(settings, announce=True)
     serve_with_workers(settings, settings.worker_processes if workers is None else workers)
 
@@ -119,6 +149,8 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     from service.operations.logs import configure
 
     configure(settings.log_format, settings.log_level)
+    if settings.spool_directory is not None:  # a fresh volume has no folders yet
+        settings.spool_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = None
     if workers:
         arguments = ["worker", "--processes", str(workers), "--stop-with-parent"]
@@ -180,6 +212,7 @@ def worker(
     settings = Settings()
     configure(settings.log_format, settings.log_level)
     _require_signing_key(settings)
+    _require_tables(settings, wait=True)
     supervise(settings, max(1, processes or settings.worker_processes), stop_with_parent=stop_with_parent)
 
 
@@ -211,6 +244,27 @@ def migrate(
     migrations.upgrade(database.engine)
     database.dispose()
     typer.echo(f"The database is at revision {migrations.head()}.", err=True)
+
+
+def _require_tables(settings: Settings, *, wait: bool = False) -> None:
+    """Raise _NotMigrated unless the tables are those of this version; `wait` lets a silent database pass."""
+    from sqlalchemy.exc import OperationalError
+
+    import migrations
+    from service.operations.database import Database
+
+    database = Database(settings.database_address())
+    try:
+        with database.engine.connect() as connection:
+            outdated = migrations.is_outdated(connection)
+    except OperationalError:
+        if not wait:
+            raise
+        outdated = False
+    finally:
+        database.dispose()
+    if outdated:
+        raise _NotMigrated("its tables are missing or of an earlier version; run `cairn-server migrate`")
 
 
 def _await(database: Database, seconds: float) -> None:
@@ -259,10 +313,51 @@ def prune(
     if not kept:
         typer.echo("Nothing is deleted: set CAIRN_RETENTION_DAYS, or give --days.", err=True)
         return
+    _require_tables(settings)
     database, now = Database(settings.database_address()), SystemClock().now()
     pruned = retention.prune(database, before=now - timedelta(days=kept), now=now)
     database.dispose()
     typer.echo(f"Deleted the plans of {pruned} jobs that ended more than {kept} days ago.")
+
+
+@app.command()
+def export_ledgers(
+    directory: Annotated[Path, typer.Argument(help="Folder for a CSV file of each dataset.")],
+) -> None:
+    """Write every ledger to a folder, to compare with after a restore. Run it daily; keep it elsewhere."""
+    from service import maintenance
+    from service.operations.database import Database
+
+    settings = Settings()
+    _require_tables(settings)
+    database = Database(settings.database_address())
+    exported = maintenance.export_ledgers(database, directory)
+    database.dispose()
+    typer.echo(f"Exported {exported} ledgers to {directory}.")
+
+
+@app.command()
+def verify(
+    ledgers: Annotated[
+        Path | None, typer.Option(help="A folder of `export-ledgers`, whose entries must be there.")
+    ] = None,
+) -> None:
+    """Verify every ledger, and the signature of every receipt; run it after a restore."""
+    from service import maintenance
+    from service.operations import signing
+    from service.operations.database import Database
+
+    settings = Settings()
+    _require_signing_key(settings)
+    _require_tables(settings)
+    database = Database(settings.database_address())
+    faults = list(maintenance.faults(database, signing.open_keys(settings), ledgers))
+    database.dispose()
+    for fault in faults:
+        typer.echo(f"{fault}.", err=True)
+    if faults:
+        raise typer.Exit(1)
+    typer.echo("Every ledger and every receipt verifies.")
 
 
 def _require_signing_key(settings: Settings) -> None:
@@ -279,15 +374,21 @@ def _require_signing_key(settings: Settings) -> None:
 @app.command()
 def health(
     api: Annotated[bool, typer.Option("--api/--no-api", help="Check the API too, not only workers.")] = True,
+    losses: Annotated[
+        bool, typer.Option("--losses/--no-losses", help="Fail for ten minutes after a worker was lost.")
+    ] = True,
 ) -> None:
-    """Exit with 0 if the API on this machine answers and no worker process is stuck, else with 1."""
-    from service.operations.supervisor import late_workers
+    """Exit with 0 if the API on this machine answers and its workers are well, else with 1."""
+    from service.operations.supervisor import running_workers, worker_faults
 
     settings = Settings()
-    late = late_workers(settings.health_directory) if settings.health_directory else []
-    if late:
-        typer.echo(f"Stuck: {', '.join(late)}.", err=True)
-    if late or (api and not _answers(f"http://127.0.0.1:{settings.port}/healthz")):
+    directory = settings.health_directory
+    faults = worker_faults(directory, losses=losses) if directory else []
+    if directory and not api and not running_workers(directory):
+        faults.append("no worker process is running")
+    for fault in faults:
+        typer.echo(f"Unhealthy: {fault}.", err=True)
+    if faults or (api and not _answers(f"http://127.0.0.1:{settings.port}/healthz")):
         raise typer.Exit(1)
 
 
@@ -311,6 +412,7 @@ def bootstrap(
 ) -> None:
     """Create the first curator and print their key. Does nothing if any account exists."""
     settings = Settings()
+    _require_tables(settings)
     given = key_file.read_text().strip() if key_file else None
     made = _first_key(settings, name=name, given=given)
     if made is None:
@@ -329,7 +431,9 @@ def recover_curator(
     from service.operations.database import Database
     from service.people import keys, principals
 
-    database, now = Database(Settings().database_address()), SystemClock().now()
+    settings = Settings()
+    _require_tables(settings)
+    database, now = Database(settings.database_address()), SystemClock().now()
     try:
         with database.write() as session:
             principal = principals.recover(session, name, at=now)

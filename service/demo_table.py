@@ -4,9 +4,11 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from service.datasets.columns import BooleanColumn, CategoryColumn, DateColumn, NumberColumn
+from core.columns.boolean import Boolean
+from core.columns.category import Category
+from core.columns.dates import Date
+from core.columns.number import Number
 from service.datasets.wire import DatasetBody
-from service.http.wire import BudgetBody
 
 _ROWS = 5_000
 _WARDS = ("surgery", "medicine", "children", "elsewhere")
@@ -14,18 +16,21 @@ _WARDS = ("surgery", "medicine", "children", "elsewhere")
 
 def facts() -> DatasetBody:
     """Return what its curator declares."""
-    return DatasetBody(
-        name="stays",
-        description="Made-up stays in a hospital: who came, where to, when, and what it cost.",
-        table=[
-            NumberColumn(name="age", kind="number", low=0, high=110, whole=True),
-            CategoryColumn(name="ward", kind="category", levels=list(_WARDS), other="elsewhere", weight=0.5),
-            DateColumn(name="admitted", kind="date", low="2029-01-01", high="2029-12-31"),
-            NumberColumn(name="cost", kind="number", low=10, high=1_000_000, log=True),
-            BooleanColumn(name="smoker", kind="boolean", weight=0.2, missing="fill", fill=False),
-        ],
-        size=_ROWS,
-        budget=BudgetBody(epsilon="10", delta="0.00002"),
+    columns = (
+        Number(name="age", low=0, high=110, whole=True),
+        Category(name="ward", levels=_WARDS, other="elsewhere", weight=0.5),
+        Date(name="admitted", low="2029-01-01", high="2029-12-31"),
+        Number(name="cost", low=10, high=1_000_000, log=True),
+        Boolean(name="smoker", weight=0.2, missing="fill", fill=False),
+    )
+    return DatasetBody.model_validate(
+        {
+            "name": "stays",
+            "description": "Made-up stays in a hospital: who came, where to, when, and what it cost.",
+            "table": [column.to_json() for column in columns],
+            "size": _ROWS,
+            "budget": {"epsilon": "10", "delta": "0.00002"},
+        }
     )
 
 

@@ -209,6 +209,17 @@ def test_a_wrong_option_of_a_benchmark_is_noticed() -> None:
     assert not is_benchmark([*good[:4], "nobody"])
 
 
+def is_kubectl(words: list[str]) -> bool:
+    """Return True if it names only manifests, jobs and deployments that `deploy/kubernetes` has."""
+    folder = ROOT / "deploy" / "kubernetes"
+    manifests = "".join(path.read_text() for path in folder.rglob("*.yaml"))
+    named = [word.rpartition("/")[2] for word in words if word.startswith(("job/", "deployment/"))]
+    applied = [words[place + 1] for place, word in enumerate(words) if word == "-k"]
+    return all(f"name: {name}\n" in manifests for name in named) and all(
+        (ROOT / path / "kustomization.yaml").exists() for path in applied
+    )
+
+
 SHELL: dict[str, Callable[[list[str]], bool]] = {
     "make": is_make_target,
     "cairn": is_own_command,
@@ -220,6 +231,7 @@ SHELL: dict[str, Callable[[list[str]], bool]] = {
     "curl": lambda words: any(word.startswith("$HERE/") for word in words),  # see test_tour.py
     "cd": lambda words: len(words) == 2,
     "docker": lambda words: words[1] in ("compose", "run", "network"),
+    "kubectl": is_kubectl,
     **{f"deploy/{script.name}": lambda _: True for script in (ROOT / "deploy").glob("*.sh")},
 }
 

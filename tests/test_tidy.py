@@ -22,6 +22,8 @@ ARGUED = (
 )
 # Protocols, caches, descriptions of bins and answers, and lists of names: nothing in them touches a record.
 SCAFFOLDING = {"base", "columns", "kinds", "registry", "view"}
+# Stages are argued for on the page of each algorithm that is made of them, as those of core/blocks are.
+STAGES = "core/algorithms/papers/stages/"
 
 SEED_NAMES = {"seed", "seeds", "random_seed", "random_state", "rng", "generator", "entropy"}
 ROW_NAMES = {
@@ -88,7 +90,8 @@ def test_modules_say_in_their_first_sentence_what_they_are_for() -> None:
 
 
 def needs_argument(name: str) -> bool:
-    if PurePosixPath(name).stem in SCAFFOLDING or PurePosixPath(name).name.startswith("_"):
+    path = PurePosixPath(name)
+    if path.stem in SCAFFOLDING or path.name.startswith("_") or name.startswith(STAGES):
         return False
     return name.removesuffix(".py").startswith(tuple(f"{place}/" for place in ARGUED)) or (
         name.removesuffix(".py") in ARGUED
@@ -171,14 +174,19 @@ def test_every_module_is_used() -> None:
 def test_every_other_file_is_mentioned_somewhere() -> None:
     """A file that no other file names is found by nobody; conventional names are found by their tools."""
     top = "LICENSE README.md CHANGELOG.md SECURITY.md Makefile Dockerfile docker-compose.yml pyproject.toml"
-    conventional = {*top.split(), ".gitignore", ".dockerignore", "py.typed", "run"}
+    tools = "biome.json tsconfig.json package.json package-lock.json"
+    conventional = {*top.split(), *tools.split(), ".gitignore", ".dockerignore", "py.typed", "run"}
     everything = {name: text(name) for name in files()}
 
     def mentioned(name: str) -> bool:
         leaf = PurePosixPath(name).name
         return any(leaf in content for other, content in everything.items() if other != name)
 
-    others = [f for f in files() if not f.endswith(".py") and PurePosixPath(f).name not in conventional]
+    others = [
+        f
+        for f in files()
+        if not f.endswith((".py", ".test.js")) and PurePosixPath(f).name not in conventional
+    ]
     arguments = {argument(name) for name in modules("core")}
     assert [name for name in others if name not in arguments and not mentioned(name)] == []
 

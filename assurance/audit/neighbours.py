@@ -19,8 +19,8 @@ from assurance.audit.audits import forget, light
 from assurance.audit.probes import Neighbours
 from assurance.audit.replays import Report, replay
 from core.algorithms import registry
-from core.algorithms.base import SiteAlgorithm
-from core.algorithms.summit_tuning import MOST_AXES
+from core.algorithms.papers.base import SiteAlgorithm
+from core.algorithms.summit.axes import MOST_AXES
 from core.data import (
     ArraySource,
     Boolean,

@@ -11,26 +11,15 @@ from core.arrays import Floats
 from core.blocks.base import Block, Clusters
 from core.blocks.noise import Noise, forecast_of, noise_of
 from core.blocks.scaling import ColumnRanges
-from core.data import Domain, Geometry, Sites, choose_sites
+from core.data import Domain, Geometry, choose_sites
 from core.data.tables.profiles import describe, describe_intervals, ranges_of
-from core.errors import InvalidRequest, PlanViolation
+from core.errors import InvalidRequest
 from core.options import Option, read_options
 from core.plan import SCALING_SHARE, KRange, Plan, Request, Step, Work, clustering_budget
 from core.postprocessing.coarsening import MOST_MERGED, Coarsening
 from core.postprocessing.kmeans import single_threaded
 from core.postprocessing.synopsis import Synopsis, summarise
 from core.probe import Probe, Release
-
-
-def coverage_options(rounds: str, growth: float, accounting: str) -> tuple[Option, ...]:
-    """Options of a coverage loop, given default rounds in words, least growth and the paper's accounting."""
-    return (
-        Option("rounds", int, None, f"picks at each radius; by default {rounds}", least=1, most=1000),
-        Option("growth", float, 2.0, "each radius is this many times the one before", least=growth, most=16),
-        Option.word(
-            "accounting", "how the coverage loop is accounted for", "pure", "approximate", accounting
-        ),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +50,8 @@ class Algorithm(ABC):
 
     name: str
     summary: str
+    #: "house" for the project's own, "literature" for published ones.
+    origin: str = "house"
     #: Which of "means" and "medians" it serves.
     objectives: tuple[str, ...] = ("means",)
     #: "pure", "approximate" (needs a delta above zero) or "either".
@@ -145,7 +136,7 @@ class Algorithm(ABC):
         synopsis = None
         if plan.k_range is not None:
             assert found.cells is not None  # what leaves k open releases them
-            with single_threaded():  # two threads spin beside other programs, and sums depend on their order
+            with single_threaded():  # two threads spin next to other programs; sums depend on their order
                 synopsis = summarise(found.cells, plan.k_range, probe.draw("synopsis"))
         draws, releases = dict(probe.draws), tuple(probe.transcript)
         details, profiles = found.details, None
@@ -177,34 +168,9 @@ class Algorithm(ABC):
 
     @staticmethod
     def _coarsening(plan: Plan, found: Clusters, noise: Noise) -> Coarsening | None:
-        """How to merge the clusters of a release, if means of centres are of use and sizes are known."""
+        """How to merge the clusters of a release, where means of centres are valid and sizes are known."""
         if plan.objective != "means" or plan.sites is not None or not 2 <= plan.k <= MOST_MERGED:
             return None
         if found.sizes is None or noise.size is None:
             return None
         return Coarsening.of(found.centres.astype(np.float64), found.sizes, noise.size)
-
-
-class SiteAlgorithm(Algorithm):
-    """An algorithm that chooses k of some public sites; its centres are numbers of sites until decoded."""
-
-    domains = ("dense", "ids")
-    SITES = Option("sites", dict, None, "public sites: coordinates with a metric, or a matrix of distances")
-
-    def sites(self, plan: Plan) -> Sites:
-        """The sites themselves, for a run."""
-        if not isinstance(plan.sites, Sites):
-            raise PlanViolation("this plan was read without its sites and cannot be run")
-        return plan.sites
-
-    def count(self, plan: Plan) -> int:
-        """Number of sites."""
-        assert plan.sites is not None  # `plan` puts them in
-        return len(plan.sites)
-
-    def forecast(self, plan: Plan, steps: Sequence[Step]) -> dict[str, float]:
-        """Empty: how good a choice of sites is depends on the records."""
-        return {}
-
-    def decode(self, plan: Plan, centres: Floats) -> Floats:
-        return self.sites(plan).centres(centres.astype(np.int64))

@@ -4,16 +4,16 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from core.algorithms.auto import choose
-from core.algorithms.balcan import Balcan
-from core.algorithms.balcan_median import BalcanMedian
-from core.algorithms.balcan_sparse import BalcanSparse
 from core.algorithms.base import Algorithm, Clustering
-from core.algorithms.chaturvedi import Chaturvedi
-from core.algorithms.grid import Grid
-from core.algorithms.gupta import Gupta
-from core.algorithms.jones import Jones
-from core.algorithms.jones_euclidean import JonesEuclidean
-from core.algorithms.sulq import Sulq
+from core.algorithms.papers.balcan import Balcan
+from core.algorithms.papers.balcan_median import BalcanMedian
+from core.algorithms.papers.balcan_sparse import BalcanSparse
+from core.algorithms.papers.chaturvedi import Chaturvedi
+from core.algorithms.papers.grid import Grid
+from core.algorithms.papers.gupta import Gupta
+from core.algorithms.papers.jones import Jones
+from core.algorithms.papers.jones_euclidean import JonesEuclidean
+from core.algorithms.papers.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.data import DataSource, Domain, Geometry, Stored, Table
 from core.errors import InvalidRequest, UnknownAlgorithm

@@ -17,8 +17,8 @@ from core.probe import Probe
 from core.statistics.counts import PrefixCounts
 from core.views import PathCodes, RowView
 
-#: Cells of one level; a tree that would need more stops growing.
-MOST_CELLS = 1 << 17
+MOST_CELLS = 1 << 17  # Cells of one level; a tree that would need more stops growing.
+MOST_FIRST_BITS = 14  # Halvings of the first level, at most.
 
 
 def halvings(view: RowView, half_widths: Floats, depth: int, reach: float = 0.0) -> PathCodes:
@@ -50,14 +50,42 @@ def halvings(view: RowView, half_widths: Floats, depth: int, reach: float = 0.0)
     return PathCodes(view, tuple(edges), tuple(axes))
 
 
-def level_bits(first: int, later: Sequence[int], depth: int, levels: int) -> list[int]:
-    """Number of halvings of each of at most `levels` levels: `first`, then those of `later`."""
-    bits = [min(first, depth)]
-    for want in later:
-        if len(bits) == levels or sum(bits) >= depth:
-            break
-        bits.append(min(want, depth - sum(bits)))
-    return bits
+def count_deviation(shares: Shares, fraction: float) -> float:
+    """Standard deviation of a noisy count that spends this fraction of the budget."""
+    return additive_noise(shares.noise(fraction)).deviation()
+
+
+@dataclass(frozen=True)
+class LevelRule:
+    """How the halvings of a tree are divided into levels, by the records and the noise of a count."""
+
+    depth: int
+    #: Standard deviations of the noise that an average cell of the first level should hold.
+    head: float
+    #: Halvings of the levels after the first, at most.
+    later: tuple[int, ...]
+
+    def first(self, size: float, noise: float) -> int:
+        """Halvings of the first level."""
+        room = math.log2(max(size / (self.head * noise), 2.0))
+        return int(min(max(math.floor(room), 1), self.depth, MOST_FIRST_BITS))
+
+    def bits(self, size: float, noise: float, levels: int) -> list[int]:
+        """Halvings of each of at most `levels` levels."""
+        bits = [self.first(size, noise)]
+        for want in self.later:
+            if len(bits) == levels or sum(bits) >= self.depth:
+                break
+            bits.append(min(want, self.depth - sum(bits)))
+        return bits
+
+    def levels(self, size: float, shares: Shares, fraction: float) -> int:
+        """Number of levels that reach the depth, given that each gets an equal part of this fraction."""
+        levels = 1
+        for _ in range(3):  # more levels mean more noise, fewer first bits and more levels: settles at once
+            noise = count_deviation(shares, fraction / levels)
+            levels = len(self.bits(size, noise, self.depth))
+        return levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +188,7 @@ def _left_over(
     parents: Floats,
     noise: float,
 ) -> Coreset:
-    """Mass that no active child carries on: one leaf for each parent in which it stands above the noise."""
+    """Mass that no active child carries on: one leaf for each parent in which it exceeds the noise."""
     weak = np.where(kept, 0.0, np.maximum(measured, 0.0))
     mass = weak.sum(axis=1)
     places = np.where(

@@ -15,8 +15,7 @@ from core.plan import Plan, Step
 from core.statistics.counts import ClusterCounts
 from core.statistics.sums import GroupSums, LiftedSums, ResidualSums
 
-#: The clip of blocks whose rounds release the radii that they clip to.
-RELEASED = "released"
+RELEASED = "released"  # The clip of blocks whose rounds release the radii that they clip to.
 
 
 @dataclass(frozen=True)

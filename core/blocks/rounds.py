@@ -1,6 +1,5 @@
-"""Private rounds of Lloyd's algorithm, clipped where noise and bias balance or to a fixed radius."""
+"""Private rounds of Lloyd's algorithm, clipped where noise and bias balance."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,50 +25,6 @@ from core.views import Assigned, Encoded, RowView
 
 #: k-medians: residuals are clipped at this quantile, which makes the round a smoothed Weiszfeld step.
 _MEDIAN_QUANTILE = 0.15
-
-
-def sum_share(width: int) -> float:
-    """The share of a round that goes to sums, not counts: it minimises the error of their quotient."""
-    root = math.sqrt(width)
-    return root / (1 + root)
-
-
-@dataclass(frozen=True)
-class LloydRounds(Block):
-    """Lloyd iterations with residuals clipped to a fixed radius, as in the classic algorithm."""
-
-    domain: Domain
-    shares: Shares
-    fraction: float
-    rounds: int
-    radius: int = UNITS
-    prefix: str = ""
-
-    @property
-    def clip(self) -> int:
-        return self.radius
-
-    def steps(self) -> tuple[Step, ...]:
-        share = sum_share(self.domain.dimension)
-        sums = vector_noise(self.shares.noise(self.fraction * share, self.rounds))
-        counts = additive_noise(self.shares.noise(self.fraction * (1 - share), self.rounds))
-        return (
-            self.step("counts", counts, ClusterCounts, self.rounds, "size of each cluster"),
-            self.step("sums", sums, ResidualSums, self.rounds, "where the mean of each cluster lies"),
-        )
-
-    def run(self, probe: Probe, centres: Floats) -> Clusters:
-        """Centres after all rounds, with the last noisy sizes."""
-        rows = Encoded.of(self.domain)
-        radii = np.full(len(centres), self.radius, dtype=np.int64)
-        counts = np.zeros(len(centres), dtype=np.int64)
-        for _ in range(self.rounds):
-            assigned = Assigned(rows, np.rint(centres).astype(np.int64))
-            counts = self.measure(probe, "counts", ClusterCounts(assigned))
-            sums = self.measure(probe, "sums", ResidualSums(assigned, radii))
-            moves = sums / WEIGHT_ONE / np.maximum(counts, 1)[:, None]
-            centres = clip_into(self.domain, assigned.centres + moves)
-        return Clusters(centres, np.maximum(counts, 0).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,18 +153,6 @@ Rule = Callable[[Round], Floats]
 def whole_moves(found: Round) -> Floats:
     """Moves as they were measured, no longer than the clipping radius."""
     return shorten(found.moves, found.radii)
-
-
-def median_moves(found: Round) -> Floats:
-    """Steps of smoothed unit gradients, no longer than twice the root mean squared distance."""
-    return shorten(found.moves, 2 * np.sqrt(found.spreads))
-
-
-def stein_moves(found: Round) -> Floats:
-    """Moves shrunk by James and Stein's rule, cluster by cluster, and no longer than the clipping radius."""
-    energy = np.maximum((found.moves**2).sum(axis=1), 1e-30)
-    factor = np.maximum(0.0, 1.0 - found.moves.shape[1] * found.errors**2 / energy)
-    return shorten(factor[:, None] * found.moves, found.radii)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,8 @@ from core.probe import Probe
 from core.statistics.counts import ColumnHistograms
 from core.views import ColumnBins
 
-#: Bins of each column.
-BINS = 256
-#: A bin counts as filled where it stands this many standard deviations above zero.
-FILLED = 4.0
+BINS = 256  # Bins of each column.
+FILLED = 4.0  # A bin counts as filled above this many standard deviations of its noise.
 #: Filled bins make a range if what lies outside, with one standard deviation of its noise, is at most this
 #: share of what lies inside. Else the noise hides too much, and one frequent value would pass for a column.
 MOST_OUTSIDE = 0.2
@@ -52,7 +50,7 @@ class ColumnRanges(Block):
         left = gaussian_mu(budget) ** 2 - gaussian_mu(plan.clustering_budget) ** 2
         gaussian = Gaussian(math.sqrt(left) * (1 - MARGIN) / rows)
         losses = [(step.mechanism.loss.for_group(rows), step.uses) for step in others]
-        # Gaussian steps compose exactly; beside steps of other kinds only a pure one is sure to fit.
+        # Gaussian steps compose exactly; next to steps of other kinds only a pure one is sure to fit.
         fits = compose([*losses, (gaussian.for_group(rows), 1)]).within(budget)
         return cls(plan.domain, gaussian if fits else pure)
 

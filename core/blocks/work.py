@@ -8,16 +8,14 @@ read off profiles, stage by stage (`docs/performance.md`).
 
 from core.data import Domain
 
-#: Operations of a multiply-add in a product of matrices, or of sparse rows with a matrix.
-PRODUCT, SPARSE_PRODUCT = 0.1, 1.0
-#: Operations to pass over one number of a row, over an entry of a sparse row, and to release one number with
-#: noise.
-PASS, ENTRY, VALUE = 5.0, 40.0, 800.0
-#: Operations in a round of Lloyd's algorithm for a record, whatever its width, and for each centre that it is
-#: compared with.
-RECORD, CENTRE = 140.0, 3.0
-#: Entries of a sparse row, of which nothing is declared.
-_ENTRIES = 16
+PRODUCT = 0.1  # Operations of a multiply-add in a product of matrices.
+SPARSE_PRODUCT = 1.0  # Operations of a multiply-add in a product of sparse rows with a matrix.
+PASS = 5.0  # Operations to pass over one number of a row.
+ENTRY = 40.0  # Operations to pass over an entry of a sparse row.
+VALUE = 800.0  # Operations to release one number with noise.
+RECORD = 140.0  # Operations for a record in a round of Lloyd's algorithm, whatever its width.
+CENTRE = 3.0  # Operations to compare a record with a centre.
+_ENTRIES = 16  # Entries of a sparse row, of which nothing is declared.
 
 
 def numbers(domain: Domain) -> float:
@@ -26,7 +24,7 @@ def numbers(domain: Domain) -> float:
 
 
 def projection(domain: Domain, columns: float) -> float:
-    """Operations to project all records to so many columns."""
+    """Operations to project all records to this many columns."""
     if domain.kind == "sparse":
         read = numbers(domain) * (ENTRY / 2 + SPARSE_PRODUCT * columns)
     else:

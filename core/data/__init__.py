@@ -1,5 +1,14 @@
 """Public facts about a dataset, the encoding of its rows, and sources of chunks."""
 
+from core.columns.base import Column
+from core.columns.boolean import Boolean
+from core.columns.category import Category
+from core.columns.dates import Date
+from core.columns.datetimes import DateTime
+from core.columns.number import Number
+from core.columns.reading import MISSING_CODE, Fault, Reading
+from core.columns.registry import column_from_json
+from core.columns.text import Text
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
 from core.data.domain import Domain, Ids, Sparse, Stored, clip_encoded, domain_from_json
@@ -8,11 +17,7 @@ from core.data.partition import Partition, PartitionFacts
 from core.data.public_rows import PublicRowFacts, PublicRows, read_public_rows
 from core.data.sites import SiteFacts, Sites, choose_sites, read_sites
 from core.data.source import ArraySource, Chunk, ChunkLoader, DataSource, SparseSource, TableSource
-from core.data.tables.column import Column
-from core.data.tables.columns import Boolean, Category, Text, column_from_json
 from core.data.tables.geometry import Geometry
-from core.data.tables.ranged import Date, DateTime, Number
-from core.data.tables.reading import MISSING_CODE, Fault, Reading
 from core.data.tables.table import Table
 from core.kernels.rows import UNITS
 

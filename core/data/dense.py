@@ -135,7 +135,7 @@ class Dense(PublicFacts):
             return ()
         more = "" if len(coarse) <= 5 else f" and {len(coarse) - 5} more"
         return (
-            f"columns {', '.join(coarse[:5])}{more} keep fewer than {COARSE_STEPS} distinct values beside "
+            f"columns {', '.join(coarse[:5])}{more} keep fewer than {COARSE_STEPS} distinct values next to "
             "the widest column: use scaling='unit', or narrower bounds for the widest columns",
         )
 

@@ -1,4 +1,4 @@
-"""Narrower bounds of stored rows: each record, on its own, is clipped to them and coded anew."""
+"""Narrower bounds of stored rows: each record, on its own, is clipped to them and coded again."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.columns.line import Ranged, ranged
+from core.columns.number import Number
 from core.data.dense import Dense
 from core.data.domain import Stored, clip_encoded
 from core.data.source import Chunk, ChunkLoader, DataSource
-from core.data.tables.column import Column
-from core.data.tables.ranged import Number, Ranged
-from core.data.tables.reading import MISSING_CODE, on_line
 from core.data.tables.table import Table
 from core.errors import InvalidDomain
 from core.kernels.cache import CACHE
@@ -21,8 +20,6 @@ from core.kernels.rows import UNITS
 
 #: Lowest and highest value of a column, as a curator writes them.
 Bounds = tuple[Any, Any]
-#: Between narrower bounds lie at least so many of the steps in which a column is stored.
-_LEAST_STEPS = 2
 
 
 def narrowed(stored: Stored, bounds: Mapping[str, Bounds]) -> Dense | Table:
@@ -35,7 +32,7 @@ def narrowed(stored: Stored, bounds: Mapping[str, Bounds]) -> Dense | Table:
             f"{', '.join(known)}",
             parameter="columns",
         )
-    made = {name: _inside(known[name], *pair) for name, pair in bounds.items()}
+    made = {name: known[name].narrowed(*pair) for name, pair in bounds.items()}
     if isinstance(stored, Table):
         return replace(stored, declared=tuple(made.get(each.name, each) for each in stored.declared))
     assert isinstance(stored, Dense)
@@ -43,38 +40,14 @@ def narrowed(stored: Stored, bounds: Mapping[str, Bounds]) -> Dense | Table:
     return replace(stored, low=tuple(each.low for each in columns), high=tuple(each.high for each in columns))
 
 
-def bounded_columns(stored: Stored) -> list[Ranged]:
+def bounded_columns(stored: Stored) -> Sequence[Ranged]:
     """The stored columns that have a lower and an upper bound of their own."""
     if isinstance(stored, Table):
-        return [column for column in stored.stored if isinstance(column, Ranged)]
+        return ranged(stored.stored)
     if not isinstance(stored, Dense) or stored.low is None or stored.high is None:
         raise InvalidDomain("only tables, and columns of numbers in a box, can be given narrower bounds")
     ends = zip(stored.columns, stored.low, stored.high, strict=True)
     return [Number(name=name, low=low, high=high) for name, low, high in ends]
-
-
-def _inside(column: Ranged, low: Any, high: Any) -> Ranged:
-    """The column with these bounds."""
-    given: Any = column  # numbers, dates and times have `low` and `high`, of different types
-    if isinstance(column, Number) and not all(isinstance(each, int | float) for each in (low, high)):
-        raise InvalidDomain(f"column {column.name}: low and high must be numbers", parameter="columns")
-    # Gaps were filled when the rows were stored.
-    filled: dict[str, Any] = {} if column.fill is None else {"missing": "refuse", "fill": None}
-    made: Ranged = replace(given, low=low, high=high, **filled)
-    width, stored = (each.line[1] - each.line[0] for each in (made, column))
-    if width * (column.codes - 1) < _LEAST_STEPS * stored:
-        raise InvalidDomain(
-            f"column {column.name}: these bounds are narrower than {_LEAST_STEPS} of the steps in which the "
-            "column is stored",
-            parameter="columns",
-        )
-    if made.line[0] < column.line[0] or made.line[1] > column.line[1]:
-        raise InvalidDomain(
-            f"column {column.name}: bounds must lie inside the declared ones, from {given.low} to "
-            f"{given.high}: what was clipped when the rows were stored cannot be brought back",
-            parameter="columns",
-        )
-    return made
 
 
 class NarrowedSource:
@@ -93,7 +66,7 @@ class NarrowedSource:
 
 @dataclass(frozen=True)
 class _NarrowedChunk:
-    """Loads a chunk and codes it anew, in whatever process it is called."""
+    """Loads a chunk and codes it again, in whatever process it is called."""
 
     loader: ChunkLoader
     stored: Dense | Table
@@ -131,18 +104,9 @@ def _tables(stored: Dense | Table, domain: Dense | Table) -> list[npt.NDArray[An
         assert isinstance(domain, Dense)
         return [_of_numbers(stored, domain, place) for place in range(stored.dimension)]
     assert isinstance(domain, Table)
-    pairs = zip(stored.stored, domain.stored, strict=True)
-    return [None if old == new else _of_codes(old, new) for old, new in pairs]
-
-
-def _of_codes(old: Column, new: Column) -> npt.NDArray[np.uint16]:
-    assert isinstance(old, Ranged)
-    assert isinstance(new, Ranged)
-    codes = np.arange(1 << 16, dtype=np.float64)
-    found, _ = on_line(old.on_line(codes), *new.line, new.codes)
-    if old.missing == "keep":
-        found[MISSING_CODE] = MISSING_CODE
-    return found
+    pairs = zip(ranged(stored.stored), ranged(domain.stored), strict=True)
+    recoded = {old.name: old.recoded(new) for old, new in pairs if old != new}
+    return [recoded.get(name) for name in stored.columns]
 
 
 def _of_numbers(stored: Dense, domain: Dense, place: int) -> npt.NDArray[np.int16] | None:

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from core.arrays import Floats
+from core.columns.line import ranged
 from core.data.dense import Dense
 from core.data.domain import Stored
 from core.data.sites import digest_of
 from core.data.tables.geometry import Geometry
-from core.data.tables.ranged import Ranged
 from core.data.tables.table import Table
 from core.errors import InvalidRequest
 
@@ -101,7 +101,6 @@ class Partition:
 
 def _codes(table: Table, name: str, values: Any) -> tuple[int, int]:
     """The codes of the ends of a released range."""
-    column = next(column for column in table.stored if column.name == name)
-    assert isinstance(column, Ranged)  # only they have ranges
+    column = next(column for column in ranged(table.stored) if column.name == name)
     first, last = (int(code) for code in column.read(np.array(values)).codes)
     return (first, last) if first < last else (max(0, last - 1), max(1, last))

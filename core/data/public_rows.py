@@ -12,7 +12,10 @@ from core.data.domain import Domain, Stored
 from core.data.sites import digest_of
 from core.errors import InvalidRequest
 
-LEAST_PUBLIC_ROWS, MOST_PUBLIC_ROWS = 20, 10_000
+#: Fewest public rows from which jobs may learn.
+LEAST_PUBLIC_ROWS = 20
+#: Most public rows of a dataset.
+MOST_PUBLIC_ROWS = 10_000
 #: Values in all of them together; they are stored as doubles.
 MOST_PUBLIC_VALUES = 1 << 22
 
@@ -69,7 +72,8 @@ def read_public_rows(domain: Domain | Stored, values: Any) -> PublicRows:
         raise _refuse(f"give between {LEAST_PUBLIC_ROWS} and {MOST_PUBLIC_ROWS} rows")
     if table.size > MOST_PUBLIC_VALUES:
         raise _refuse(
-            f"at most {MOST_PUBLIC_VALUES // domain.dimension} rows of so many columns are possible"
+            f"at most {MOST_PUBLIC_VALUES // domain.dimension} rows are possible, each having "
+            f"{domain.dimension} columns"
         )
     return PublicRows(table)
 

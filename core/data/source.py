@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from core.columns.reading import Fault
 from core.data.base import MAX_RECORDS
 from core.data.dense import Dense
 from core.data.domain import Ids, Sparse, Stored
-from core.data.tables.reading import Fault
 from core.data.tables.table import Table
 from core.errors import InvalidData
 

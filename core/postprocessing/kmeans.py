@@ -21,22 +21,23 @@ Numbers = npt.NDArray[np.intp]
 
 #: Weights of at least this keep every point in play; released counts may be zero or negative.
 _LEAST_WEIGHT = 1e-9
-#: Up to so many points are also merged pair by pair, the best of all starts where clusters lie apart.
+#: Up to this many points are also merged pair by pair: the best start where clusters lie apart.
 _MOST_MERGED = 800
-#: Up to so many distances of points to centres, over all restarts, are computed at once.
-_MOST_AT_ONCE = 1 << 20
+_MOST_AT_ONCE = 1 << 20  # Distances of points to centres, over all restarts, that are computed at once.
 _MOST_ROUNDS = 100
-#: On more points than this there are at most so many starts of so many rounds each: until centres settle, one
-#: coreset of many cells takes several times as long as another, and rounds on the records follow anyhow.
-_MANY_POINTS, _STARTS_ON_MANY, _ROUNDS_ON_MANY = 10_000, 2, 10
-#: Random starts on many points, and the work (points times columns times centres) from which one must do.
-_STARTS, _MOST_WORK = 5, 2e7
-#: Of many points so many are merged pair by pair, for one more start.
-_SOME_MERGED = 400
-#: Starts on cells of a grid: at most and at least so many, and with many cells as many as give so many visits
-#: to cells. Each gets so many rounds; after that, the best one gets more.
-_CELL_STARTS, _LEAST_CELL_STARTS, _CELL_VISITS = 10, 3, 7e5
-_CELL_ROUNDS, _LAST_ROUNDS = 12, 30
+#: On more points than this starts and rounds are few: until centres settle, one coreset of many cells takes
+#: several times as long as another, and rounds on the records follow anyhow.
+_MANY_POINTS = 10_000
+_STARTS_ON_MANY = 2  # Starts on many points, at most.
+_ROUNDS_ON_MANY = 10  # Rounds of each start on many points.
+_STARTS = 5  # Random starts on many points for the best k-means.
+_MOST_WORK = 2e7  # Points times columns times centres from which on one random start must do.
+_SOME_MERGED = 400  # Of many points, those that are merged pair by pair for one more start.
+_CELL_STARTS = 10  # Starts on cells of a grid, at most.
+_LEAST_CELL_STARTS = 3  # Starts on cells of a grid, at least.
+_CELL_VISITS = 7e5  # Visits to cells, over all starts, that limit the number of starts in between.
+_CELL_ROUNDS = 12  # Rounds of each start on cells.
+_LAST_ROUNDS = 30  # Further rounds of the best start on cells.
 
 
 def weighted_kmeans(
@@ -66,7 +67,7 @@ def weighted_kmeans(
 
 
 def many_points_operations(points: float, columns: float, k: float) -> float:
-    """Operations of `weighted_kmeans` on so many points, for plans; little, and not counted, on few.
+    """Operations of `weighted_kmeans` on this many points, for plans; few points are not counted.
 
     Seeding by k-means++ takes as long as some rounds.
     """

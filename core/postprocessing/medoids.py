@@ -5,10 +5,8 @@ import numpy as np
 from core.arrays import Floats, Integers
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 
-#: Limit on the number of swaps; most searches converge earlier.
-MOST_SWAPS = 200
-#: Steps of Weiszfeld's algorithm.
-MEDIAN_STEPS = 50
+MOST_SWAPS = 200  # Limit on the number of swaps; most searches converge earlier.
+MEDIAN_STEPS = 50  # Steps of Weiszfeld's algorithm.
 
 
 def weighted_medoids(costs: Floats, weights: Floats, k: int) -> Integers:

@@ -21,23 +21,25 @@ from core.postprocessing.synthetic_points import SyntheticPoints
 
 Singles = npt.NDArray[np.float32]
 
-#: Candidates for new clusters. So many of the best, or more for each new cluster, are followed uphill for so
-#: many steps.
-_CANDIDATES, _FOLLOWED, _FOLLOWED_EACH, _STEPS = 4000, 8, 3, 15
-#: Features of candidates are computed for so many at a time, which stay in the processor's cache.
-_BLOCK = 100
-#: Clusters are placed so many at a time between short fits of all of them.
-_AT_ONCE, _SHORT, _LONG = 3, 8, 40
-#: A fit ends with the round that gains no more than this part of its loss; it remembers so many rounds.
-_SETTLED, _REMEMBERED = 3e-6, 20
-#: At the end those that matter least are tried elsewhere, so often and so many at a time; that must gain so
-#: much likelihood.
-_SWAPS, _SWAPPED, _GAIN = 8, 4, 0.3
-#: Standard deviations of the prior: of centres, in those of all records; of logarithms of sizes, of the
-#: common spread, and of each cluster's spread beside it.
-_REACH, _SIZES, _SPREAD, _OWN_SPREAD = 1.3, 0.5, 1.0, 0.4
-#: The expected spread of a cluster, in units of `length`; no candidate lies beyond so many deviations.
-_EXPECTED_SPREAD, _FARTHEST = 0.4, 4.0
+_CANDIDATES = 4000  # Random candidates for new clusters.
+_FOLLOWED = 8  # The best candidates that are followed uphill, at least.
+_FOLLOWED_EACH = 3  # Candidates that are followed uphill for each new cluster.
+_STEPS = 15  # Steps uphill of a candidate that is followed.
+_BLOCK = 100  # Candidates whose features are computed at a time: they stay in the processor's cache.
+_AT_ONCE = 3  # Clusters that are placed between two fits of all of them.
+_SHORT = 8  # Rounds of a fit between placements.
+_LONG = 40  # Rounds of the last fits.
+_SETTLED = 3e-6  # A fit ends with the round that gains no more than this part of its loss.
+_REMEMBERED = 20  # Rounds that a fit remembers.
+_SWAPS = 8  # How often the clusters that matter least are tried elsewhere, at the end.
+_SWAPPED = 4  # Clusters that are tried elsewhere at a time.
+_GAIN = 0.3  # Log-likelihood that a swap must gain.
+_REACH = 1.3  # Prior deviation of centres, over that of all records.
+_SIZES = 0.5  # Prior deviation of the logarithm of a size.
+_SPREAD = 1.0  # Prior deviation of the logarithm of the common spread.
+_OWN_SPREAD = 0.4  # Prior deviation of the logarithm of a cluster's spread over the common one.
+_EXPECTED_SPREAD = 0.4  # Expected spread of a cluster, in units of `length`.
+_FARTHEST = 4.0  # Deviations of all records beyond which no candidate lies.
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +200,7 @@ class MixtureFit:
         return residual
 
     def _contributions(self, found: Mixture) -> Floats:
-        """About how much likelihood each cluster brings, given that its nearest neighbour could stand in."""
+        """About how much likelihood each cluster adds, given that its nearest neighbour could replace it."""
         features = self._features(found.centres, found.spreads)
         residual = self._sums - found.sizes.astype(np.float32) @ features
         alike = (features @ features.T).astype(np.float64)
@@ -223,7 +225,7 @@ class MixtureFit:
     def _best_apart(
         self, fits: Singles, points: Floats, prior: Singles, energy: float, count: int
     ) -> list[int]:
-        """Those of the points that gain most likelihood, each beside those before it."""
+        """Those of the points that gain most likelihood, each in addition to those before it."""
         best: list[int] = []
         scaled = (points / self.length).astype(np.float32)
         halves = 0.5 * (scaled**2).sum(axis=1)
@@ -256,7 +258,7 @@ class MixtureFit:
         return tops, values
 
     def _fitted(self, found: Mixture, k: int, rounds: int) -> tuple[Mixture, float]:
-        """The clusters after so many rounds of fitting all at once, and minus their log-likelihood."""
+        """The clusters after this many rounds of fitting all at once, and minus their log-likelihood."""
         count, width = found.centres.shape
         # Logarithms of sizes and spreads, and centres in units of `length`: about equally long steps for all.
         units = np.concatenate([np.full(count * width, self.length), np.ones(2 * count + 1)])

@@ -8,10 +8,9 @@ from scipy.special import expit
 
 from core.arrays import Floats
 
-#: The share of clusters that noise made up, before anything is counted; that counts like so many clusters.
-_MADE_UP, _COUNTS_LIKE = 0.1, 10
-#: Rounds in which that share is estimated from all clusters; it settles in fewer.
-_ROUNDS = 20
+_MADE_UP = 0.1  # The expected share of clusters that noise made up, before anything is counted.
+_COUNTS_LIKE = 10  # That expectation counts as much as this many clusters.
+_ROUNDS = 20  # Rounds in which that share is estimated from all clusters; it settles in fewer.
 
 
 @dataclass(frozen=True, eq=False)

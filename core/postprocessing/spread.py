@@ -12,15 +12,13 @@ from core.arrays import Floats, Integers
 #: Assumed likeness of distances in different clusters: the share of a bin varies between clusters
 #: as if each had been seen this many times before. Bins that are rare everywhere are believed less.
 _LIKENESS = 3.0
-#: A bin that noise alone would fill with less than this chance is taken as real.
-_SURPRISE_CHANCE = 0.006
-#: Clusters may be up to this many bins wider or tighter than all together, the less likely the farther.
-_MOST_SHIFT, _SHIFT_POWER = 15, 1.0
+_SURPRISE_CHANCE = 0.006  # A bin that noise alone would fill with less than this chance is taken as real.
+_MOST_SHIFT = 15  # Clusters may be this many bins wider or tighter than all together, at most.
+_SHIFT_POWER = 1.0  # The chance of a shift falls with its number of bins to this power.
 #: Chance that noise alone makes a histogram reach further than its records, and the runs of bins looked at.
 _TAIL_CHANCE = 0.05
 _RUNS = (1, 2, 3, 4, 6, 8)
-#: Clipping is never tighter than this quantile of a cluster's distances.
-_LEAST_QUANTILE = 0.5
+_LEAST_QUANTILE = 0.5  # Clipping is never tighter than this quantile of a cluster's distances.
 #: Move of a mean when its largest residuals are clipped, as a share of the mean overshoot.
 _BIAS_PER_OVERSHOOT = 0.25
 

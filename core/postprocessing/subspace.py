@@ -52,7 +52,7 @@ def _among(axes: Floats, chosen: Integers, width: int) -> Floats:
 
 
 def varying_columns(deviations: Floats, noise: float, level: float, least: int) -> Integers:
-    """The columns that vary most, in their order: with this share of all deviations, and at least so many.
+    """The columns that vary most, in their order: with this share of all deviations, and at least `least`.
 
     `noise` is the standard deviation of the noise in a deviation. It is taken off every one of them, so that
     many columns that hardly vary do not add up to much.
@@ -74,7 +74,7 @@ def symmetric(packed: npt.NDArray[np.int64], width: int) -> Floats:
 def _last_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     """The largest eigenvalues, in rising order, and their vectors.
 
-    One thread: two take as long on so few numbers, and far longer beside other programs.
+    One thread: two take as long on so few numbers, and far longer next to other programs.
     """
     width = len(matrix)
     with single_threaded():
@@ -85,7 +85,7 @@ def _last_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
 def principal_axes(
     packed: npt.NDArray[np.int64], width: int, noise: float, count: float, least: int, most: int
 ) -> Subspace:
-    """Axes whose eigenvalue stands above the edge of the noise's spectrum; at least `least`, at most `most`.
+    """Axes whose eigenvalue is above the edge of the noise's spectrum; at least `least`, at most `most`.
 
     `noise` is the standard deviation of a diagonal entry, that of the others being sqrt(1/2) of it: such a
     matrix has its spectrum inside +-sqrt(2 * width) * noise. An eigenvalue x of the signal shows up at

@@ -14,8 +14,7 @@ from scipy.special import expit, log_ndtr, ndtr, ndtri
 from core.arrays import Floats
 from core.postprocessing.kmeans import best_kmeans, nearest_points
 
-#: The share of the records that is expected to lie in clumps.
-_CLUMPED = 0.9
+_CLUMPED = 0.9  # The share of the records that is expected to lie in clumps.
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.blocks.work import PASS, lloyd_rounds
+from core.columns.line import Ranged
 from core.data import Column, Dense, Geometry, Partition, PartitionFacts, Stored, Table
-from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest, PlanViolation
 from core.mechanisms.noise import AdditiveNoise, additive_noise
 from core.options import Option, read_options

@@ -1,6 +1,5 @@
 """Columns of a dataset in bins that follow from public bounds and levels."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from core.arrays import Floats
-from core.data import Boolean, Category, Column, Dense, Number, Stored, Table
-from core.data.tables.ranged import Ranged
+from core.columns.base import StoredColumn
+from core.data import Dense, Number, Stored, Table
 from core.errors import InvalidRequest
 from core.views import Binning, Bins
 
@@ -22,7 +21,7 @@ EVERYONE = Binning(0, (-(1 << 15), 1 << 16))
 class BinnedColumn:
     """A column and its bins; places on the column's line are empty where it has levels."""
 
-    column: Column
+    column: StoredColumn
     binning: Binning
     #: The first value of each bin, and the last value of all.
     starts: tuple[float, ...] = ()
@@ -43,15 +42,12 @@ class BinnedColumn:
     @cached_property
     def levels(self) -> list[str] | None:
         """Names of the levels, in the order of their bins; None where bins lie on a line."""
-        if isinstance(self.column, Category):
-            return list(self.column.names)
-        return ["false", "true"] if isinstance(self.column, Boolean) else None
+        names = self.column.level_names
+        return None if names is None else list(names)
 
     def value(self, place: float) -> Any:
         """A place on the line as a value of the column."""
-        assert isinstance(self.column, Ranged)
-        value = self.column.value(place)
-        return float(round(value)) if isinstance(self.column, Number) and self.column.whole else value
+        return self.column.edge(place)
 
     def to_json(self) -> dict[str, Any]:
         """The column and its bins: levels, or edges of which the last belongs to the last bin."""
@@ -69,34 +65,7 @@ class BinnedColumn:
         mean is None.
         """
         known = counts[:, : counts.shape[1] - self.binning.missing]
-        totals = known.sum(axis=1)
-        if isinstance(self.column, Boolean):
-            return {"rates": [_over(float(row[1]), total) for row, total in zip(known, totals, strict=True)]}
-        if self.levels is not None:
-            return {}
-        middles = np.array(self.middles)
-        means, spreads = [], []
-        for row, total in zip(known, totals, strict=True):
-            mean = _over(float(row @ middles), total)
-            means.append(None if mean is None else self._mean(mean))
-            squared = None if mean is None else _over(float(row @ (middles - mean) ** 2), total)
-            spreads.append(None if squared is None else self._spread(math.sqrt(squared)))
-        return {"means": means, "spreads": spreads}
-
-    @property
-    def _log(self) -> bool:
-        return isinstance(self.column, Number) and self.column.log
-
-    def _mean(self, place: float) -> Any:
-        assert isinstance(self.column, Ranged)
-        return self.column.value(place)
-
-    def _spread(self, deviation: float) -> float:
-        return math.exp(min(deviation, 700.0)) if self._log else deviation
-
-
-def _over(part: float, whole: float) -> float | None:
-    return part / float(whole) if whole > 0 else None
+        return self.column.moments(known, np.array(self.middles))
 
 
 def require_columns(stored: Stored, names: Sequence[str] | None, most: int | None = None) -> tuple[str, ...]:
@@ -122,24 +91,12 @@ def require_columns(stored: Stored, names: Sequence[str] | None, most: int | Non
     return chosen
 
 
-def declared_columns(stored: Stored) -> tuple[Column, ...]:
+def declared_columns(stored: Stored) -> tuple[StoredColumn, ...]:
     """The stored columns; those of rows of numbers as a table would declare them."""
     if isinstance(stored, Table):
-        return tuple(stored.stored)
+        return stored.stored
     assert isinstance(stored, Dense)
     return tuple(_number(stored, place) for place in range(stored.dimension))
-
-
-def bounds_between(column: Ranged, low: float, high: float) -> tuple[Any, Any] | None:
-    """Two places on a column's line as values inside its bounds; None where nothing lies between them."""
-    ends: Any = column
-    whole = isinstance(column, Number) and column.whole
-    first, last = column.line
-    pair = []
-    for place, bound, outwards in ((low, ends.low, math.floor), (high, ends.high, math.ceil)):
-        value = bound if not first < place < last else column.value(place)
-        pair.append(float(outwards(value)) if whole else value)
-    return (pair[0], pair[1]) if low < high and pair[0] != pair[1] else None
 
 
 def binned_columns(stored: Stored, names: Sequence[str], bins: int) -> tuple[BinnedColumn, ...]:
@@ -151,16 +108,10 @@ def binned_columns(stored: Stored, names: Sequence[str], bins: int) -> tuple[Bin
     return tuple(_of_dense(stored, stored.columns.index(name), bins) for name in names)
 
 
-def _of_table(place: int, column: Column, bins: int) -> BinnedColumn:
-    missing, codes = column.missing == "keep", column.codes
-    if not isinstance(column, Ranged):
-        return BinnedColumn(column, Binning(place, tuple(range(codes + 1)), missing))
-    bins = min(bins, codes)
-    edges = [-(-number * codes // bins) for number in range(bins + 1)]
-    codes_at = np.array(edges, dtype=np.float64)
-    lines = (codes_at, codes_at - 0.5, (codes_at[:-1] + codes_at[1:] - 1) / 2)
-    starts, ends, middles = (tuple(column.on_line(positions).tolist()) for positions in lines)
-    return BinnedColumn(column, Binning(place, tuple(edges), missing), starts, ends, middles)
+def _of_table(place: int, column: StoredColumn, bins: int) -> BinnedColumn:
+    cuts = column.cut(bins)
+    binning = Binning(place, cuts.edges, column.missing == "keep")
+    return BinnedColumn(column, binning, cuts.starts, cuts.ends, cuts.middles)
 
 
 def _of_dense(domain: Dense, place: int, bins: int) -> BinnedColumn:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from core.arrays import Floats
+from core.columns.line import Ranged
 from core.data import Column, Stored
-from core.data.tables.ranged import Ranged
 from core.mechanisms.noise import additive_noise
 from core.options import Option
 from core.plan import Plan, Step
 from core.postprocessing.consistency import consistent_tree, place_of_rank
 from core.probe import Probe
 from core.questions.base import NOISE, Kind, count_deviation, noise_sentence
-from core.questions.columns import BinnedColumn, binned_columns, bins_of, bounds_between
+from core.questions.columns import BinnedColumn, binned_columns, bins_of
 from core.questions.view import Grid, Heading, Lines, Part, share_text
 from core.statistics.histograms import Histograms
 from core.views import Binning
@@ -52,7 +52,7 @@ class Quantiles(Kind):
     cell_operations = 5000.0  # the edges of its many bins are listed one by one, but not described
 
     def refusal(self, column: Column) -> str | None:
-        if isinstance(column, Ranged):
+        if column.has_bounds:
             return None
         return f"is a {column.kind}, which has no order: ask for a table of it"
 
@@ -119,7 +119,7 @@ class Quantiles(Kind):
         if found is None:
             return None
         places = [column.place(value) for value in found["values"]]
-        return bounds_between(column, min(places), max(places))
+        return column.bounds_around(min(places), max(places))
 
 
 def _answer(

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from core.arrays import Floats
+from core.columns.line import Ranged
 from core.data import UNITS, Geometry, Ids, Stored
 from core.data.tables.profiles import describe
-from core.data.tables.ranged import Ranged
 from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Plan, Step, question_domain
 from core.probe import Probe
 from core.questions.base import NOISE, Kind, noise_sentence
-from core.questions.columns import bounds_between
 from core.questions.view import Estimate, Grid, Heading, Lines, Part, Sentence, count_text, share_text
 from core.statistics.counts import Count
 from core.statistics.sums import SecondMoments, Sums
@@ -143,7 +142,7 @@ class Summary(Kind):
             return None
         spread = _SPREADS * float(answer["spreads"][answer["coordinates"].index(column.name)])
         place = column.place(found["value"])
-        return bounds_between(column, place - spread, place + spread)
+        return column.bounds_around(place - spread, place + spread)
 
     def _moments(self, plan: Plan) -> SecondMoments:
         rows = Encoded.of(plan.domain)

@@ -14,7 +14,7 @@ from core.privacy.sensitivity import Sensitivity
 from core.statistics.base import Counts, Statistic
 from core.views import Assigned, Bins
 
-#: A reference histogram is given in shares of so many.
+#: A reference histogram is given in shares of this number.
 WHOLE = 1 << 16
 
 
@@ -141,5 +141,5 @@ class Departures(Histograms):
 
 
 def _ones(count: int) -> Sensitivity:
-    """A record adds a one to so many entries, all of them in one row."""
+    """A record adds a one to this many entries, all of them in one row."""
     return Sensitivity(l1=float(count), l2=math.sqrt(count), monotone=True, touched=count)

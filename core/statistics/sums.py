@@ -80,7 +80,7 @@ class LiftedSums(ResidualSums):
     """Residual sums, and for each centre the sum of its records' heights in a last column.
 
     A record lies on the half sphere of its clipping radius above its residual: the closer to the centre, the
-    higher. Its vector is no longer than the radius, so heights cost nothing beside residuals.
+    higher. Its vector is no longer than the radius, so heights cost nothing in addition to residuals.
     """
 
     kind: ClassVar[str] = "lifted-sums"

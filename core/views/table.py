@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Integers, Rows
+from core.columns.axes import Line
 from core.data import UNITS, Chunk, Geometry
-from core.data.tables.axes import Line
 from core.views.base import RowView, View
 
 

@@ -1,46 +1,76 @@
-"""Wire types of the columns of a table: what a curator says about each before a row is read."""
+"""Wire types of the columns of a table: what a curator declares about each before a row is read.
 
-from typing import Annotated, Any, Literal, Self
+The kinds declare their facts (`core.columns`); wire types and their documentation follow from these.
+"""
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from dataclasses import Field as Fact
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from service.http.wire import VISIBLE_PATTERN, Answer, Body, ColumnName, Moment, example
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    create_model,
+    model_serializer,
+)
 
-_Level = Annotated[str, Field(min_length=1, max_length=128, pattern=VISIBLE_PATTERN)]
-_Moment = Annotated[str, Field(max_length=40, description="in the notation of ISO 8601")]
-_AGE = {"name": "age", "kind": "number", "low": 0, "high": 110, "whole": True}
-_REGION = {"name": "region", "kind": "category", "levels": ["north", "south", "other"], "other": "other"}
-_VISITED = {"name": "visited", "kind": "date", "low": "2024-01-01", "high": "2024-12-31", "order": "dmy"}
-_SMOKER = {"name": "smoker", "kind": "boolean", "missing": "drop"}
+from core.columns.base import Column, Missing, Role
+from core.columns.registry import KINDS
+from service.http.wire import VISIBLE_PATTERN, Answer, Body, ColumnName, example
+
+#: Most facts of a column that came from rows.
+_MOST_FACTS = 20
+#: Most characters of a level, a date or a time.
+_LONGEST_TEXT = 128
+_Text = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT, pattern=VISIBLE_PATTERN)]
+#: How facts of these Python types are written in JSON; the others as they are.
+_TYPES: dict[Any, Any] = {
+    str: _Text,
+    str | None: _Text | None,
+    tuple[str, ...]: Annotated[list[_Text], Field(min_length=1, max_length=256)],
+}
+#: `Literal` of values that a kind declares.
+_choice: Any = Literal
 
 
-#: Facts of a column that a look at rows may suggest.
-FromRows = Literal[
-    "kind", "role", "levels", "low", "high", "whole", "log", "missing", "fill", "order"
-]  # fmt: skip
+def _facts_of(kind: type[Column]) -> Mapping[str, Fact[Any]]:
+    """The facts that columns of a kind have and others have not."""
+    shared = {field.name for field in fields(Column)} - {"fill"}
+    return {field.name: field for field in fields(kind) if field.name not in shared}
 
 
-class _Column(Body):
+_OWN_FACTS = dict.fromkeys(name for kind in KINDS.values() for name in _facts_of(kind))
+if TYPE_CHECKING:
+    FromRows = str
+else:
+    #: Facts of a column that a look at rows may suggest.
+    FromRows = Literal[("kind", "role", "missing", *_OWN_FACTS)]
+
+
+class DeclaredColumn(Body):
     """Facts that every column has."""
 
     name: ColumnName
-    role: Literal["cluster", "keep", "id", "ignore"] = Field(
+    kind: str
+    role: Role = Field(
         default="cluster",
         description="`cluster`: it counts in distances; `keep`: it is stored for later questions; `id`: it "
         "tells people apart, and is not stored; `ignore`: it is left out",
     )
     weight: float = Field(default=1.0, description="how far apart its ends, or two of its levels, are")
-    missing: Literal["refuse", "drop", "fill", "level", "keep"] | None = Field(
+    missing: Missing | None = Field(
         default=None,
         description="what a missing value does: refuse the file, leave the row out, become `fill`, become a "
         'level of its own ("missing", categories only), or stay missing (columns kept for questions). '
         "Default: `keep` for those, `refuse` for the others",
     )
-
     confirmed_from_rows: list[FromRows] | None = Field(
         default=None,
-        max_length=10,
+        max_length=_MOST_FACTS,
         description="facts of this column that were read off rows, each of which you confirm to be public; "
         "everybody with a grant sees which",
     )
@@ -50,138 +80,82 @@ class _Column(Body):
         return {name: value for name, value in serialise(self).items() if value is not None}
 
 
-class NumberColumn(_Column, json_schema_extra=example(_AGE)):
-    """Numbers between bounds; values outside are moved to them."""
-
-    kind: Literal["number"]
-    low: float
-    high: float
-    whole: bool = Field(default=False, description="counts: other numbers are unreadable")
-    log: bool = Field(default=False, description="ratios matter, not differences; centres: geometric means")
-    offset: float = Field(default=0.0, description="with `log`, where zeros occur: added to each value")
-    fill: float | None = None
-
-
-class BooleanColumn(_Column, json_schema_extra=example(_SMOKER)):
-    """Yes or no: true and false, yes and no, 1 and 0."""
-
-    kind: Literal["boolean"]
-    fill: bool | None = None
-
-
-class CategoryColumn(_Column, json_schema_extra=example(_REGION)):
-    """One of some public levels."""
-
-    kind: Literal["category"]
-    levels: list[_Level] = Field(min_length=1, max_length=256)
-    other: _Level | None = Field(default=None, description="the level that all other values become")
-    fill: _Level | None = None
-
-
-class _MomentColumn(_Column):
-    low: _Moment
-    high: _Moment
-    order: Literal["ymd", "dmy", "mdy"] | None = Field(
-        default=None, description="order of year, month and day in the file. Default: `ymd`"
+def _model(kind: type[Column]) -> type[DeclaredColumn]:
+    """Return the wire type of a kind of column."""
+    types = get_type_hints(kind)
+    facts: dict[str, Any] = {
+        name: (
+            _TYPES.get(types[name], types[name]),
+            Field(
+                default=... if fact.default is MISSING else fact.default,
+                description=fact.metadata.get("description"),
+            ),
+        )
+        for name, fact in _facts_of(kind).items()
+        if types[name] is not type(None)
+    }
+    if kind.roles != Column.roles:
+        facts["role"] = (_choice[kind.roles], kind.role)
+    model: type[DeclaredColumn] = create_model(
+        f"{kind.__name__}Column",
+        __base__=DeclaredColumn,
+        __doc__=kind.__doc__,
+        __cls_kwargs__={"json_schema_extra": example({"kind": kind.kind, **kind.example})},
+        kind=(_choice[kind.kind], ...),
+        **facts,
     )
-    fill: _Moment | None = None
+    return model
 
 
-class DateColumn(_MomentColumn, json_schema_extra=example(_VISITED)):
-    """Dates between bounds."""
-
-    kind: Literal["date"]
-
-
-class DateTimeColumn(_MomentColumn):
-    """Moments between bounds, to the second; in UTC where no time zone is given."""
-
-    kind: Literal["datetime"]
-
-
-class TextColumn(_Column):
-    """Any text: an id, or a column that is left out."""
-
-    kind: Literal["text"]
-    role: Literal["id", "ignore"] = "ignore"
-
-
-TableColumn = Annotated[
-    NumberColumn | BooleanColumn | CategoryColumn | DateColumn | DateTimeColumn | TextColumn,
-    Field(discriminator="kind"),
-]
+_MODELS = {name: _model(kind) for name, kind in KINDS.items()}
+if TYPE_CHECKING:
+    TableColumn = DeclaredColumn
+else:
+    TableColumn = Annotated[reduce(or_, _MODELS.values()), Field(discriminator="kind")]
 TableColumns = Annotated[list[TableColumn], Field(min_length=1, max_length=1000)]
-#: Columns of a table, for examples of requests.
-EXAMPLE = [{"name": "patient", "kind": "text", "role": "id"}, _AGE, _REGION, _VISITED, _SMOKER]
 
 
-_ID = "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d"
-_Bound = float | _Moment
-_BY_JOB = {"column": "cost", "job": _ID}
-_TYPED = {"column": "age", "low": 18, "high": 90}
+_KIND = {
+    "name": "boolean",
+    "title": "yes or no",
+    "summary": "Yes or no: true and false, yes and no, 1 and 0.",
+    "roles": ["cluster", "keep", "id", "ignore"],
+    "missing": ["refuse", "drop", "fill", "keep"],
+    "has_bounds": False,
+    "schema": {"type": "object", "properties": {"name": {"type": "string"}, "kind": {"const": "boolean"}}},
+}
 
 
-class WorkingColumnBody(Body, json_schema_extra=example(_TYPED)):
-    """Working bounds of one column: typed, or those that a finished job released."""
+class ColumnKindFacts(Answer, json_schema_extra=example(_KIND)):
+    """A kind of column of a table."""
 
-    column: ColumnName
-    low: _Bound | None = None
-    high: _Bound | None = None
-    job: str | None = Field(
-        default=None,
-        pattern="^[0-9a-f-]{36}$",
-        description="a finished `quantiles` of this dataset, whose lowest and highest values become the "
-        "bounds, or a `summary`: three spreads around the mean",
-    )
-
-    @model_validator(mode="after")
-    def _is_typed_or_released(self) -> Self:
-        typed = (self.low is not None, self.high is not None)
-        if typed not in ((True, True), (False, False)) or any(typed) == (self.job is not None):
-            words = f"column {self.column}: give low and high, or the job that released them"
-            raise PydanticCustomError("typed_or_released", "{words}", {"words": words})
-        return self
+    name: str
+    title: str = Field(description="for people")
+    summary: str
+    roles: list[str] = Field(description="what a column of this kind may be for")
+    missing: list[str] = Field(description="what a missing value may do")
+    has_bounds: bool = Field(description="whether values lie between `low` and `high`")
+    schema_: dict[str, Any] = Field(alias="schema", description="JSON Schema of a declared column")
 
 
-class WorkingBoundsBody(Body, json_schema_extra=example({"columns": [_BY_JOB, _TYPED]})):
-    """All columns with working bounds; those that are left out have their declared ones."""
+class ColumnKindList(Answer, json_schema_extra=example({"items": [_KIND]})):
+    """Every kind of column."""
 
-    columns: Annotated[list[WorkingColumnBody], Field(min_length=1, max_length=1000)]
-
-
-class WorkingColumn(Answer):
-    """A column with working bounds, and where these come from."""
-
-    column: str
-    low: float | str
-    high: float | str
-    origin: str = Field(description="`released by job ...` or `typed by the curator`")
-    job: str | None = Field(description="the job that released them")
+    items: list[ColumnKindFacts]
 
 
-class PublicRowSetFacts(
-    Answer,
-    json_schema_extra=example({"rows": 500, "digest": "5e" * 32, "set_at": "2030-01-01T09:00:00.000Z"}),
-):
-    """Public rows that jobs may learn from; the guarantee does not cover them."""
-
-    rows: int
-    digest: str = Field(description="SHA-256 of the numbers as little-endian doubles, row by row")
-    set_at: Moment
-
-
-class WorkingBounds(
-    Answer,
-    json_schema_extra=example(
+def kinds() -> ColumnKindList:
+    """Return what people and programs need to know to declare columns of each kind."""
+    items = [
         {
-            "columns": [{**_TYPED, "origin": "typed by the curator", "job": None}],
-            "digest": "5e" * 32,
-            "set_at": "2030-01-01T09:00:00.000Z",
+            "name": name,
+            "title": kind.title,
+            "summary": (kind.__doc__ or "").partition("\n")[0],
+            "roles": list(kind.roles),
+            "missing": list(kind.missing_choices()),
+            "has_bounds": kind.has_bounds,
+            "schema": TypeAdapter(_MODELS[name]).json_schema(),
         }
-    ),
-):
-    """Bounds narrower than the declared ones, in which new jobs are planned; rows are clipped to them."""
-
-    columns: list[WorkingColumn]
-    digest: str = Field(description="of the domain with these bounds, as plans and receipts name it")
-    set_at: Moment
+        for name, kind in KINDS.items()
+    ]
+    return ColumnKindList.model_validate({"items": items})

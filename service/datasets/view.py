@@ -34,6 +34,7 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "dimension": domain.dimension,
         "bounds": described.get("bounds") or other_bounds(domain),
         "table": _declared(dataset, described["columns"]) if isinstance(domain, Table) else None,
+        "table_in_words": [each.words for each in domain.declared] if isinstance(domain, Table) else None,
         "reading": dataset.reading or reading.INFERRED,
         "working_bounds": _working(dataset),
         "public_rows": _public_rows(dataset),

@@ -4,7 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from service.datasets.columns import PublicRowSetFacts, TableColumns, WorkingBounds
+from service.datasets.bounds_wire import WorkingBounds
+from service.datasets.columns import TableColumns
+from service.datasets.public_rows.wire import PublicRowSetFacts
 from service.datasets.reading import ReadingBody, ReadingFacts
 from service.http.wire import (
     Amount,
@@ -35,6 +37,7 @@ _DATASET = {
     "dimension": 2,
     "bounds": _BOUNDS,
     "table": None,
+    "table_in_words": None,
     "reading": {"format": 2, "separator": ",", "decimal": ".", "confirmed_from_rows": []},
     "working_bounds": None,
     "public_rows": None,
@@ -81,7 +84,7 @@ class SparseBall(Body):
 
 
 class IdCount(Body):
-    """Rows that name one of so many public sites."""
+    """Rows that name one of `count` public sites."""
 
     count: int
 
@@ -220,7 +223,7 @@ class ColumnReport(Answer):
     name: str
     missing: int
     unreadable: int
-    unknown: int = Field(default=0, description="values of a category that are none of its levels")
+    unknown: int = Field(default=0, description="values of a category that are not among its levels")
     below: int
     above: int
     examples: list[str] = Field(
@@ -264,6 +267,7 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     dimension: int
     bounds: dict[str, Any] = Field(description="empty for a table, whose columns have bounds of their own")
     table: TableColumns | None = Field(default=None, description="of a table: all columns, as declared")
+    table_in_words: list[str] | None = Field(description="of a table: what each of its columns holds")
     reading: ReadingFacts = Field(description="how delimited text is read, record by record")
     working_bounds: WorkingBounds | None = Field(
         description="narrower bounds that new jobs use; null: the declared ones"

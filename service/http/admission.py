@@ -34,10 +34,13 @@ _SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
 
 
 class Caller(Protocol):
-    """Somebody who is known by number."""
+    """Somebody who is known by number and name."""
 
     @property
     def id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 def is_upload(scope: Scope) -> bool:

@@ -1,11 +1,14 @@
 """The parts of a running API process, wired once and handed to every route."""
 
+import math
+import time
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from service.operations import workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
@@ -30,6 +33,20 @@ class Context:
     submissions: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SUBMISSIONS_AT_ONCE))
     #: The thread that writes long tables, piece by piece: several would keep the interpreter from everybody.
     downloads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_DOWNLOADS_AT_ONCE))
+
+    _plan_bytes: tuple[float, int | None] = (-math.inf, None)
+
+    def plan_bytes(self) -> int | None:
+        """Return the most memory that a plan may need to run on every worker at work; None without workers.
+
+        Asked for with every plan and job, so it may be some seconds old.
+        """
+        asked_at, known = self._plan_bytes
+        if time.monotonic() - asked_at > workforce.ANNOUNCE_SECONDS:
+            with self.database.read() as session:
+                known = workforce.plan_bytes(session, self.clock.now())
+            self._plan_bytes = time.monotonic(), known
+        return known
 
     @property
     def signing_keys(self) -> SigningKeys:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import InvalidRequest, RateLimited, ServiceError, TooLarge, Unauthorized
 from service.http.admission import Allowances, Caller, Pacing, body_limit, counted_bytes, is_upload
 from service.http.problems import failure, mistake, respond
+from service.operations import metrics
 from service.operations.logs import redact
 from service.operations.settings import Settings
 
@@ -151,14 +152,7 @@ class RequestLimits:
         try:
             await self._answer(scope, exchange)
         finally:
-            probe = scope["path"] in _PROBES and exchange.status == 200
-            (log.debug if probe else log.info)(
-                "request",
-                method=scope["method"],
-                path=redact(scope["path"])[:200],  # redacted before it is cut
-                status=exchange.status,
-                milliseconds=round((time.perf_counter() - started) * 1000, 1),
-            )
+            _record(scope, exchange.status, time.perf_counter() - started)
 
     async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:
@@ -220,6 +214,32 @@ class RequestLimits:
             if exchange.status:
                 raise
             await mistake(error)(scope, exchange.receive, exchange.send)
+
+
+def _record(scope: Scope, status: int, seconds: float) -> None:
+    """Log a request with its caller and address, and count it; probes are worth a line when they fail."""
+    probe = scope["path"] in _PROBES
+    if not probe:
+        metrics.request_served(_area(scope), status, seconds)
+    caller = scope.get("state", {}).get("caller")
+    client = scope.get("client")
+    (log.debug if probe and status == 200 else log.info)(
+        "request",
+        method=scope["method"],
+        path=redact(scope["path"])[:200],  # redacted before it is cut
+        status=status,
+        milliseconds=round(seconds * 1000, 1),
+        caller=caller.name if caller else None,
+        address=client[0] if client else None,
+    )
+
+
+def _area(scope: Scope) -> str:
+    """Return the area of the API that a request is counted under, by its route: callers send any path."""
+    if is_upload(scope):
+        return "uploads"
+    template = getattr(scope.get("route"), "path", "")
+    return template.removeprefix(_WITH_KEY).strip("/").split("/")[0] or "other"
 
 
 def _add_headers(scope: Scope, request_id: str, message: Message) -> None:

@@ -10,7 +10,7 @@ from core.plan import CLUSTER
 from core.questions import registry as questions
 from service.datasets import access, view, working_bounds
 from service.datasets.access import Right
-from service.datasets.columns import WorkingBoundsBody, WorkingColumnBody
+from service.datasets.bounds_wire import WorkingBoundsBody, WorkingColumnBody
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts
 from service.datasets.working_bounds import NewBounds

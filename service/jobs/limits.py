@@ -26,10 +26,11 @@ class Limits:
     job_seconds: float = math.inf
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
-        """Read the limits off the settings."""
+    def of(cls, settings: Settings, plan_bytes: int | None = None) -> Limits:
+        """Read the limits off the settings; `plan_bytes` is what the workers have memory for, if known."""
         kept = settings.view_cache_bytes + _WORKER_BYTES
-        work = Work(settings.max_operations, float(max(settings.max_memory_bytes - kept, 0)))
+        memory = max(settings.max_memory_bytes - kept, 0)
+        work = Work(settings.max_operations, float(memory if plan_bytes is None else min(memory, plan_bytes)))
         return cls(
             work,
             settings.max_queued_jobs,

@@ -1,6 +1,5 @@
 """Routes of algorithms, plans and jobs."""
 
-from functools import partial
 from typing import Annotated
 
 import structlog
@@ -22,7 +21,7 @@ from service.jobs import plans, queue, release, view
 from service.jobs.limits import Limits
 from service.jobs.planned import price
 from service.jobs.results.earlier import earlier_release
-from service.jobs.submit import submit
+from service.jobs.submit import Submission, submit
 from service.jobs.wire import (
     AlgorithmList,
     JobBody,
@@ -59,6 +58,7 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
         {
             "name": each.name,
             "summary": each.summary,
+            "origin": each.origin,
             "objectives": list(each.objectives),
             "guarantee": each.guarantee,
             "domains": list(each.domains),
@@ -94,7 +94,7 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
         right = access.find(session, body.dataset, caller)
         delta_left = ledger.delta_left(session, right.dataset.id, right.grant_id)
         inputs = plans.inputs_of(session, right, body, context.clock.now())
-    limits = Limits.of(context.settings)
+    limits = Limits.of(context.settings, context.plan_bytes())
     plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
         quote = view.quote(session, price(session, right, body, plan, limits))
@@ -132,9 +132,13 @@ async def submit_job(
 
     An analyst needs a grant, and room in its cap; the dataset's owner is limited by its total alone.
     """
-    now, limits = context.clock.now(), Limits.of(context.settings)
-    work = partial(submit, context.database, caller, body, key=idempotency_key, limits=limits, now=now)
-    submission = await to_thread.run_sync(work, limiter=context.submissions)
+    now = context.clock.now()
+
+    def submit_within_limits() -> Submission:
+        limits = Limits.of(context.settings, context.plan_bytes())
+        return submit(context.database, caller, body, key=idempotency_key, limits=limits, now=now)
+
+    submission = await to_thread.run_sync(submit_within_limits, limiter=context.submissions)
     job = submission.job
     log.info("job accepted", job=job.id, replayed=submission.replayed)
     response.headers.update({"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"})

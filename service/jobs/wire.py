@@ -179,6 +179,7 @@ class NoteBody(Body, json_schema_extra=example({"name": "baseline", "note": "Bef
 _ALGORITHM = {
     "name": "sulq",
     "summary": "Lloyd's rounds with noisy averages, from public starting points",
+    "origin": "literature",
     "objectives": ["means"],
     "guarantee": "either",
     "domains": ["dense", "sparse"],
@@ -192,6 +193,9 @@ class AlgorithmFacts(Answer, json_schema_extra=example(_ALGORITHM)):
 
     name: str
     summary: str
+    origin: Literal["house", "literature"] = Field(
+        description="`house` for Cairn's own algorithm, `literature` for published ones"
+    )
     objectives: list[str]
     guarantee: Literal["pure", "approximate", "either"]
     domains: list[str]

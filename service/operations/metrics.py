@@ -1,39 +1,55 @@
-"""Prometheus metrics, read from the database, so that every API process reports the same.
+"""Counts of events for operators: refusals, waiting times, overruns, lost workers, chunks read, requests.
 
-Nothing here walks through a table that grows: events are counted in `counters`, ledger entries in their
-account, by the transaction that makes them. Some of it depends on rows (how long jobs take, how many chunks
-are read), so it is for operators and, for each dataset, its owner.
+They are kept in `counters`, by the transaction in which the event happens, so that every API process
+reports the same and no table that grows is walked through. `exposition` reports them.
 """
 
 import collections
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from threading import Lock
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from service.operations.states import JobState
-from service.operations.tables import Account, Counter, Dataset, Job
+from service.operations.tables import Counter
 
-_REFUSALS = "refusals"
-_CLAIMS = "claims"
-_WAITED = "claims_microseconds"
+#: Names of counters, by what their label says: the problem of a refused submission.
+REFUSALS = "refusals"
+#: The bucket of a job's time from its submission to its claim.
+CLAIMS = "claims"
+#: Without a label: the sum of these times, in microseconds.
+WAITED = "claims_microseconds"
+#: State and dataset of a job that has ended.
+JOBS = "jobs"
+#: The dataset of a job that overran its plan.
+OVERRUNS = "overruns"
+#: Why a worker process was lost.
+WORKER_LOSSES = "worker_losses"
+#: Which limit ended a job.
+JOB_LIMITS = "job_limits"
+#: Area and status of a request.
+REQUESTS = "requests"
+#: The area of requests, whose times are added up in microseconds.
+REQUEST_TIME = "request_microseconds"
+#: The bucket of a response time, or `microseconds` for their sum.
+RESPONSES = "answers"
 #: Upper ends of the buckets of waiting times, in seconds; the rest goes into one without an end.
-_BUCKETS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300", "1000", "3000")
-_ENDLESS = "+Inf"
-_CHUNKS = {
-    "chunks": ("cairn_chunks_read", "Chunks that workers read, by where they found them."),
-    "chunk_bytes": ("cairn_chunk_bytes_read", "Bytes of the chunks that workers read."),
-    "chunk_microseconds": ("cairn_chunk_read_seconds", "Time that workers spent reading chunks."),
-}
-_OVERRUNS = "overruns"
-_JOBS = "jobs"
+WAITING_BUCKETS = ("0.1", "0.3", "1", "3", "10", "30", "100", "300", "1000", "3000")
+#: Upper ends of the buckets of response times, in seconds.
+RESPONSE_BUCKETS = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")
+#: The bucket without an end.
+ENDLESS = "+Inf"
+#: Reasons for which a worker process is lost.
+LOSSES = ("memory", "killed", "crashed")
+#: Limits that end a job.
+LIMITS = ("time", "memory")
+#: Areas of the API whose requests take as long as their body, so that the histogram leaves them out.
+_LONG_AREAS = ("uploads",)
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 _chunks_read: collections.Counter[tuple[str, str]] = collections.Counter()
+_requests: collections.Counter[tuple[str, str]] = collections.Counter()
 _lock = Lock()
 
 
@@ -50,14 +66,17 @@ def count(session: Session, amounts: Mapping[tuple[str, str], int]) -> None:
 
 def refused(session: Session, problem: str) -> None:
     """Count a refused submission by its problem."""
-    count(session, {(_REFUSALS, problem): 1})
+    count(session, {(REFUSALS, problem): 1})
 
 
 def claimed(session: Session, waited: timedelta) -> None:
     """Count a job that was claimed for the first time, by its waiting time."""
     seconds = max(0.0, waited.total_seconds())
-    bucket = next((end for end in _BUCKETS if seconds <= float(end)), _ENDLESS)
-    count(session, {(_CLAIMS, bucket): 1, (_WAITED, ""): round(seconds * 1e6)})
+    count(session, {(CLAIMS, _bucket(seconds, WAITING_BUCKETS)): 1, (WAITED, ""): round(seconds * 1e6)})
+
+
+def _bucket(seconds: float, ends: Sequence[str]) -> str:
+    return next((end for end in ends if seconds <= float(end)), ENDLESS)
 
 
 def ended(
@@ -69,20 +88,20 @@ def ended(
     times: int = 1,
 ) -> None:
     """Count jobs that ended; `before` is another state in which they were counted as ended, if they were."""
-    amounts = {(_JOBS, f"{state} {dataset_id}"): times}
+    amounts = {(JOBS, f"{state} {dataset_id}"): times}
     if before not in (*_UNFINISHED, state):
-        amounts[_JOBS, f"{before} {dataset_id}"] = -times
+        amounts[JOBS, f"{before} {dataset_id}"] = -times
     count(session, {} if before == state else amounts)
 
 
 def overran(session: Session, dataset_id: int) -> None:
     """Count a job that took longer than planned, or that a limit on time or memory ended."""
-    count(session, {(_OVERRUNS, str(dataset_id)): 1})
+    count(session, {(OVERRUNS, str(dataset_id)): 1})
 
 
 def overruns(session: Session, dataset_id: int) -> int:
     """Return how many jobs on a dataset took longer than planned, or were ended by a limit."""
-    found = session.get(Counter, (_OVERRUNS, str(dataset_id)))
+    found = session.get(Counter, (OVERRUNS, str(dataset_id)))
     return found.value if found else 0
 
 
@@ -103,108 +122,35 @@ def take_chunks_read() -> dict[tuple[str, str], int]:
     return taken
 
 
-def measure(session: Session, now: datetime, owner_id: int | None) -> bytes:
-    """Return the metrics in Prometheus' text format: of all datasets, or with an owner, of theirs."""
-    registry = CollectorRegistry()
-    registry.register(_Snapshot(session, now, owner_id))
-    return generate_latest(registry)
+def worker_lost(session: Session, reason: str) -> None:
+    """Count a worker process that ended without having been told to."""
+    count(session, {(WORKER_LOSSES, reason): 1})
 
 
-class _Snapshot:
-    """A collector that reads the metrics in one database session."""
-
-    def __init__(self, session: Session, now: datetime, owner_id: int | None):
-        self._session, self._now = session, now
-        query = select(Dataset.id, Dataset.name)
-        mine = query if owner_id is None else query.where(Dataset.owner_id == owner_id)
-        self._datasets = {number: name for number, name in session.execute(mine)}  # noqa: C416 as below
-
-    def collect(self) -> Iterator[Metric]:
-        counters = {(row.name, row.label): row.value for row in self._session.scalars(select(Counter))}
-        yield from self._jobs(counters)
-        yield self._ledger()
-        yield _labelled("cairn_refusals", "Submissions refused, by problem.", "problem", _REFUSALS, counters)
-        yield _claims(counters)
-        for name, (exposed, meaning) in _CHUNKS.items():
-            scale = 1e-6 if name == "chunk_microseconds" else 1.0
-            yield self._by_dataset(exposed, meaning, name, counters, scale)
-        yield self._by_dataset(
-            "cairn_overruns", "Jobs that took longer than planned.", _OVERRUNS, counters, 1.0
-        )
-
-    def _by_dataset(
-        self,
-        name: str,
-        meaning: str,
-        counter: str,
-        counters: Mapping[tuple[str, str], int],
-        scale: float,
-    ) -> Metric:
-        """Return a counter of the datasets; it may tell of rows."""
-        family = CounterMetricFamily(name, meaning, labels=["dataset", "source"])
-        for source, dataset_id, amount in _by_label(counters, counter):
-            if dataset_id in self._datasets:
-                family.add_metric([self._datasets[dataset_id], source], amount * scale)
-        return family
-
-    def _jobs(self, counters: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
-        found = collections.Counter(dict.fromkeys(JobState, 0))
-        oldest = self._now
-        for state, dataset_id, times, since in self._session.execute(
-            select(Job.state, Job.dataset_id, func.count(), func.min(Job.queued_at))
-            .where(Job.state.in_(_UNFINISHED))
-            .group_by(Job.state, Job.dataset_id)
-        ):
-            found[state] += times if dataset_id in self._datasets else 0
-            oldest = min(oldest, since) if state == JobState.QUEUED else oldest
-        for label, dataset_id, times in _by_label(counters, _JOBS):
-            found[JobState(label)] += times if dataset_id in self._datasets else 0
-        family = GaugeMetricFamily("cairn_jobs", "Jobs by state.", labels=["state"])
-        for state, times in found.items():
-            family.add_metric([state], times)
-        yield family
-        age = (self._now - oldest).total_seconds()
-        yield GaugeMetricFamily("cairn_queue_age_seconds", "Age of the oldest queued job.", value=age)
-
-    def _ledger(self) -> Metric:
-        found: collections.Counter[str] = collections.Counter()
-        query = select(Account.dataset_id, Account.entries_by_kind).where(Account.grant_id.is_(None))
-        for dataset_id, kinds in self._session.execute(query):
-            found.update(kinds or {} if dataset_id in self._datasets else {})
-        family = CounterMetricFamily(
-            "cairn_ledger_entries", "Ledger entries by kind: charges among them.", labels=["kind"]
-        )
-        for kind, times in sorted(found.items()):
-            family.add_metric([kind], times)
-        return family
+def ended_by_limit(session: Session, limit: str) -> None:
+    """Count a job that a limit on time or memory ended."""
+    count(session, {(JOB_LIMITS, limit): 1})
 
 
-def _by_label(counters: Mapping[tuple[str, str], int], name: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the counts labelled `source dataset`, or by dataset alone."""
-    for (kind, label), amount in sorted(counters.items()):
-        source, _, dataset = label.rpartition(" ")
-        if kind == name and dataset.isdecimal():
-            yield source, int(dataset), amount
+def request_served(area: str, status: int, seconds: float) -> None:
+    """Note a request in this process; `take_requests` returns the sums."""
+    with _lock:
+        _requests[REQUESTS, f"{area[:28]} {status}"] += 1
+        _requests[REQUEST_TIME, area[:28]] += round(seconds * 1e6)
+        if area not in _LONG_AREAS:
+            _requests[RESPONSES, _bucket(seconds, RESPONSE_BUCKETS)] += 1
+            _requests[RESPONSES, "microseconds"] += round(seconds * 1e6)
 
 
-def _labelled(
-    name: str, meaning: str, label: str, counter: str, counters: Mapping[tuple[str, str], int]
-) -> Metric:
-    family = CounterMetricFamily(name, meaning, labels=[label])
-    for (kind, value), amount in sorted(counters.items()):
-        if kind == counter:
-            family.add_metric([value], amount)
-    return family
+def take_requests() -> dict[tuple[str, str], int]:
+    """Return the counts of requests served by this process since the last call, for `count`."""
+    with _lock:
+        taken = dict(_requests)
+        _requests.clear()
+    return taken
 
 
-def _claims(counters: Mapping[tuple[str, str], int]) -> Metric:
-    running, buckets = 0, []
-    for end in (*_BUCKETS, _ENDLESS):
-        running += counters.get((_CLAIMS, end), 0)
-        buckets.append((end, float(running)))
-    return HistogramMetricFamily(
-        "cairn_claim_latency_seconds",
-        "Time from a submission to its claim by a worker.",
-        buckets=buckets,
-        sum_value=counters.get((_WAITED, ""), 0) / 1e6,
-    )
+def put_back_requests(taken: Mapping[tuple[str, str], int]) -> None:
+    """Note requests again that could not be stored."""
+    with _lock:
+        _requests.update(taken)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _PLACEHOLDERS = {"", "cairn", "changeme", "change-me", "default", "demo", "password", "postgres", "secret"}
@@ -98,8 +98,8 @@ class Settings(BaseSettings):
     max_operations: float = Field(default=1e14, gt=0)
     """Most arithmetic operations a plan may need; more is refused as `work-limit`."""
     max_memory_bytes: int = Field(default=4 * GIB, gt=0)
-    """Most memory a worker may hold before its job is ended, in bytes. A plan may need 512 MiB and the view
-    cache less; more is refused as `work-limit`."""
+    """Most memory a worker may hold before its job is ended, in bytes; never more than its share of the
+    container's limit. A plan may need 512 MiB and the view cache less; more is refused as `work-limit`."""
     transcript_bytes: int = Field(default=64 << 20, ge=0)
     """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
     job_seconds: float = Field(default=3600.0, gt=0)
@@ -128,6 +128,13 @@ class Settings(BaseSettings):
     """Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker."""
     cluster_seconds: float = Field(default=60.0, gt=0)
     """Longest a job waits for a task on the cluster before its own process does the rest."""
+
+    @field_validator("port", mode="before")
+    @classmethod
+    def _ignore_service_link(cls, value: object) -> object:
+        """Use the default where Kubernetes has set CAIRN_PORT for a Service that is named `cairn`."""
+        link = isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))
+        return cls.model_fields["port"].default if link else value
 
     @model_validator(mode="after")
     def _refuse_default_secrets(self) -> Settings:

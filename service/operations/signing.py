@@ -38,6 +38,10 @@ class SigningKeys:
         self._known = {key_id(key): key for key in (private.public_key(), *earlier)}
         self.current = key_id(private.public_key())
 
+    def knowing(self, others: Iterable[Ed25519PublicKey]) -> SigningKeys:
+        """Return these keys with further public keys."""
+        return SigningKeys(self._private, (*self.public_keys[1:], *others))
+
     def sign(self, purpose: str, text: str) -> dict[str, str]:
         """Sign a text; no signature holds for another purpose than its own."""
         value = self._private.sign(_message(purpose, text))
@@ -101,15 +105,19 @@ def open_keys(settings: Settings) -> SigningKeys:
 
 def load(path: Path) -> SigningKeys:
     """Read the keys from their file."""
-    blocks = [match[0] for match in _BLOCK.finditer(path.read_bytes())]
+    return _parse(path.read_bytes(), str(path))
+
+
+def _parse(pem: bytes, source: str) -> SigningKeys:
+    blocks = [match[0] for match in _BLOCK.finditer(pem)]
     try:
         private = serialization.load_pem_private_key(blocks[0], None)
         earlier = [serialization.load_pem_public_key(block) for block in blocks[1:]]
     except (IndexError, TypeError, ValueError) as error:
-        raise SigningKeyError(f"{path} holds no signing key; restore it from its back-up") from error
+        raise SigningKeyError(f"{source} holds no signing key; restore it from its back-up") from error
     public = [key for key in earlier if isinstance(key, Ed25519PublicKey)]
     if not isinstance(private, Ed25519PrivateKey) or len(public) != len(earlier):
-        raise SigningKeyError(f"{path} holds a key of another kind than Ed25519")
+        raise SigningKeyError(f"{source} holds a key of another kind than Ed25519")
     return SigningKeys(private, public)
 
 
@@ -130,6 +138,18 @@ def rotate(path: Path) -> SigningKeys:
     keys = SigningKeys(Ed25519PrivateKey.generate(), load(path).public_keys)
     _write_beside(path, keys).replace(path)
     return keys
+
+
+def restore(path: Path, saved: bytes) -> bool:
+    """Put a saved key back; False if the file knows it already, as the key that signs or an earlier one.
+
+    What the present key signed can still be verified.
+    """
+    present, kept = load(path), _parse(saved, "the back-up")
+    if kept.current in {key_id(key) for key in present.public_keys}:
+        return False
+    _write_beside(path, kept.knowing(present.public_keys)).replace(path)
+    return True
 
 
 def _write_beside(path: Path, keys: SigningKeys) -> Path:

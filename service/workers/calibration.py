@@ -16,7 +16,8 @@ import structlog
 from scipy.optimize import linprog
 
 from core.algorithms import registry
-from core.algorithms.base import Algorithm, SiteAlgorithm
+from core.algorithms.base import Algorithm
+from core.algorithms.papers.base import SiteAlgorithm
 from core.arrays import Floats
 from core.data import (
     Boolean,

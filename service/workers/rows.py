@@ -6,6 +6,7 @@ carries no address and no password: a process of a cluster opens the database of
 """
 
 import hashlib
+import math
 import mmap
 import os
 import tempfile
@@ -29,6 +30,13 @@ from service.operations.settings import Settings
 from service.operations.tables import Dataset, DatasetChunk
 
 log = structlog.get_logger()
+
+#: Beginning of the temporary names in the cache.
+_UNFINISHED = "new-"
+#: A temporary file that nobody has written to for this long belongs to a worker that was killed.
+_UNFINISHED_SECONDS = 600.0
+#: Shortest time between two log lines about a cache that cannot be written.
+_WARN_SECONDS = 60.0
 
 
 class RowsGone(Exception):
@@ -67,7 +75,7 @@ class ChunkCache:
         return payload
 
     def put(self, dataset: int, digest: str, payload: bytes) -> None:
-        """Keep a chunk if there is room or can be made; a full disk is no fault.
+        """Keep a chunk if there is room or can be made; a job continues without, for example on a full disk.
 
         Room is made at the cost of other datasets, those first that were not used for longest. A dataset that
         is larger than the cache keeps what it has: each pass would else throw out what the next one needs.
@@ -76,22 +84,32 @@ class ChunkCache:
             return
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not self._make_room(dataset, len(payload)):
-                return
-            with tempfile.NamedTemporaryFile(dir=self.directory, prefix="new-", delete=False) as file:
+            if self._make_room(dataset, len(payload)):
+                self._write(self._path(dataset, digest), payload)
+        except OSError as error:
+            _warn_of_cache(self.directory, error)
+
+    def _write(self, path: Path, payload: bytes) -> None:
+        """Write a file under a temporary name and rename it; nothing is left behind if that fails."""
+        with tempfile.NamedTemporaryFile(dir=self.directory, prefix=_UNFINISHED, delete=False) as file:
+            try:
                 file.write(payload)
                 file.flush()
                 os.fsync(file.fileno())  # else a power cut may leave the name with other bytes
-            faults.reach("execute.cached")
-            os.replace(file.name, self._path(dataset, digest))
-        except OSError:
-            return
+                faults.reach("execute.cached")
+                os.replace(file.name, path)
+            except OSError:
+                os.unlink(file.name)
+                raise
 
     def _make_room(self, dataset: int, size: int) -> bool:
         entries = []
         for path in self.directory.iterdir():
             with suppress(OSError):  # another worker removed it
                 facts = path.stat()
+                if path.name.startswith(_UNFINISHED) and time.time() - facts.st_mtime > _UNFINISHED_SECONDS:
+                    path.unlink()  # of a worker that was killed
+                    continue
                 entries.append((facts.st_mtime_ns, facts.st_size, path))
         total = size + sum(each for _, each, _ in entries)
         for _, each, path in sorted(entries):
@@ -104,6 +122,18 @@ class ChunkCache:
 
     def _path(self, dataset: int, digest: str) -> Path:
         return self.directory / f"{dataset}-{digest}.chunk"
+
+
+#: When this process last logged that its cache cannot be written.
+_warned_at = -math.inf
+
+
+def _warn_of_cache(directory: Path, error: OSError) -> None:
+    """Log that chunks are not cached, now and then: every chunk of every pass would fail."""
+    global _warned_at
+    if time.monotonic() - _warned_at > _WARN_SECONDS:
+        _warned_at = time.monotonic()
+        log.warning("chunks cannot be cached", directory=str(directory), reason=error.strerror)
 
 
 #: Inode and size of the files of the cache whose digests this process has checked.

@@ -18,27 +18,31 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from core.postprocessing import kmeans
 from core.views import limit_cache
 from service.datasets import drafts
 from service.jobs import queue
-from service.jobs.claims import Claim, JobLost
-from service.operations import faults, metrics
+from service.jobs.claims import Claim, JobLost, StoredPlan
+from service.jobs.limits import Limits
+from service.operations import faults, metrics, workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
 from service.operations.signals import stop_on_signals
 from service.operations.signing import open_keys
-from service.operations.supervisor import end_with_parent
+from service.operations.states import JobState
+from service.operations.supervisor import ENDED_BY_LIMIT, end_with_parent
+from service.operations.tables import Job
 from service.workers import execution
 
 log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_ENDED_BY_LIMIT = 75
 _DELETION_SECONDS = 600.0
 
 
@@ -60,6 +64,7 @@ class Heartbeat(threading.Thread):
         while not self._done.wait(pause):
             try:
                 self.beat()
+                self._worker.announce()
             except SQLAlchemyError as error:
                 log.warning(
                     "heartbeat failed; trying again", job=self._claim.job_id, error=type(error).__name__
@@ -94,7 +99,8 @@ class Heartbeat(threading.Thread):
         log.error("job ended by a limit", job=self._claim.job_id, limit=what)
         with self._worker.database.write() as session:
             queue.finish(session, self._claim, now=self._worker.clock.now(), result=None, by_limit=True)
-        self._leave(_ENDED_BY_LIMIT)
+            metrics.ended_by_limit(session, what)
+        self._leave(ENDED_BY_LIMIT)
 
     def _give_back_when_late(self) -> None:
         now = time.monotonic()
@@ -128,15 +134,23 @@ class Worker:
         *,
         name: str | None = None,
         leave: Callable[[int], object] = lambda _code: None,
+        lost: str = "",
     ):
-        """`leave` ends the process with an exit code; without it, the job ends at its next step."""
+        """`leave` ends the process with an exit code; without it, the job ends at its next step.
+
+        `lost` is why the process ended that this one replaces, if that was not in good order.
+        """
         self.settings = settings
         self.database = database
         self.clock = clock
         self.leave = leave
         self.name = (name or f"worker-{socket.gethostname()}-{os.getpid()}")[-64:]
         self.stop = threading.Event()
+        self._lost = lost
         self._next_deletion = 0.0
+        self._next_announcement = 0.0
+        #: Most memory that a plan may need to run here.
+        self.plan_bytes = Limits.of(settings).work.memory_bytes
 
     def run(self, alive: Callable[[], bool] = lambda: True) -> None:
         """Work until `stop` is set or `alive` is false; an empty queue is asked more and more seldom."""
@@ -144,6 +158,7 @@ class Worker:
         resumed = False
         while not self.stop.is_set() and alive():
             self.report()
+            self.announce()
             try:
                 if not resumed:
                     self._resume()
@@ -178,6 +193,28 @@ class Worker:
             with suppress(OSError):  # the supervisor makes the file; a worker on its own has none
                 os.utime(path, (moment, moment))
 
+    def announce(self, silent: float = 0.0) -> None:
+        """Record now and then that this worker is at work, and will be while it is `silent`."""
+        if not silent and time.monotonic() < self._next_announcement:
+            return
+        self._next_announcement = time.monotonic() + workforce.ANNOUNCE_SECONDS
+        try:
+            with self.database.write() as session:
+                workforce.announce(
+                    session,
+                    self.name,
+                    seen_at=self.clock.now() + timedelta(seconds=silent),
+                    plan_bytes=int(self.plan_bytes),
+                    cache=self.settings.cache_directory,
+                )
+        except SQLAlchemyError as error:
+            log.warning("the worker cannot announce itself; trying again", error=type(error).__name__)
+
+    def depart(self) -> None:
+        """Record that this worker has stopped in good order."""
+        with suppress(SQLAlchemyError), self.database.write() as session:
+            workforce.leave(session, self.name)
+
     def claim(self) -> Claim | None:
         """Take a job and charge it, in one transaction, before any row is read."""
         with self.database.write() as session:
@@ -186,11 +223,23 @@ class Worker:
                 worker=self.name,
                 now=self.clock.now(),
                 lease=timedelta(seconds=self.settings.lease_seconds),
-                can_run=execution.can_run,
+                can_run=self._can_run,
             )
         if claim is not None:
             faults.reach("claim.committed")
         return claim
+
+    def _can_run(self, stored: StoredPlan) -> bool:
+        """Return True if this version reads the plan back exactly, and this machine has the memory for it."""
+        needed = stored.text.get("work", {}).get("memory_bytes", 0)
+        if needed > self.plan_bytes:
+            log.error(
+                "a job needs more memory than this worker has; it is ended without a charge",
+                needed=needed,
+                limit=self.plan_bytes,
+            )
+            return False
+        return execution.can_run(stored)
 
     def carry_out(self, claim: Claim) -> bool:
         """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
@@ -236,17 +285,39 @@ class Worker:
     def _resume(self) -> None:
         """Keep the hold of a process that was lost: a free worker would show when its job ended."""
         with self.database.write() as session:
+            self._report_loss(session)
             busy_until = queue.resume(session, self.name, now=self.clock.now())
+        self._lost = ""
         if busy_until is not None:
             self._wait_until(busy_until)
 
+    def _report_loss(self, session: Session) -> None:
+        """Count and log the process that this one replaces, with the job that it was running."""
+        if not self._lost:
+            return
+        running = select(Job.id, Job.attempts).where(Job.worker == self.name, Job.state == JobState.RUNNING)
+        job = session.execute(running.order_by(Job.claimed_at.desc()).limit(1)).one_or_none()
+        log.error(
+            "a worker process was lost",
+            reason=self._lost,
+            worker=self.name,
+            job=job.id if job else None,
+            attempts_left=queue.MOST_ATTEMPTS - job.attempts if job else None,
+        )
+        metrics.worker_lost(session, self._lost)
+
     def _wait_until(self, moment: datetime, since: datetime | None = None) -> None:
+        pause = self._pause(moment, since)
+        if pause > 0:
+            self.report(silent=pause)
+            self.announce(silent=pause)
+            self.stop.wait(max(0.0, self._pause(moment, since)))  # without the time that this took
+
+    def _pause(self, moment: datetime, since: datetime | None) -> float:
         pause = (moment - self.clock.now()).total_seconds()
         if since is not None:  # a clock that was set back since then must not prolong the wait
             pause = min(pause, (moment - since).total_seconds())
-        if pause > 0:
-            self.report(silent=pause)
-            self.stop.wait(pause)
+        return pause
 
 
 def _resident_bytes() -> int:
@@ -257,10 +328,11 @@ def _resident_bytes() -> int:
         return 0
 
 
-def main(parent: int, slot: int) -> None:
+def main(parent: int, slot: int, lost: str = "") -> None:
     """Run one worker process, with settings from the environment, until SIGTERM or its parent's end.
 
-    `slot` is its number among the processes of its parent; the process that replaces it has the same.
+    `slot` is its number among the processes of its parent; the process that replaces it has the same, and is
+    told why the one before was `lost`.
     """
     settings = Settings()
     configure(settings.log_format, settings.log_level)
@@ -271,10 +343,13 @@ def main(parent: int, slot: int) -> None:
     open_keys(settings)  # they must be there before a job is charged
     database = Database(settings.database_address(), pool=3)
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
-    worker = Worker(settings, database, SystemClock(), name=name, leave=os._exit)
+    worker = Worker(settings, database, SystemClock(), name=name, leave=os._exit, lost=lost)
     stop_on_signals(worker.stop)
     end_with_parent(parent)
-    log.info("worker started", worker=worker.name)
+    log.info("worker started", worker=worker.name, memory_bytes=settings.max_memory_bytes)
+    if worker.plan_bytes <= 0:
+        log.error("this worker has too little memory for any job; every plan is refused")
     worker.run(alive=lambda: os.getppid() == parent)
+    worker.depart()
     database.dispose()
     gc.freeze()  # else looking for garbage once more delays the end by seconds on a busy machine

@@ -120,7 +120,8 @@ def test_certificates_and_passwords_go_only_to_those_who_need_them() -> None:
         for secret in ("secrets", "certificates")
     }
     assert holders["certificates"] == {"secrets", "worker", "scheduler", "cluster-worker"}
-    assert holders["secrets"] == {"secrets", "postgres", "setup", "api", "worker", "cluster-worker"}
+    readers = {"postgres", "setup", "api", "worker", "cluster-worker", "backup", "maintenance"}
+    assert holders["secrets"] == {"secrets", *readers}
 
 
 # --- settings -----------------------------------------------------------------------------------------------
@@ -157,6 +158,24 @@ def test_no_setting_of_the_image_is_lost_by_passing_it_on() -> None:
         if value is None
     }
     assert of_image & passed == set()
+
+
+@pytest.mark.parametrize("name", ["api", "worker", "cluster-worker"])
+def test_the_number_of_containers_is_a_setting_that_the_next_up_keeps(name: str) -> None:
+    assert re.fullmatch(r"\$\{CAIRN_\w+_REPLICAS:-1\}", services()[name]["scale"])
+    published = services()[name].get("ports", [])
+    assert all("${CAIRN_HTTP_PORT:-8000}" in port for port in published), "a range gives each its own port"
+
+
+@pytest.mark.parametrize("name", services())
+def test_logs_are_rotated(name: str) -> None:
+    options = services()[name]["logging"]["options"]
+    assert {"max-size", "max-file"} <= set(options)
+
+
+def test_a_release_can_pin_postgresql_by_its_digest() -> None:
+    images = {services()[name]["image"] for name in ("postgres", "backup")}
+    assert images == {"${CAIRN_POSTGRES_IMAGE:-postgres:16}"}
 
 
 @pytest.mark.parametrize("name", ["api", "worker"])

@@ -101,7 +101,7 @@ def test_nothing_is_left_that_installs_or_tests(built: PlainBuild) -> None:
 def test_the_final_stage_takes_what_was_built_and_downloads_nothing() -> None:
     final = stages(DOCKERFILE)[1]
     assert [step.rest for step in final if step.word == "COPY"] == ["--from=build /opt/cairn /opt/cairn"]
-    assert [step.rest for step in final if step.word == "USER"] == ["cairn"]
+    assert [step.rest for step in final if step.word == "USER"] == ["10001:10001"]
     assert [step.word for step in final if step.word == "HEALTHCHECK"]
     assert not re.search(r"\b(pip|apt-get|curl|wget)\b", "\n".join(step.rest for step in final))
 

@@ -7,6 +7,7 @@ others against the test's server, and does what `docker compose run secrets` wou
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import yaml
 from sqlalchemy import text
 
 import migrations
 from benchmarks.harness.postgres import Server
 from benchmarks.harness.processes import free_port
+from service.operations import signing
 from service.operations.database import Database
 from service.operations.settings import Settings
 
@@ -82,6 +85,13 @@ class Deployment:
         return (self.folder / "calls").read_text().splitlines()
 
 
+def new_keys(folder: Path) -> None:
+    """Make the keys that the service `secrets` makes on a new machine."""
+    (folder / "signing-key.pem").unlink(missing_ok=True)
+    signing.make(folder / "signing-key.pem")
+    (folder / "metrics-token").write_text(secrets.token_urlsafe(32))
+
+
 @pytest.fixture
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
     server = Server(port=free_port())
@@ -90,6 +100,7 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
     (tmp_path / "docker").chmod(0o755)
     (tmp_path / "cairn").mkdir()
     (tmp_path / "cairn" / "database-password").write_text("the-first-password")
+    new_keys(tmp_path / "cairn")
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
         connection.execute("CREATE DATABASE cairn")
         connection.execute("ALTER ROLE cairn PASSWORD 'the-first-password'")
@@ -129,7 +140,107 @@ def test_a_back_up_is_restored_and_what_it_replaces_is_kept(deployment: Deployme
     (kept,) = [name for name in deployment.databases() if name != "cairn"]
     assert kept in done.stdout
     assert deployment.marks(kept) == ["before", "spent afterwards"]
-    assert deployment.calls()[1] == "stop api"  # right after the back-up, before anything else
+    calls = [call for call in deployment.calls() if not call.startswith(("run", "exec"))]
+    assert calls[0] == "stop api"
+
+
+def test_keys_are_restored_on_another_machine_and_old_signatures_verify(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    folder, kept = tmp_path / "cairn", tmp_path / "elsewhere.keys"
+    signature = signing.load(folder / "signing-key.pem").sign("receipt", "a digest")
+    token = (folder / "metrics-token").read_text()
+    assert deployment.run("backup.sh", tmp_path / "cairn.dump", kept).returncode == 0
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert b"PRIVATE KEY" not in (tmp_path / "cairn.dump").read_bytes()
+    new_keys(folder)
+    signed_meanwhile = signing.load(folder / "signing-key.pem").sign("receipt", "another digest")
+    done = deployment.run("restore.sh", tmp_path / "cairn.dump", kept)
+    assert done.returncode == 0, done.stderr
+    keys = signing.load(folder / "signing-key.pem")
+    assert keys.current == signature["key"]
+    assert keys.verifies("receipt", "a digest", signature)
+    assert keys.verifies("receipt", "another digest", signed_meanwhile)
+    assert (folder / "metrics-token").read_text() == token
+    assert (folder / "signing-key.pem").stat().st_mode & 0o777 == 0o400
+
+
+def test_a_restore_on_the_same_machine_keeps_a_key_that_was_rotated_since(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    """Somebody may have read the earlier one."""
+    assert deployment.run("backup.sh", tmp_path / "cairn.dump").returncode == 0
+    rotated = signing.rotate(tmp_path / "cairn" / "signing-key.pem").current
+    assert deployment.run("restore.sh", tmp_path / "cairn.dump").returncode == 0
+    assert signing.load(tmp_path / "cairn" / "signing-key.pem").current == rotated
+
+
+def test_a_restore_without_the_keys_changes_nothing(deployment: Deployment, tmp_path: Path) -> None:
+    assert deployment.run("backup.sh", tmp_path / "cairn.dump").returncode == 0
+    (tmp_path / "cairn.dump.keys").unlink()
+    deployment.write("afterwards")
+    done = deployment.run("restore.sh", tmp_path / "cairn.dump")
+    assert done.returncode == 1
+    assert "cairn.dump.keys is missing" in done.stderr
+    assert deployment.marks() == ["afterwards"]
+
+
+def run_daily_backup(deployment: Deployment, folder: Path) -> str:
+    """Run the service `backup` of the compose file until it waits for the next day; what it said."""
+    (program,) = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["backup"]["command"]
+    folder.mkdir(exist_ok=True)
+    moved = {
+        "$$": "$",
+        "/var/lib/postgresql/data": str(folder),
+        "/run/": f"{deployment.folder}/",
+        "-h postgres": f"-h {deployment.server.directory} -p {deployment.server.port}",
+        'sleep "$CAIRN_DAY_SECONDS"': "exit",
+    }
+    for here, there in moved.items():
+        assert here in program
+        program = program.replace(here, there)
+    environment = {
+        **os.environ,
+        "PATH": f"{deployment.server.bin}:{os.environ['PATH']}",
+        "CAIRN_BACKUP_COUNT": "2",
+    }
+    done = subprocess.run(
+        ["sh", "-euc", program], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout + done.stderr
+
+
+def test_the_daily_back_up_keeps_the_newest_and_can_be_restored(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for day in (1, 2, 3):
+        for suffix in ("", ".sha256"):
+            (folder / f"cairn-2020010{day}T000000Z.dump{suffix}").write_text("old")
+    deployment.write("before")
+    said = run_daily_backup(deployment, folder)
+    kept = sorted(path.name for path in folder.glob("*.dump"))
+    assert kept[0] == "cairn-20200103T000000Z.dump"
+    assert said == f"backed up to {kept[1]}\n"
+    assert len(list(folder.iterdir())) == 4
+    deployment.run("backup.sh", tmp_path / "other.dump", tmp_path / "keys")
+    deployment.write("afterwards")
+    done = deployment.run("restore.sh", folder / kept[1], tmp_path / "keys")
+    assert done.returncode == 0, done.stderr
+    assert deployment.marks() == ["before"]
+
+
+def test_a_daily_back_up_that_fails_keeps_the_others_and_goes_on(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    (tmp_path / "backups").mkdir()
+    (tmp_path / "backups" / "cairn-20200101T000000Z.dump").write_text("old")
+    deployment.server.stop()
+    assert "the back-up failed; the next is tried tomorrow" in run_daily_backup(
+        deployment, tmp_path / "backups"
+    )
+    assert [path.name for path in (tmp_path / "backups").glob("*.dump")] == ["cairn-20200101T000000Z.dump"]
 
 
 def test_a_damaged_back_up_changes_nothing(deployment: Deployment, tmp_path: Path) -> None:

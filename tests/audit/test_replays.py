@@ -21,13 +21,13 @@ from assurance.audit.replays import replay
 from assurance.audit.twins import broken_plan, fresh_coins, growing, half_the_noise, skipping_empty
 from core import probe
 from core.algorithms import registry
-from core.algorithms.sulq import Sulq
+from core.algorithms.papers.sulq import Sulq
 from core.algorithms.summit import Summit
 from core.blocks.base import Clusters
 from core.blocks.scaling import ColumnRanges
+from core.columns.axes import Levels, Line
 from core.coverage.loop import LoopRound
 from core.data import ArraySource, Category, Dense, NarrowedSource, Number, Table, TableSource, narrowed
-from core.data.tables.axes import Levels, Line
 from core.kernels.fourier import AMPLITUDE
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget

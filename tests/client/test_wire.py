@@ -15,8 +15,9 @@ from cairn_client import errors, wire
 from cairn_client.conversion import read, to_json
 from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_text
 from service import errors as service_errors
-from service.datasets import columns, preview_routes
+from service.datasets import bounds_wire, preview_routes
 from service.datasets import wire as datasets
+from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
 from service.jobs import wire as jobs
 from service.jobs.results import wire as results
@@ -43,7 +44,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.PlanFacts, jobs.Quote),
     (wire.PreviewFacts, preview_routes.PreviewFacts),
     (wire.PrincipalFacts, people.PrincipalFacts),
-    (wire.PublicRowSetFacts, columns.PublicRowSetFacts),
+    (wire.PublicRowSetFacts, public_rows.PublicRowSetFacts),
     (wire.ResultFacts, results.ResultFacts),
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
@@ -51,8 +52,8 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.UploadReport, datasets.UploadReport),
     (wire.VerifyReport, datasets.VerifyReport),
     (wire.WhoAmI, people.WhoAmI),
-    (wire.WorkingBoundsFacts, columns.WorkingBounds),
-    (wire.WorkingColumn, columns.WorkingColumn),
+    (wire.WorkingBoundsFacts, bounds_wire.WorkingBounds),
+    (wire.WorkingColumn, bounds_wire.WorkingColumn),
 ]
 
 

@@ -76,7 +76,7 @@ def test_a_curator_creates_uploads_grants_and_sees_the_ledger(tab: Tab, fresh: s
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Audit").click()
     page.get_by_label("Show").select_option(name)
-    expect(page.get_by_text(f"granted {analyst} a cap of ε 1.5 and δ 1×10⁻⁵")).to_be_visible()
+    expect(page.get_by_text(f"granted {analyst} a cap of epsilon 1.5, delta 1×10⁻⁵")).to_be_visible()
 
 
 def test_bad_rows_are_shown_with_their_lines_and_can_be_left_out(

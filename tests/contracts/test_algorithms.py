@@ -220,5 +220,6 @@ def test_bad_parameters_are_refused_by_name_before_a_plan_exists(name: str) -> N
 def test_an_algorithm_describes_itself(name: str) -> None:
     algorithm = registry.get(name)
     assert len(algorithm.summary) > 20
+    assert algorithm.origin == ("house" if name == "summit" else "literature")
     assert algorithm.guarantee in ("pure", "approximate", "either")
     json.dumps(options_schema(algorithm.options))

@@ -15,8 +15,9 @@ import pytest
 import scipy.sparse as sp
 
 from assurance.audit.audits import light
-from core.algorithms import registry, summit_public
-from core.algorithms import summit_tuning as tuning
+from core.algorithms import registry
+from core.algorithms.summit import public_rows
+from core.algorithms.summit.axes import MOST_AXES
 from core.coverage.loop import CoverageLoop
 from core.data import (
     UNITS,
@@ -222,9 +223,9 @@ APPROXIMATE = Budget.of(1, "0.000001")
 @pytest.mark.parametrize("taken", [True, False], ids=["taken", "refused"])
 def test_public_rows_are_the_same_work_on_any_records(taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they are taken follows from released values, and work follows from that decision alone."""
-    monkeypatch.setattr(tuning, "PUBLIC_EXPLAINS", -np.inf if taken else np.inf)
-    monkeypatch.setattr(summit_public, "_explained", lambda rows, middles: 1.0)
-    domain = Dense.box(0, 1, dimension=tuning.MOST_AXES + 1, size=COUNT)
+    monkeypatch.setattr(public_rows, "PUBLIC_EXPLAINS", -np.inf if taken else np.inf)
+    monkeypatch.setattr(public_rows, "_explained", lambda rows, middles: 1.0)
+    domain = Dense.box(0, 1, dimension=MOST_AXES + 1, size=COUNT)
     offered = np.repeat([[0.2], [0.8]], 20, axis=0) + np.linspace(0, 0.1, domain.dimension)
     plan = registry.plan(domain, Request(2, APPROXIMATE, public_rows=read_public_rows(domain, offered)))
     works = list(works_of(plan, monkeypatch))

@@ -93,7 +93,7 @@ def test_rows_after_a_bad_one_are_all_there(run: int) -> None:
     spool = Spool(None, 64 * MIB)
     spool.write(b"a,b,c\nx\n" + (b"1,2," + b"c" * 1020 + b"\n") * (4 * 1024))
     encoded = encode(Upload(spool, CSV, Expected(DOMAIN), LIMITS, True))
-    assert (encoded.chunk_file.rows, encoded.findings.bad_rows) == (4 * 1024, 1)
+    assert (encoded.chunk_file.rows, encoded.found.bad_rows) == (4 * 1024, 1)
     encoded.close()
     spool.close()
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from core.algorithms.base import Algorithm, SiteAlgorithm
+from core.algorithms.base import Algorithm
+from core.algorithms.papers.base import SiteAlgorithm
 from core.data import Dense, Ids, Stored
 from core.privacy.composition import Composition, compose
 from core.privacy.losses import Gaussian

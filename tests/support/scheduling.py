@@ -31,7 +31,7 @@ TOGETHER = (
     "tests/fuzz/test_real_server.py",
     "tests/fuzz/test_side_channels.py",
     "tests/contracts/test_golden.py",
-    "tests/core/algorithms/test_summit_public.py",
+    "tests/core/algorithms/summit/test_public_rows.py",
     "tests/core/statistics/test_base.py",
     "tests/service/jobs/results/test_answers.py",
     "tests/service/jobs/results/test_transcripts.py",

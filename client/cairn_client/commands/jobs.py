@@ -63,8 +63,11 @@ def algorithms(
         raise NotFound(f"there is no algorithm {name}: see `cairn algorithms`", status=404)
     if print_json(found, as_json):
         return
-    rows = [[a.name, a.guarantee, ", ".join(a.objectives), ", ".join(a.domains), a.summary] for a in found]
-    print_table(["name", "guarantee", "objectives", "rows", "summary"], rows, "There are none.")
+    rows = [
+        [a.name, a.origin, a.guarantee, ", ".join(a.objectives), ", ".join(a.domains), a.summary]
+        for a in found
+    ]
+    print_table(["name", "origin", "guarantee", "objectives", "rows", "summary"], rows, "There are none.")
     if name is not None:
         options = found[0].options.get("properties", {}).items()
         table = [

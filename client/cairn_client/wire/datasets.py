@@ -123,6 +123,8 @@ class DatasetFacts:
     revised: list[str] = field(default_factory=list)
     #: Of a table: all columns, as they were declared.
     table: list[dict[str, Any]] | None = None
+    #: What each of these columns holds.
+    table_in_words: list[str] | None = None
     #: How delimited text is read; `format` 1: by inference, in an earlier version.
     reading: dict[str, Any] = field(default_factory=dict)
     #: Kinds of jobs that your grant allows.

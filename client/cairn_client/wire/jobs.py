@@ -20,6 +20,8 @@ class AlgorithmFacts:
     options: dict[str, Any]
     #: Whether k may be a range, for means of dense rows and tables.
     leaves_k_open: bool = False
+    #: `house` for Cairn's own algorithm, `literature` for published ones; empty from an older service.
+    origin: str = ""
 
 
 @dataclass(frozen=True)

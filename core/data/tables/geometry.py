@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
+from core.columns.axes import Axis, Line
+from core.columns.base import StoredColumn, read_weight
+from core.columns.reading import Codes
 from core.data.dense import COARSE_STEPS
-from core.data.tables.axes import Axis, Levels, Line
-from core.data.tables.column import Column, read_weight
-from core.data.tables.columns import Boolean, Category
-from core.data.tables.ranged import Ranged
-from core.data.tables.reading import Codes
 from core.data.tables.table import Table
 from core.errors import InvalidRequest
 from core.kernels.rows import UNITS
@@ -112,7 +110,7 @@ class Geometry:
         stored = {column.name: (place, column) for place, column in enumerate(self.table.stored)}
         places = [stored[name] for name in self.chosen]
         radius = math.sqrt(
-            sum(w * w * _longest(column) for w, (_, column) in zip(self.weights, places, strict=True))
+            sum(w * w * column.longest for w, (_, column) in zip(self.weights, places, strict=True))
         )
         for reach in range(UNITS, 0, -1):  # rounding may lengthen a record by a unit or two
             axes = tuple(
@@ -123,12 +121,10 @@ class Geometry:
                 return axes
         raise AssertionError("rows of zeros fit any ball")
 
-    def _axis(self, number: int, place: int, column: Column, weight: float) -> Axis:
+    def _axis(self, number: int, place: int, column: StoredColumn, weight: float) -> Axis:
         """The axis of a column whose ends, or levels, are `weight` units apart."""
-        if isinstance(column, Category):
-            return Levels(column, place, max(1, math.floor(weight / math.sqrt(2))))
-        first, last = (0, column.codes - 1) if self.ranges is None else self.ranges[number]
-        return Line(column, place, max(1, math.floor(weight / 2)), first, last)
+        codes = (0, column.codes - 1) if self.ranges is None else self.ranges[number]
+        return column.axis(place, weight, codes)
 
     @cached_property
     def _places(self) -> list[slice]:
@@ -143,7 +139,7 @@ class Geometry:
     @property
     def lines(self) -> list[Line]:
         """The axes of columns with bounds: numbers, dates and times."""
-        return [axis for axis in self.axes if isinstance(axis, Line) and isinstance(axis.column, Ranged)]
+        return [axis for axis in self.axes if isinstance(axis, Line) and axis.column.has_bounds]
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -153,16 +149,15 @@ class Geometry:
     @cached_property
     def dimension(self) -> int:
         """Number of coordinates."""
-        kinds = {column.name: column for column in self.table.stored}
-        return sum(kinds[n].codes if isinstance(kinds[n], Category) else 1 for n in self.chosen)
+        return sum(column.width for column in self.table.stored if column.name in self.chosen)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        coarse = [axis.column.name for axis in self.axes if isinstance(axis, Line) and _is_coarse(axis)]
+        coarse = [axis.column.name for axis in self.axes if axis.is_coarse(COARSE_STEPS)]
         if not coarse:
             return ()
         return (
-            f"columns {', '.join(coarse[:5])} keep fewer than {COARSE_STEPS} distinct values beside the "
+            f"columns {', '.join(coarse[:5])} keep fewer than {COARSE_STEPS} distinct values next to the "
             "others: give them more weight, or choose fewer columns",
         )
 
@@ -234,15 +229,6 @@ class Geometry:
 
     def to_json(self) -> dict[str, Any]:
         return {**self.table.to_json(), "clustered": self.choices}
-
-
-def _longest(column: Column) -> float:
-    """The squared length of a record's part in this column, for a weight of one."""
-    return (column.codes - 1) / (2 * column.codes) if isinstance(column, Category) else 1 / 4
-
-
-def _is_coarse(axis: Line) -> bool:
-    return not isinstance(axis.column, Boolean) and 2 * axis.half < min(COARSE_STEPS, axis.column.codes)
 
 
 def _require_known(names: Sequence[str], known: Mapping[str, Any], parameter: str) -> None:

@@ -1,17 +1,14 @@
 """Releases of tables in the curator's words: means, dates, rates, shares of levels; made-up records."""
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.arrays import Floats
-from core.data.tables.column import Column
-from core.data.tables.columns import Boolean, Category
+from core.columns.base import StoredColumn
+from core.columns.reading import Codes
 from core.data.tables.geometry import Geometry
-from core.data.tables.ranged import Date, Number, Ranged
-from core.data.tables.reading import Codes
 
 #: What a centre is in a column that lies on a line, by the objective.
 _MEASURES = {"means": "mean", "medians": "median"}
@@ -60,7 +57,7 @@ def _with_interval(entry: dict[str, Any], low: dict[str, Any], high: dict[str, A
 def records(geometry: Geometry, codes: Codes) -> npt.NDArray[Any]:
     """Made-up records, as `Geometry.codes` drew them: an array with a field for each column, of its kind."""
     columns = [axis.column for axis in geometry.axes]
-    values = [_values(column, codes[:, place]) for place, column in enumerate(columns)]
+    values = [column.values(codes[:, place]) for place, column in enumerate(columns)]
     found = np.empty(
         len(codes), [(column.name, each.dtype) for column, each in zip(columns, values, strict=True)]
     )
@@ -69,40 +66,15 @@ def records(geometry: Geometry, codes: Codes) -> npt.NDArray[Any]:
     return found
 
 
-def _values(column: Column, codes: Codes) -> npt.NDArray[Any]:
-    if isinstance(column, Category):
-        return np.array(column.names)[codes]
-    if isinstance(column, Boolean):
-        return np.equal(codes, 1)
-    assert isinstance(column, Ranged)
-    places = column.on_line(codes.astype(np.float64))
-    if not isinstance(column, Number):
-        unit = "datetime64[D]" if isinstance(column, Date) else "datetime64[s]"
-        return np.rint(places).astype(np.int64).astype(unit)
-    values = np.clip(np.exp(places) - column.offset, column.low, column.high) if column.log else places
-    return np.rint(values).astype(np.int64) if column.whole else values
-
-
 def ranges_of(geometry: Geometry) -> dict[str, list[Any]]:
     """The lowest and the highest value of each column with bounds, in JSON."""
-    ranges = {}
-    for line in geometry.lines:
-        assert isinstance(line.column, Ranged)
-        ends = line.decode(np.array([-line.half, line.half]))
-        ranges[line.column.name] = [line.column.value(float(end)) for end in ends]
-    return ranges
+    return {
+        line.column.name: [
+            line.column.value(float(end)) for end in line.decode(np.array([-line.half, line.half]))
+        ]
+        for line in geometry.lines
+    }
 
 
-def _entry(column: Column, numbers: list[float], noise: float | None, measure: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"column": column.name, "kind": column.kind}
-    if isinstance(column, Category):
-        shares = dict(zip(column.names, numbers, strict=True))
-        return {**entry, "measure": "shares", "shares": shares, "noise": noise}
-    if isinstance(column, Boolean):
-        return {**entry, "measure": "rate", "value": numbers[0], "noise": noise}
-    assert isinstance(column, Ranged)
-    value = column.value(numbers[0])
-    if isinstance(column, Number) and column.log:
-        factor = None if noise is None else math.exp(min(noise, 700.0))
-        return {**entry, "measure": f"geometric {measure}", "value": value, "noise_factor": factor}
-    return {**entry, "measure": measure, "value": value, "noise": noise}
+def _entry(column: StoredColumn, numbers: list[float], noise: float | None, measure: str) -> dict[str, Any]:
+    return {"column": column.name, "kind": column.kind, **column.entry(numbers, noise, measure)}

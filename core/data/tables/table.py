@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from core.columns.base import Column, StoredColumn
+from core.columns.reading import Codes, Reading
+from core.columns.registry import column_from_json
 from core.data.base import PublicFacts
-from core.data.tables.column import Column
-from core.data.tables.columns import column_from_json
-from core.data.tables.reading import Codes, Reading
 from core.errors import InvalidDomain
 
 #: More columns than this belong into a box, a ball or a sparse matrix.
@@ -43,9 +43,9 @@ class Table(PublicFacts):
             raise InvalidDomain("only one column can tell people apart", parameter="columns")
 
     @cached_property
-    def stored(self) -> tuple[Column, ...]:
+    def stored(self) -> tuple[StoredColumn, ...]:
         """The columns that rows keep, in the order in which they keep them."""
-        return tuple(column for column in self.declared if column.stored)
+        return tuple(c for c in self.declared if c.is_stored and isinstance(c, StoredColumn))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -11,14 +11,12 @@ from core.postprocessing.bounds import clip_into
 from core.postprocessing.kmeans import nearest_points
 from core.postprocessing.spread import DistanceHistogram, trimmed_shares
 
-#: The share of a bin varies between cells as if each had been seen this many times before.
-_LIKENESS = 3.0
-#: A bin that noise alone would fill with less than this chance is taken as real.
-_SURPRISE_CHANCE = 0.006
-#: Rounds of scaling cells and bins to their totals; a dozen agree to a fraction of a percent.
-_ROUNDS = 12
-#: Directions that are tried to see how far a cell reaches: fewer where there are many columns.
-_DIRECTIONS, _FEW_DIRECTIONS, _MANY_COLUMNS = 48, 12, 64
+_LIKENESS = 3.0  # The share of a bin varies between cells as if each had been seen this many times before.
+_SURPRISE_CHANCE = 0.006  # A bin that noise alone would fill with less than this chance is taken as real.
+_ROUNDS = 12  # Rounds of scaling cells and bins to their totals; a dozen agree to a fraction of a percent.
+_DIRECTIONS = 48  # Directions that are tried to see how far a cell reaches.
+_FEW_DIRECTIONS = 12  # Directions that are tried where there are many columns.
+_MANY_COLUMNS = 64  # From this many columns on there are many.
 #: A row at the lower end of a bin that the bounds pull in by more than this share does not fit the cell.
 _PULLED_IN = 0.75
 
@@ -114,9 +112,9 @@ class Cells:
         width = self.anchors.shape[1]
         tries = _DIRECTIONS if width <= _MANY_COLUMNS else _FEW_DIRECTIONS
         spread = np.maximum(self.variances, 0.0)
-        beside = 0.02 * spread.sum() / width if spread.any() else 1.0
+        everywhere = 0.02 * spread.sum() / width if spread.any() else 1.0
         ways = draw.normal(size=(tries, len(spread))) * np.sqrt(spread) @ self.axes.T
-        ways += draw.normal(size=(tries, width)) * np.sqrt(beside)
+        ways += draw.normal(size=(tries, width)) * np.sqrt(everywhere)
         some = self.axes[:, :16].T
         ways = np.concatenate([ways, some, -some])
         if width <= _MANY_COLUMNS:

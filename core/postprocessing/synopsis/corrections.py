@@ -6,21 +6,19 @@ from scipy.special import ndtri
 
 from core.arrays import Floats
 from core.data import Dense, Geometry
-from core.data.tables.axes import Levels
-from core.data.tables.columns import Boolean
 from core.postprocessing.bounds import clip_into
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.made_up import CellModel, means_by_cell
 
 #: Rounds in which rows are moved towards the mean of their cell: bounds stop some of them each time.
 _SHIFTS = 6
-#: From this many columns on the bounds draw rows together, whatever their direction; they are spread again by
-#: at most this factor a round. In fewer, the borders of their cells do, and rows should not cross these.
-_MANY_COLUMNS, _MOST_STRETCH = 64, 1.3
+#: From this many columns on bounds draw rows together, whatever their direction, and rows are spread again.
+#: In fewer, the borders of their cells do, and rows should not cross these.
+_MANY_COLUMNS = 64
+_MOST_STRETCH = 1.3  # Rows are spread by at most this factor a round.
 #: A value is put on a bound if it is closer to it than noise in its mean, and than this share of the range.
 _UNTOLD = 0.02
-#: The distance between the median and a quartile of a normal law, in standard deviations.
-_QUARTILE = 0.6745
+_QUARTILE = 0.6745  # The distance between the median and a quartile of a normal law, in standard deviations.
 
 
 def corrected(model: CellModel, rows: Floats, owners: npt.NDArray[np.int64]) -> Floats:
@@ -47,11 +45,12 @@ def numbers_beside_levels(domain: Geometry, rows: Floats, counts: npt.NDArray[np
     far lie at their bounds; the others are spread as they should be.
     """
     numbers = [
-        part.start
+        place
         for axis, part in domain.parts
-        if not isinstance(axis, Levels) and not isinstance(axis.column, Boolean)
+        if not axis.column.is_discrete
+        for place in range(part.start, part.stop)
     ]
-    if not numbers or not any(isinstance(axis, Levels) for axis, _ in domain.parts):
+    if not numbers or not any(axis.column.has_levels for axis in domain.axes):
         return rows
     rows, end = rows.copy(), 0
     for count in counts:

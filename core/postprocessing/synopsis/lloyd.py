@@ -9,8 +9,7 @@ Singles = npt.NDArray[np.float32]
 
 #: Lloyd's algorithm ends once centres move by less than this share of the variance of a column, all together.
 _TOLERANCE = 1e-4
-#: Rows that are tried for each further centre; the one that lowers the loss most is taken.
-_TRIALS = 4
+_TRIALS = 4  # Rows that are tried for each further centre; the one that lowers the loss most is taken.
 
 
 class LloydRows:
@@ -24,7 +23,7 @@ class LloydRows:
         self._moved = _TOLERANCE * float(rows.var(axis=0).mean())
 
     def settled(self, centres: Floats, rounds: int) -> Floats:
-        """Centres after at most so many rounds of Lloyd's algorithm; one without rows stays where it is."""
+        """Centres after at most this many rounds of Lloyd's algorithm; one without rows stays where it is."""
         for _ in range(rounds):
             scores = self._scores(centres)
             sums = (scores == scores.min(axis=0)).astype(np.float32) @ self._rows

@@ -19,21 +19,23 @@ from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partiti
 _NOISE_SHARE = 0.02
 #: Under heavy tails, distances are added up as long as noise stays below this share of the loss so far.
 _MOST_NOISE = 0.08
-#: As many records as this many standard deviations of a bin may lie unseen this many bins farther out.
-_UNSEEN_NOISES, _UNSEEN_BINS, _BEYOND_NOISES = 3.0, 5, 2.0
-#: Made-up rows are a model: shares of the loss, and of what they say is gained by cutting fine clusters.
-_MODEL_SHARE, _CUT_SHARE = 0.01, 0.25
-#: The share of all gains from cutting that only the model has: so many times what it gains where there is
+_UNSEEN_NOISES = 3.0  # Records that may lie unseen farther out, in standard deviations of a bin.
+_UNSEEN_BINS = 5  # Bins by which they may lie farther out.
+#: Records that may lie unseen beyond the last bin under heavy tails, in standard deviations of a bin.
+_BEYOND_NOISES = 2.0
+_MODEL_SHARE = 0.01  # Error of made-up rows, which are a model, as a share of the loss.
+_CUT_SHARE = 0.25  # Their error as a share of what they say is gained by cutting fine clusters.
+#: The share of all gains from cutting that only the model has: this many times what it gains where there is
 #: nothing to gain, over the largest gain for any number of clusters.
 _SPURIOUS = 1.25
-#: The share of the overshoot by which a clipped mean may be off.
-_CLIPPED_SHARE = 0.5
+_CLIPPED_SHARE = 0.5  # The share of the overshoot by which a clipped mean may be off.
 _NORMAL_95 = 1.96
 #: Cells with fewer records than this many standard deviations count as large as they are believed to be.
 _TOLD = 2.0
-#: Tails are heavy where this share of the outer tenth of records lies twice as far out as it begins, or where
-#: unseen records may change the loss by half.
-_OUTER, _FAR, _HEAVY, _MOST_UNSEEN = 0.1, 2.0, 0.05, 0.5
+_OUTER = 0.1  # Share of the records that lie farthest out, by which heavy tails are told.
+_FAR = 2.0  # Records far out lie this many times as far as the outer ones begin.
+_HEAVY = 0.05  # Tails are heavy where this share of the outer records is far out,
+_MOST_UNSEEN = 0.5  # or where unseen records may change the loss by this share.
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ from core.postprocessing.kmeans import nearest_points
 from core.postprocessing.spread import trimmed_shares
 from core.postprocessing.synopsis.cells import Cells
 
-#: Rounds of drawing and correcting, and rows in each.
-_FIT_ROUNDS, _FIT_ROWS, _FIT_VALUES = 6, 6400, 1 << 21
-#: Directions that are tried before a row is pulled towards its anchor, and how often it is.
-_TRIES, _PULLS, _PULL = 6, 4, 0.75
-#: Variances are corrected by at most this factor a round.
-_STEP = 2.5
-#: Limits on how far directions lean, and how fast a round corrects it.
-_MOST_LEAN, _LEAN_STEP = 2.0, 0.8
-#: Within-cell means of fewer made-up rows than this are believed by half.
-_FEW_ROWS = 10.0
+_FIT_ROUNDS = 6  # Rounds of drawing and correcting.
+_FIT_ROWS = 6400  # Rows in each of these rounds, at most.
+_FIT_VALUES = 1 << 21  # Values in the rows of a round, at most.
+_TRIES = 6  # Directions that are tried before a row is pulled towards its anchor.
+_PULLS = 4  # How often it is pulled, at most.
+_PULL = 0.75  # Each pull leaves this share of the distance.
+_STEP = 2.5  # Variances are corrected by at most this factor a round.
+_MOST_LEAN = 2.0  # How far directions lean, at most.
+_LEAN_STEP = 0.8  # How fast a round corrects it.
+_FEW_ROWS = 10.0  # Within-cell means of fewer made-up rows than this are believed by half.
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class CellModel:
 
 
 def means_by_cell(rows: Floats, counts: npt.NDArray[np.int64], otherwise: Floats) -> Floats:
-    """Means of rows that are sorted by cell, so many of each; other means for cells without rows."""
+    """Means of rows that are sorted by cell, given the number of each; other means for cells without rows."""
     means, alive = otherwise.copy(), np.flatnonzero(counts)
     firsts = counts.cumsum() - counts
     means[alive] = np.add.reduceat(rows, firsts[alive], axis=0) / counts[alive][:, None]

@@ -16,13 +16,12 @@ from core.postprocessing.synopsis.corrections import corrected
 from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.made_up import CellModel
 
-#: More columns than this are rotated to the few directions in which fine clusters differ.
-MANY_COLUMNS = 64
+MANY_COLUMNS = 64  # More columns than this are rotated to the few directions in which fine clusters differ.
 LLOYD_ROUNDS = 20
 #: Rounds where more than half as many clusters are asked for as were measured: most of them are fine clusters
-#: as they were released, and further rounds would follow the model rather than the records. The second is for
-#: more clusters than were measured, of which only the model knows.
-_FEW_ROUNDS, _MODEL_ROUNDS = 3, 8
+#: as they were released, and further rounds would follow the model rather than the records.
+_FEW_ROUNDS = 3
+_MODEL_ROUNDS = 8  # Rounds for more clusters than were measured, of which only the model knows.
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +65,12 @@ class Cloud:
         return along
 
     @cached_property
-    def beside(self) -> Floats:
+    def unspanned(self) -> Floats:
         """Squared distance of each row to the space of the basis: the same for all centres in it."""
         about = self.rows - self.middle
         whole = np.einsum("ij,ij->i", about, about) - np.einsum("ij,ij->i", self.flat, self.flat)
-        beside: Floats = np.maximum(whole, 0.0)
-        return beside
+        unspanned: Floats = np.maximum(whole, 0.0)
+        return unspanned
 
     @cached_property
     def lloyd(self) -> LloydRows:
@@ -108,11 +107,11 @@ class Partition:
         drawn = parts.sum(axis=0)
         whole = nearest_points(cloud.model.cells.centres, centres)
         parts[:, drawn == 0] = np.equal.outer(np.arange(len(centres)), whole[drawn == 0])
-        return cls(centres, labels, squared + cloud.beside, parts / np.maximum(drawn, 1.0))
+        return cls(centres, labels, squared + cloud.unspanned, parts / np.maximum(drawn, 1.0))
 
 
 def rounds_for(k: int, fine: int) -> int:
-    """Rounds of Lloyd's algorithm at most, for k clusters of so many fine ones."""
+    """Rounds of Lloyd's algorithm at most, for k clusters of this many fine ones."""
     if k == fine:
         return 0
     if k > fine:

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.arrays import Floats
-from core.data import Boolean, Category, Domain, Geometry
+from core.data import Domain, Geometry
 from core.postprocessing.synopsis.lloyd import LloydRows
 from core.postprocessing.synopsis.partitions import Cloud
 
-#: Rows of the blob, and rounds of Lloyd's algorithm on them for each number of clusters that is tried.
-_BLOB_ROWS, _BLOB_ROUNDS = 3000, 20
-#: The first k whose gap is this close to the largest is suggested.
-_TOLERANCE = 0.03
-#: Where no gap exceeds that of one cluster by this, there is nothing to split.
-_LEAST_GAIN = 0.05
-#: Of tables each further cluster must gain more than records with a rare level do, which are small groups of
-#: their own within a cluster: more than so many times the lower quartile of all gains, within limits.
-_STEADY, _QUARTER = 2.0, 0.25
-_LEAST_STEADY, _MOST_STEADY = 0.03, 0.08
+_BLOB_ROWS = 3000  # Rows of the blob.
+_BLOB_ROUNDS = 20  # Rounds of Lloyd's algorithm on them for each number of clusters that is tried.
+_TOLERANCE = 0.03  # The first k whose gap is this close to the largest is suggested.
+_LEAST_GAIN = 0.05  # Where no gap exceeds that of one cluster by this, there is nothing to split.
+#: In tables each further cluster must gain more than records with a rare level do, which are small groups of
+#: their own within a cluster: more than this many times a low quantile of all gains.
+_STEADY = 2.0
+_QUARTER = 0.25  # The level of that quantile.
+_LEAST_STEADY = 0.03  # That gain is at least this.
+_MOST_STEADY = 0.08  # That gain is at most this.
 _OF_LEVELS = "groups that differ in a category or boolean alone count as clusters: look at smaller k, too"
 #: Numbers of clusters that are tried on the blob grow by this factor; losses between them are interpolated.
 _GROWTH = 1.4
@@ -57,9 +57,7 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
 
 def _has_levels(domain: Domain) -> bool:
     """Whether records differ in levels, which set groups apart however few records differ in them."""
-    return isinstance(domain, Geometry) and any(
-        isinstance(axis.column, (Boolean, Category)) for axis in domain.axes
-    )
+    return isinstance(domain, Geometry) and any(axis.column.is_discrete for axis in domain.axes)
 
 
 def first_near_top(gaps: Mapping[int, float], each: float) -> int:
@@ -95,5 +93,5 @@ def _blob_losses(cloud: Cloud, ks: list[int], draw: np.random.Generator) -> Floa
     blob = LloydRows(alike * np.sqrt(len(sample) * np.maximum(variances, 0.0)))
     starts = blob.spread(np.zeros((1, sample.shape[1])), ks[-1], draw)
     losses = [blob.loss(blob.settled(starts[:k], _BLOB_ROUNDS)) for k in ks]
-    logs: Floats = np.log(np.maximum(np.array(losses) + cloud.beside.mean(), 1e-9))
+    logs: Floats = np.log(np.maximum(np.array(losses) + cloud.unspanned.mean(), 1e-9))
     return logs

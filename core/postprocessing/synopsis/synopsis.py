@@ -25,8 +25,8 @@ from core.postprocessing.synopsis.partitions import (
 from core.postprocessing.synopsis.suggestion import suggest
 from core.postprocessing.synopsis.uncertainty import bars
 
-#: Made-up rows that are kept, and the most values in them.
-_MOST_ROWS, _MOST_VALUES = 10_000, 1 << 23
+_MOST_ROWS = 10_000  # Made-up rows that are kept, at most.
+_MOST_VALUES = 1 << 23  # Values in made-up rows that are kept, at most.
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,13 +15,12 @@ _NORMAL_95 = 1.96
 #: this part of sqrt(p (1 - p)): small ones by more than themselves.
 _CUT_SHARE = 0.4
 #: Records on the wrong side of a border lie anywhere in their fine cluster, and those on the right side not
-#: where made-up rows put them: so many times the variance that the former bring.
+#: where made-up rows put them: this many times the variance of the former.
 _STREWN = 3.0
-#: As many records as this many standard deviations of a bin's noise may lie unseen at the far end of a cell
-#: under heavy tails; under light ones fewer, and no farther out than records are seen.
-_UNSEEN_HEAVY, _UNSEEN_LIGHT = 2.0, 0.25
-#: Chance that noise alone makes some cluster look real.
-_FALSE_ALARM = 0.01
+#: Records that may lie unseen at the far end of a cell under heavy tails, in standard deviations of a bin.
+_UNSEEN_HEAVY = 2.0
+_UNSEEN_LIGHT = 0.25  # The same under light tails, no farther out than records are seen.
+_FALSE_ALARM = 0.01  # Chance that noise alone makes some cluster look real.
 
 
 @dataclass(frozen=True, eq=False)

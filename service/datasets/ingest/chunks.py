@@ -19,7 +19,9 @@ import scipy.sparse as sp
 
 from core.data import Stored
 
-_INT64, _INT32, _INT16 = np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i2")
+_INT64 = np.dtype("<i8")
+_INT32 = np.dtype("<i4")
+_INT16 = np.dtype("<i2")
 #: How rows of these kinds are stored; those of a table are codes.
 _TYPES: dict[str, np.dtype[Any]] = {"dense": _INT16, "ids": _INT32, "table": np.dtype("<u2")}
 

@@ -6,18 +6,18 @@ from typing import IO, Any
 import pyarrow as pa
 from pyarrow import compute
 
+from core.columns.cells import Cells
 from core.data.tables.table import MOST_COLUMNS
-from service.datasets.ingest.findings import printable
+from service.datasets.ingest.readers.arrow_types import file_type, has_lengths
 from service.datasets.ingest.readers.batch import reading
 from service.datasets.ingest.readers.tables import (
     arrow_blocks,
-    has_lengths,
     open_arrow,
     open_parquet,
+    parquet_blocks,
     require_valid,
-    undamaged,
 )
-from service.datasets.proposals import KINDS, Cells
+from service.datasets.ingest.reports import printable
 from service.errors import BadFormat
 
 #: Characters of a text that are kept; a level has fewer.
@@ -29,22 +29,9 @@ def first_rows(file: IO[bytes], format_name: str, count: int) -> list[Cells]:
     schema, columns = _parquet(file, count) if format_name == "parquet" else _arrow(file, count)
     rows = max(map(len, columns.values()), default=0)
     return [
-        Cells(name, cells or [""] * rows, _kinds(kind), pa.types.is_integer(kind))
+        Cells(name, cells or [""] * rows, file_type(kind) or "text", whole=pa.types.is_integer(kind))
         for (name, cells), kind in zip(columns.items(), schema.types, strict=True)
     ]
-
-
-def _kinds(kind: Any) -> tuple[str, ...]:
-    """Return the kinds of columns that an Arrow type can hold."""
-    if pa.types.is_boolean(kind):
-        return ("boolean",)
-    if pa.types.is_date(kind):
-        return ("date",)
-    if pa.types.is_timestamp(kind):
-        return ("date", "datetime")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return ("number",)
-    return KINDS
 
 
 def _parquet(file: IO[bytes], count: int) -> tuple[Any, dict[str, list[str]]]:
@@ -55,19 +42,19 @@ def _parquet(file: IO[bytes], count: int) -> tuple[Any, dict[str, list[str]]]:
 
     def blocks(name: str) -> Iterator[Any]:
         # One column at a time: each may unpack to a lot more than it takes in the file.
-        for block in undamaged(lambda: opened.iter_batches(count, columns=[name], use_threads=False)):
+        for block in parquet_blocks(opened, count, [name]):
             require_valid(block)
-            yield block.select([name])
+            yield block
 
     return schema, {
-        each.name: _cells(blocks(each.name), 1, count)[0] if _is_plain(each.type) else [] for each in schema
+        each.name: _cells(blocks(each.name), 1, count)[0] if file_type(each.type) else [] for each in schema
     }
 
 
 def _arrow(file: IO[bytes], count: int) -> tuple[Any, dict[str, list[str]]]:
     buffer, schema = open_arrow(file)
     _require_names(schema.names)
-    places = [place for place, kind in enumerate(schema.types) if _is_plain(kind)]
+    places = [place for place, kind in enumerate(schema.types) if file_type(kind)]
     found = _cells(arrow_blocks(buffer, places), len(places), count)
     cells = dict(zip(places, found, strict=True))
     return schema, {name: cells.get(place, []) for place, name in enumerate(schema.names)}
@@ -84,15 +71,6 @@ def _require_names(names: Sequence[str]) -> None:
     double = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if double is not None:
         raise BadFormat(f"the file has more than one column named {printable(double)}; rename or remove one")
-
-
-def _is_plain(kind: Any) -> bool:
-    """Return True for a type whose values can be those of a column."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return bool(text or moment or number or pa.types.is_boolean(kind) or pa.types.is_null(kind))
 
 
 def _cells(blocks: Iterator[Any], width: int, count: int) -> list[list[str]]:

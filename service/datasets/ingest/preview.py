@@ -9,12 +9,14 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from core.columns.cells import Cells
+from core.columns.notation import Notation
 from service.datasets.ingest.first_rows import LONGEST, first_rows, require_width
 from service.datasets.ingest.readers.excel import to_csv
 from service.datasets.ingest.readers.proposed import ProposedReading, decoded, propose_reading
 from service.datasets.ingest.readers.text import recognised
 from service.datasets.ingest.spool import Spool
-from service.datasets.proposals import Cells, Numbers, Proposal, looks_like_data, propose
+from service.datasets.proposals import Proposal, looks_like_data, propose
 from service.errors import BadFormat
 from service.operations.settings import KIB, Settings
 
@@ -49,7 +51,7 @@ def preview(spool: Spool, content_type: str, settings: Settings, named: bool = T
             columns = first_rows(content.open(), format_name, MOST_ROWS)
             rows = zip(*(each.texts for each in columns), strict=True)
             names = [each.name for each in columns]
-            return Preview(format_name, ProposedReading(), names, _bounded(rows), propose(columns, Numbers()))
+            return Preview(format_name, ProposedReading(), names, _bounded(rows), propose(columns))
         if format_name == "excel":
             text, _words = to_csv(
                 content.open(), settings.spool_directory, settings.max_upload_bytes, MOST_ROWS + 1
@@ -62,36 +64,47 @@ def preview(spool: Spool, content_type: str, settings: Settings, named: bool = T
 
 def _of_text(format_name: str, sample: bytes, reading: ProposedReading, named: bool) -> Preview:
     """Return what a sample of text shows that is read like this."""
-    text = decoded(sample, reading.encoding)
+    first, *others = _lines(sample, reading)
+    problem = _DATA if named and looks_like_data(first, others) else ""
+    names = first if named and not problem else []
+    rows = [line for line in (others if names else [first, *others]) if line]
+    columns = _columns(names, rows, len(first), reading.dialect.notation)
+    return Preview(format_name, reading, names, _bounded(rows), propose(columns), problem)
+
+
+def _lines(sample: bytes, reading: ProposedReading) -> list[list[str]]:
+    """Return the fields of each whole line of a sample, the first of which is not empty."""
+    text = decoded(sample, reading.dialect.encoding)
     if "\0" in text:
         raise BadFormat("the file holds zero bytes, so it is not text; save it as UTF-8 text")
     lines = list(_records(text, reading))
     if len(sample) == _SAMPLE:
         lines = lines[:-1]
-    first = lines[0] if lines else []
-    require_width(len(first))
-    if not any(first):
+    if not lines or not any(lines[0]):
         raise BadFormat("the first line is empty; put the names of the columns there")
-    problem = _DATA if named and looks_like_data(first, lines[1:]) else ""
-    names = first if named and not problem else []
-    rows = [line for line in (lines[1:] if names else lines) if line]
-    fitting = [row for row in rows if len(row) == len(first)]
-    columns = [
-        Cells(names[place] if names else "", [row[place] for row in fitting])
-        for place in range(len(first))
+    require_width(len(lines[0]))
+    return lines
+
+
+def _columns(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int, notation: Notation
+) -> list[Cells]:
+    """Return the cells of each column, from the rows that have a field for each."""
+    fitting = [row for row in rows if len(row) == width]
+    return [
+        Cells(names[place] if names else "", [row[place] for row in fitting], notation=notation)
+        for place in range(width)
         if not names or names[place]  # programs leave the name of an index empty
     ]
-    proposals = propose(columns, Numbers(reading.decimal, reading.thousands))
-    return Preview(format_name, reading, names, _bounded(rows), proposals, problem)
 
 
 def _records(text: str, reading: ProposedReading) -> Iterator[list[str]]:
     """Yield the fields of each record, which is a line unless quoted fields go on over several."""
     whole = io.StringIO(text, newline="")
-    sources = [whole] if reading.quoted_lines else ([line.rstrip("\r\n")] for line in whole)
+    sources = [whole] if reading.dialect.quoted_lines else ([line.rstrip("\r\n")] for line in whole)
     for source in sources:
         try:
-            for record in csv.reader(source, delimiter=reading.separator):
+            for record in csv.reader(source, delimiter=reading.dialect.separator):
                 yield [field.strip() for field in record]
         except csv.Error:
             yield []

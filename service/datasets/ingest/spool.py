@@ -74,6 +74,8 @@ _OTHERS = {
     b"\x80\x04": "a Python pickle",
     b"\x80\x05": "a Python pickle",
 }
+#: The first bytes that tell formats apart.
+_LONGEST_MAGIC = 16
 
 
 class Spool:
@@ -171,7 +173,7 @@ class _Reader(io.RawIOBase):
 
 def detect(content_type: str, file: IO[bytes]) -> str:
     """Return the format of a file; its content type, where one is given, and its first bytes must agree."""
-    head = file.read(16)
+    head = file.read(_LONGEST_MAGIC)
     announced = content_type.split(";")[0].strip().lower()
     if not head:
         raise BadFormat("the upload is empty; send a file with at least a header line")
@@ -180,16 +182,26 @@ def detect(content_type: str, file: IO[bytes]) -> str:
             f"uploads of type {announced[:80]!r} are not accepted; send one of {', '.join(sorted(FORMATS))}",
             status=415,
         )
+    found = _by_first_bytes(head)
+    if found == "zip":
+        found = _in_zip(file)
+    if _may_be(announced, found):
+        return found
+    raise BadFormat(f"the upload is announced as {FORMATS[announced]}, but its first bytes look like {found}")
+
+
+def _by_first_bytes(head: bytes) -> str:
+    """Return the format that the first bytes of a file show; what shows none is text."""
     other = next((name for magic, name in _OTHERS.items() if head.lstrip().startswith(magic)), None)
     if other:
         raise BadFormat(f"this is {other}, not a table; export the table as CSV and upload that")
-    found = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "csv")
-    if found == "zip":
-        found = _in_zip(file)
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "csv")
+
+
+def _may_be(announced: str, found: str) -> bool:
+    """Return True if a file that is announced as of this type may have this format."""
     packed = found == "gzip" or (announced == "application/zip" and found in ("npz", "excel"))
-    if announced in _UNSPECIFIED or FORMATS[announced] == found or packed:
-        return found
-    raise BadFormat(f"the upload is announced as {FORMATS[announced]}, but its first bytes look like {found}")
+    return packed or announced in _UNSPECIFIED or FORMATS[announced] == found
 
 
 def _in_zip(file: IO[bytes]) -> str:

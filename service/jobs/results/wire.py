@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.datasets.columns import WorkingColumn
+from service.datasets.bounds_wire import WorkingColumn
 from service.datasets.wire import AmountFacts
 from service.http.wire import Answer, JobKind, example
 
@@ -33,7 +33,7 @@ class ColumnProfile(Answer):
     """Value of a centre in one column of a table."""
 
     column: str
-    kind: Literal["number", "boolean", "category", "date", "datetime"]
+    kind: str = Field(description="the kind of the column, as `GET /v1/column-kinds` lists it")
     measure: Literal["mean", "median", "geometric mean", "geometric median", "rate", "shares"]
     value: float | str | None = Field(default=None, description="a number, a rate, a date or a time")
     shares: dict[str, float] | None = Field(default=None, description="of each level; they add up to one")

@@ -16,7 +16,7 @@ from service.operations.tables.datasets import (
 )
 from service.operations.tables.jobs import Answer, Job, JournalEntry, Result, TranscriptPart
 from service.operations.tables.ledger import Account, LedgerCheckpoint, LedgerEntry
-from service.operations.tables.monitoring import AuditEvent, Counter, Timing
+from service.operations.tables.monitoring import AuditEvent, Counter, Timing, WorkerRecord
 from service.operations.tables.people import ApiKey, BrowserSession, Principal
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "SiteSet",
     "Timing",
     "TranscriptPart",
+    "WorkerRecord",
     "WorkingBounds",
     "allowed_kinds",
 ]

@@ -1,4 +1,4 @@
-"""Tables for operators: audit log, measured run times, counters."""
+"""Tables for operators: audit log, measured run times, counters, workers."""
 
 from datetime import datetime
 from typing import Any
@@ -44,3 +44,20 @@ class Counter(Base):
     name: Mapped[str] = mapped_column(String(32), primary_key=True)
     label: Mapped[str] = mapped_column(String(32), primary_key=True)
     value: Mapped[Units]
+
+
+class WorkerRecord(Base):
+    """A worker process as it last announced itself; see `operations.workforce`."""
+
+    __tablename__ = "workers"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    machine: Mapped[str] = mapped_column(String(64))
+    #: When it was last seen; in the future if it waits until then.
+    seen_at: Mapped[datetime]
+    #: Most memory that a plan may need to run on this worker.
+    plan_bytes: Mapped[Units]
+    #: Size of the chunk cache of its machine, and of the disk that holds it.
+    cache_bytes: Mapped[Units]
+    disk_bytes: Mapped[Units]
+    disk_free_bytes: Mapped[Units]

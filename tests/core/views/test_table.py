@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.columns.axes import Axis, Levels
+from core.columns.base import StoredColumn
 from core.data import UNITS, Boolean, Category, Chunk, Column, Date, Geometry, Number, Table
-from core.data.tables.axes import Axis, Levels
 from core.privacy.sensitivity import Sensitivity
 from core.statistics.counts import ColumnHistograms
 from core.statistics.sums import Sums
@@ -130,7 +131,7 @@ def test_a_radius_that_forgets_the_weights_is_refused(monkeypatch: pytest.Monkey
     """Each column as long as its weight says, in a unit that takes all of them for one."""
     honest = Geometry._axis
 
-    def heavier(self: Geometry, number: int, place: int, column: Column, weight: float) -> Axis:
+    def heavier(self: Geometry, number: int, place: int, column: StoredColumn, weight: float) -> Axis:
         return honest(self, number, place, column, weight * self.weights[number])
 
     monkeypatch.setattr(Geometry, "_axis", heavier)

@@ -97,11 +97,9 @@ def test_no_file_names_another_host_or_parses_markup(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(STATIC)))
-def test_modules_are_short_and_say_what_they_are_for(path: Path) -> None:
+def test_modules_say_what_they_are_for(path: Path) -> None:
     if path.suffix == ".js":
-        lines = path.read_text().splitlines()
-        assert lines[0].startswith("// ")
-        assert len(lines) <= 400
+        assert path.read_text().startswith("// ")
 
 
 def test_every_module_is_used() -> None:

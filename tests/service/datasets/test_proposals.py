@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 
-from service.datasets.proposals import Cells, Numbers, looks_like_data, propose
+from core.columns.cells import Cells
+from core.columns.notation import Notation
+from service.datasets.proposals import looks_like_data, propose
 from tests.support.hospital import NAMES, hospital
 
 
-def proposed(name: str, *texts: str, numbers: Numbers | None = None, **typed: Any) -> dict[str, Any]:
-    (found,) = propose([Cells(name, texts, **typed)], numbers or Numbers())
+def proposed(name: str, *texts: str, **typed: Any) -> dict[str, Any]:
+    (found,) = propose([Cells(name, texts, **typed)])
     return found.to_json()
 
 
 def of(rows: list[list[str]]) -> dict[str, dict[str, Any]]:
     columns = [Cells(name, [row[place] for row in rows]) for place, name in enumerate(NAMES)]
-    return {each.facts["name"]: each.to_json() for each in propose(columns, Numbers())}
+    return {each.facts["name"]: each.to_json() for each in propose(columns)}
 
 
 def test_the_kinds_of_a_hospitals_table_are_recognised() -> None:
@@ -131,11 +133,11 @@ def test_cells_are_read_as_people_write_them(texts: tuple[str, ...], facts: dict
 
 
 def test_numbers_are_read_as_the_reading_says() -> None:
-    german = Numbers(",", ".")
-    assert proposed("cost", "1.234,50", "2,5", numbers=german)["high"] == 1300
+    german = Notation(",", ".")
+    assert proposed("cost", "1.234,50", "2,5", notation=german)["high"] == 1300
     assert proposed("cost", "1.234,50", "x", "y", "z")["kind"] == "text"
-    assert Numbers(".", " ").read("12\u202f345.5") == 12345.5
-    assert Numbers(",", "").read("12.5") is None
+    assert Notation(".", " ").number("12\u202f345.5") == 12345.5
+    assert Notation(",", "").number("12.5") is None
 
 
 def test_levels_are_few_beside_the_rows() -> None:
@@ -148,18 +150,18 @@ def test_levels_are_few_beside_the_rows() -> None:
 
 def test_codes_are_no_numbers() -> None:
     assert proposed("zip_code", "10115", "10117", "10115")["kind"] == "category"
-    assert proposed("zip_code", "10115", "10117", kinds=("number",), whole=True)["kind"] == "category"
+    assert proposed("zip_code", "10115", "10117", type="number", whole=True)["kind"] == "category"
 
 
 def test_a_type_decides_on_the_kind_without_rows() -> None:
-    found = proposed("flag", "0", "1", kinds=("number",), whole=True)
+    found = proposed("flag", "0", "1", type="number", whole=True)
     assert found["kind"] == "number"
     assert found["from_rows"] == ["role", "low", "high", "missing"]
-    assert "order" not in proposed("day", "2024-01-01", kinds=("date",))
+    assert "order" not in proposed("day", "2024-01-01", type="date")
 
 
 def test_one_column_at_most_tells_people_apart() -> None:
-    found = propose([Cells("patient_id", ["1"]), Cells("visit_id", ["2"])], Numbers())
+    found = propose([Cells("patient_id", ["1"]), Cells("visit_id", ["2"])])
     assert [each.facts["role"] for each in found] == ["id", "cluster"]
 
 

@@ -36,6 +36,8 @@ def test_a_table_is_shown_as_it_was_declared(house: House) -> None:
     assert (facts["kind"], facts["id_column"], facts["privacy_unit"]) == ("table", "patient", "person")
     assert (facts["bounds"], facts["scaling"], facts["dimension"]) == ({}, None, 8)
     assert facts["columns"] == ["age", "cost", "bmi", "sex", "region", "visited", "seen", "smoker"]
+    assert facts["table_in_words"][1] == "whole number from 0 to 110"
+    assert facts["table_in_words"][4] == "one of 2 levels: f, m"
     for shown, declared in zip(facts["table"], COLUMNS, strict=True):
         assert {name: shown[name] for name in declared} == declared
     assert house.carla.get("/v1/datasets/patients").json()["table"] == facts["table"]

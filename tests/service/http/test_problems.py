@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,22 @@ def test_mistake_in_the_service_shows_no_traceback(
 def test_service_is_not_ready_before_its_migrations(small_house: House) -> None:
     assert small_house.client.request("GET", "/readyz").text == "ok\n"
     with small_house.database.engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = 'other'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     assert small_house.client.request("GET", "/readyz").json()["type"] == "/problems/unavailable"
     assert small_house.client.request("GET", "/healthz").text == "ok\n"
+
+
+def test_service_stays_ready_while_a_newer_version_has_migrated(small_house: House) -> None:
+    with small_house.database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'of a newer version'"))
+    assert small_house.client.request("GET", "/readyz").text == "ok\n"
+
+
+def test_service_is_not_ready_where_uploads_cannot_be_written(sqlite_url: str, tmp_path: Path) -> None:
+    with closing(House(sqlite_url, tmp_path, spool_directory=tmp_path / "gone")) as house:
+        answer = house.client.request("GET", "/readyz")
+        assert answer.status_code == 503
+        assert str(tmp_path / "gone") in answer.json()["detail"]
 
 
 def test_metrics_are_for_curators_and_the_scraper(sqlite_url: str, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 import structlog
 from sqlalchemy import text
 
+from benchmarks.harness.processes import server
 from service.operations.logs import configure, redact
 from tests.support.service import House, Person
 
@@ -118,14 +120,96 @@ def test_curator_sees_nothing_of_other_curators_datasets(sqlite_url: str, tmp_pa
         assert 'cairn_chunks_read_total{dataset="flowers",source="database"} 1.0' in scraped.text
 
 
-def test_every_metric_is_in_the_operators_guide(small_house: House) -> None:
+TOKEN = "t" * 32
+
+
+@pytest.fixture
+def scraped_house(database_url: str, tmp_path: Path) -> Iterator[House]:
+    """A service whose operator may see everything."""
+    with closing(House(database_url, tmp_path, metrics_token=TOKEN, spool_directory=tmp_path)) as made:
+        yield made
+
+
+def scrape(house: House) -> dict[str, float]:
+    """Every sample that an operator sees, by its name and labels."""
+    text = house.client.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in lines}
+
+
+@pytest.mark.both_databases
+def test_requests_are_counted_by_area_and_status(scraped_house: House) -> None:
+    before = scrape(scraped_house)  # other tests in this process have sent requests, too
+    scraped_house.ready()
+    scraped_house.ada.get("/v1/datasets/flowers")
+    scraped_house.ada.get("/v1/datasets/nothing")
+    scraped_house.client.request("GET", "/v1/whoami")
+    scraped_house.client.request("GET", "/nobody/knows/this")
+    after = scrape(scraped_house)
+    found = {name: value - before.get(name, 0) for name, value in after.items()}
+    assert found['cairn_http_requests_total{area="datasets",status="404"}'] == 1
+    assert found['cairn_http_requests_total{area="uploads",status="200"}'] == 1
+    assert found['cairn_http_requests_total{area="other",status="401"}'] == 1
+    assert found['cairn_http_requests_total{area="other",status="404"}'] == 1
+    assert found["cairn_http_errors_total"] == 0
+    requests = sum(value for name, value in found.items() if name.startswith("cairn_http_requests_total"))
+    assert found["cairn_http_request_seconds_count"] == requests - 1  # an upload takes as long as its body
+    assert found['cairn_http_seconds_total{area="datasets"}'] > 0
+    assert found['cairn_http_requests_total{area="metrics",status="200"}'] == 1  # the first of the two
+
+
+def test_requests_are_counted_across_processes_and_restarts(sqlite_url: str, tmp_path: Path) -> None:
+    with server(sqlite_url, tmp_path, command=("serve", "--workers", "0")) as service:
+        assert httpx.get(f"{service.address}/v1/whoami").status_code == 401
+    with server(sqlite_url, tmp_path, command=("serve", "--workers", "0"), metrics_token=TOKEN) as service:
+        scraped = httpx.get(f"{service.address}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    assert 'cairn_http_requests_total{area="other",status="401"} 1.0' in scraped
+
+
+def test_requests_during_an_outage_of_the_database_are_counted_afterwards(scraped_house: House) -> None:
+    name = 'cairn_http_requests_total{area="other",status="401"}'
+    before = scrape(scraped_house).get(name, 0)
+    scraped_house.client.request("GET", "/v1/whoami")
+    with scraped_house.database.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE counters RENAME TO elsewhere"))
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    assert scraped_house.client.request("GET", "/metrics", headers=headers).status_code == 503
+    with scraped_house.database.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE elsewhere RENAME TO counters"))
+    assert scrape(scraped_house)[name] == before + 1
+
+
+@pytest.mark.both_databases
+def test_operators_see_budgets_disks_and_sizes(scraped_house: House) -> None:
+    scraped_house.ready()
+    scraped_house.submit("0.6")
+    scraped_house.worker.announce()
+    found = scrape(scraped_house)
+    assert found['cairn_budget_spent_ratio{dataset="flowers"}'] == pytest.approx(0.6)
+    assert found['cairn_overruns_total{dataset="flowers",source=""}'] == 0
+    assert found["cairn_workers"] == 1
+    assert found["cairn_database_bytes"] > 100_000
+    shares = {name: value for name, value in found.items() if name.startswith("cairn_disk_free_ratio")}
+    assert len(shares) == 2
+    assert all(0 < value < 1 for value in shares.values())
+
+
+def test_a_curator_sees_nothing_of_machines(scraped_house: House) -> None:
+    scraped_house.ready()
+    seen = set(re.findall(r"(?m)^# TYPE (\w+) ", scraped_house.carla.get("/metrics").text))
+    assert [name for name in seen if re.match("cairn_(http|workers|database|disk|cache|worker)", name)] == []
+
+
+def test_every_metric_is_in_the_operators_guide(scraped_house: House) -> None:
     from tests.markdown import ROOT
 
-    small_house.ready()
-    small_house.submit("0.6")
-    small_house.submit("0.6")
-    small_house.work()
-    exposed = set(re.findall(r"(?m)^# TYPE (\w+) ", small_house.carla.get("/metrics").text))
+    scraped_house.ready()
+    scraped_house.submit("0.6")
+    scraped_house.submit("0.6")
+    scraped_house.work()
+    scraped_house.worker.announce()
+    answer = scraped_house.client.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    exposed = set(re.findall(r"(?m)^# TYPE (\w+) ", answer.text))
     guide = (ROOT / "docs/operations.md").read_text()
     assert [name for name in sorted(exposed) if f"`{name}" not in guide] == []
 
@@ -150,6 +234,17 @@ def test_request_and_job_ids_stand_in_json_lines(small_house: House, lines: io.S
     assert accepted["job"] == answer.json()["id"]
     assert accepted["request"] == answer.headers["x-request-id"]
     assert next(line for line in found if line["event"] == "job ended")["job"] == answer.json()["id"]
+
+
+def test_request_lines_name_the_caller_and_the_address(small_house: House, lines: io.StringIO) -> None:
+    small_house.ada.get("/v1/whoami")
+    small_house.client.request("GET", "/v1/whoami")
+    found = [json.loads(line) for line in lines.getvalue().splitlines()]
+    requests = [line for line in found if line["event"] == "request"]
+    assert [(line["caller"], line["address"], line["status"]) for line in requests] == [
+        ("ada", "127.0.0.1", 200),
+        (None, "127.0.0.1", 401),
+    ]
 
 
 def test_no_log_line_holds_a_key_or_a_password(lines: io.StringIO) -> None:

@@ -16,7 +16,9 @@ import pytest
 
 from benchmarks.harness.postgres import Server
 from benchmarks.harness.processes import ROOT, server
+from service.operations import metrics
 from service.operations.settings import Settings
+from service.operations.supervisor import ENDED_BY_LIMIT, end_reason
 
 #: Docker's own: a container that has not stopped by then is killed.
 GRACE_SECONDS = 10
@@ -69,6 +71,15 @@ def healthy(settings: dict[str, str]) -> bool:
     return command("health", "--no-api", **settings).wait(60) == 0
 
 
+def complaints(settings: dict[str, str], *options: str) -> str:
+    """What the health check of a machine with workers says is wrong."""
+    environment = {**os.environ, **{f"CAIRN_{name.upper()}": value for name, value in settings.items()}}
+    check = [sys.executable, "-m", "service.cli", "health", "--no-api", *options]
+    done = subprocess.run(check, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (done.stderr == "")
+    return done.stderr
+
+
 def grow_old(path: Path) -> float:
     """Make a file look as if nobody had touched it for an hour."""
     moment = time.time() - 3600
@@ -103,7 +114,43 @@ def test_a_worker_that_died_is_replaced_and_leaves_no_file(
     first.kill()
     within(30, lambda: (left := os.listdir(directory)) and left != [f"worker-{first.pid}"])
     (second,) = supervisor.children()
-    assert os.listdir(directory) == [f"worker-{second.pid}"]
+    assert sorted(os.listdir(directory)) == ["lost-0", f"worker-{second.pid}"]
+
+
+def test_a_lost_worker_is_named_by_the_health_check_for_a_while(
+    supervisor: psutil.Process, settings: dict[str, str]
+) -> None:
+    (worker,) = supervisor.children()
+    within(30, lambda: healthy(settings))
+    worker.kill()
+    loss = Path(settings["health_directory"], "lost-0")
+    within(30, loss.exists)
+    within(30, lambda: "a worker process was killed" in complaints(settings))
+    assert complaints(settings, "--no-losses") == ""
+    grow_old(loss)
+    assert complaints(settings) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "out_of_memory", "reason"),
+    [
+        (0, False, ""),
+        (ENDED_BY_LIMIT, True, ""),
+        (-signal.SIGKILL, True, "memory"),
+        (-signal.SIGKILL, False, "killed"),
+        (-signal.SIGSEGV, True, "crashed"),
+        (1, False, "crashed"),
+    ],
+)
+def test_the_reason_of_a_loss_is_told_by_exit_code_and_kernel(
+    code: int, out_of_memory: bool, reason: str
+) -> None:
+    assert end_reason(code, out_of_memory=out_of_memory) == reason
+    assert reason in ("", *metrics.LOSSES)
+
+
+def test_a_machine_without_a_worker_is_noticed(settings: dict[str, str]) -> None:
+    assert complaints(settings) == "Unhealthy: no worker process is running.\n"
 
 
 def test_an_api_that_is_not_there_is_noticed(settings: dict[str, str]) -> None:

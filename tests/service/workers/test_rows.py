@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
+import math
 import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +18,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 
+from service.operations.logs import configure
 from service.operations.tables import Dataset, DatasetChunk
 from service.workers import rows
 from service.workers.rows import ChunkCache, DatabaseSource
@@ -86,6 +94,42 @@ def test_file_reaches_the_disk_before_it_gets_its_name(
     monkeypatch.setattr("service.workers.rows.os.replace", noted("replace", os.replace))
     ChunkCache(tmp_path, 1 << 20).put(1, "0" * 64, b"rows")
     assert calls == ["fsync", "replace"]
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Let every write beyond a few bytes fail, as on a disk without room."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_no_files_behind_and_is_logged_once(
+    tmp_path: Path, full_disk: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_warned_at", -math.inf)
+    cache = ChunkCache(tmp_path / "cache", 1 << 20)
+    written = io.StringIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", written)
+        configure("json", "info")
+        for number in range(5):
+            cache.put(1, f"{number:064}", bytes(4096))
+    configure("text", "error")
+    assert list((tmp_path / "cache").iterdir()) == []
+    events = [json.loads(line)["event"] for line in written.getvalue().splitlines()]
+    assert events == ["chunks cannot be cached"]
+
+
+def test_temporary_files_of_killed_workers_are_removed_and_those_of_others_kept(tmp_path: Path) -> None:
+    old, young = tmp_path / "new-old", tmp_path / "new-young"
+    for path in (old, young):
+        path.write_bytes(b"half of a chunk")
+    hour_ago = time.time() - 3600
+    os.utime(old, (hour_ago, hour_ago))
+    ChunkCache(tmp_path, 1 << 20).put(1, "0" * 64, b"rows")
+    assert {path.name for path in tmp_path.iterdir()} == {"new-young", f"1-{'0' * 64}.chunk"}
 
 
 def test_stored_rows_longer_than_the_radius_are_clipped(sealed: House) -> None:

@@ -3,7 +3,7 @@
 import { all, pages } from "../api.js";
 import { h, replace } from "../dom.js";
 import { field, select } from "../forms.js";
-import { moment } from "../format.js";
+import { moment, withPowers } from "../format.js";
 import { growing, table } from "../widgets.js";
 
 export function auditTable(items, { dataset = true } = {}) {
@@ -18,7 +18,7 @@ export function auditTable(items, { dataset = true } = {}) {
   const rows = items.map((event) => [
     h("span", { class: "nowrap" }, moment(event.at)),
     event.actor,
-    event.words,
+    withPowers(event.words),
     ...(dataset ? [where(event)] : []),
   ]);
   return table(headings, rows, { label: "Audit log" });

@@ -14,7 +14,8 @@ from pyarrow import ipc
 # Places of fields in the tables Message, DictionaryBatch and RecordBatch.
 _HEADER = 2
 _DICTIONARY_DATA = 1
-_BUFFERS, _COMPRESSION = 2, 3
+_BUFFERS = 2
+_COMPRESSION = 3
 
 
 def unpacked_sizes(stream: Any) -> Iterator[int]:

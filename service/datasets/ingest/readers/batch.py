@@ -1,18 +1,22 @@
-"""Types that all readers share: the expected columns and batches of rows."""
+"""Types that all readers share: the expected columns, fields of records, and batches of rows.
+
+Data flow one way: a reader yields the fields of records, rows are made of these, and each batch of rows has
+the report on what was found in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.data import Stored, domain_from_json
-from service.datasets.ingest.findings import EXAMPLES, Findings
 from service.datasets.ingest.readers.text import PLAIN, Dialect
+from service.datasets.ingest.reports import BadLine, RowReport
 from service.datasets.reading import dialect_of
 from service.errors import BadFormat, ServiceError
 from service.operations.tables import Dataset
@@ -57,19 +61,28 @@ class Expected:
         return self.domain.kind == "ids" or names == tuple(f"x{i}" for i in range(len(names)))
 
 
-#: Texts by which programs write a missing value. A row without an id is bad, never one shared person.
-_NO_ID = ("", "nan", "null", "none", "<na>", "nat")
-_NO_VALUE = ("na", "n/a", "#n/a")
+@dataclass(frozen=True, eq=False)
+class Records:
+    """The fields of some records that a dataset needs, column by column, and the line of each record."""
 
+    #: Arrays of Arrow, or columns of numpy.
+    columns: Sequence[Any]
+    lines: npt.NDArray[np.intp]
+    #: The entries of the id column, an array of Arrow.
+    people: Any = None
+    #: Records that could not be split into fields.
+    bad_lines: Sequence[BadLine] = ()
 
-def is_missing_id(name: str) -> bool:
-    """Return True when an entry of the id column names nobody."""
-    return len(name) <= 4 and name.casefold() in _NO_ID
+    def text(self, row: int, place: int) -> str:
+        """Return a field as text, without surrounding blanks."""
+        return str(self.columns[place][row]).strip()
 
-
-def is_missing(text: str) -> bool:
-    """Return True when a value of a table is missing, without blanks around it."""
-    return len(text) <= 4 and (is_missing_id(text) or text.casefold() in _NO_VALUE)
+    def names_of_people(self) -> list[str] | None:
+        """Return the entries of the id column without surrounding blanks; NaN and null become empty."""
+        if self.people is None:
+            return None
+        entries = self.people.to_pylist()
+        return ["" if each is None or each != each else str(each).strip() for each in entries]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +93,14 @@ class Batch:
     people: Sequence[str] | None = None
     #: Of a table: what was found wrong with each value.
     faults: npt.NDArray[np.uint8] | None = None
+    #: What was found in these rows, and in bad ones among which they were.
+    report: RowReport = field(default_factory=RowReport)
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
     def only(self, keep: npt.NDArray[np.bool_]) -> Batch:
-        """Return the rows that `keep` marks."""
+        """Return the rows that `keep` marks, with the report on all."""
         if keep.all():
             return self
         people = (
@@ -94,41 +109,5 @@ class Batch:
             else [name for name, kept in zip(self.people, keep, strict=True) if kept]
         )
         kept = np.flatnonzero(keep)
-        return Batch(self.values[kept], people, None if self.faults is None else self.faults[kept])
-
-
-def readable(values: npt.NDArray[np.float64], expected: Expected) -> npt.NDArray[np.float64]:
-    """Return numbers in which those that cannot name a site, where they should, are infinite."""
-    if expected.domain.kind == "ids":
-        values[values != np.floor(values)] = np.inf
-    return values
-
-
-def split_bad(
-    batch: Batch,
-    names: Sequence[str],
-    first: int,
-    findings: Findings,
-    known: npt.NDArray[np.bool_] | None = None,
-) -> Batch:
-    """Note rows with a missing or infinite value as bad and return the others."""
-    finite = np.isfinite(batch.values)
-    if finite.all() and known is None:
-        return batch
-    wrong = ~finite.all(axis=1)
-    for place in np.flatnonzero(~finite.all(axis=0)).tolist():
-        column, values = findings.column(names[place]), batch.values[~finite[:, place], place]
-        infinite = values[~np.isnan(values)]
-        column.missing += len(values) - len(infinite)
-        column.unreadable += len(infinite)
-        for value in infinite[:EXAMPLES]:
-            column.example(value)
-    if known is not None:
-        wrong &= ~known
-
-    def reason(row: int) -> str:
-        place = int(np.argmin(finite[row]))
-        return f"{names[place]} is missing or not a finite number"
-
-    findings.add_all(np.flatnonzero(wrong), first, reason)
-    return batch.only(~wrong if known is None else ~(wrong | known))
+        faults = None if self.faults is None else self.faults[kept]
+        return Batch(self.values[kept], people, faults, self.report)

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.datasets.ingest.findings import printable
 from service.datasets.ingest.readers.batch import Expected
+from service.datasets.ingest.reports import printable
 from service.errors import BadFormat
 
 _NAMED = 10
@@ -15,11 +15,32 @@ _MOST_COLUMNS = 100_000
 
 @dataclass(frozen=True)
 class Matched:
-    """Positions in the file of the dataset's columns, of the id column, and the names of other columns."""
+    """Where a file has the dataset's columns and the id column, by the names that the file gives."""
 
+    names: tuple[str, ...]
     positions: tuple[int, ...]
-    person: int | None
-    ignored: tuple[str, ...]
+    person: int | None = None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Positions of the dataset's columns, then of the id column if there is one."""
+        return self.positions if self.person is None else (*self.positions, self.person)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The file's names of the dataset's columns."""
+        return tuple(self.names[place] for place in self.positions)
+
+    @property
+    def id_name(self) -> str:
+        """The file's name of the id column; empty if there is none."""
+        return "" if self.person is None else self.names[self.person]
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Names of the other columns."""
+        taken = set(self.places)
+        return tuple(name for place, name in enumerate(self.names) if place not in taken)
 
 
 def match_columns(names: Sequence[str], expected: Expected) -> Matched:
@@ -33,14 +54,16 @@ def match_columns(names: Sequence[str], expected: Expected) -> Matched:
         return _by_position(names, expected)
     if missing:
         raise BadFormat(_lacking(names, missing), missing_columns=missing[:_NAMED])
-    times, alike = Counter(names), Counter(map(_key, names))
-    double = [name for name in needed if times[name] > 1 or (not times[name] and alike[_key(name)] > 1)]
-    if double:
-        raise BadFormat(f"the file has more than one column named {double[0]}; rename or remove one")
+    if double := _ambiguous(names, needed):
+        raise BadFormat(f"the file has more than one column named {double}; rename or remove one")
     person = by_name[expected.id_column] if expected.id_column else None
-    taken = {by_name[name] for name in needed}
-    ignored = tuple(name for place, name in enumerate(names) if place not in taken)
-    return Matched(tuple(by_name[name] for name in expected.columns), person, ignored)
+    return Matched(tuple(names), tuple(by_name[name] for name in expected.columns), person)
+
+
+def _ambiguous(names: Sequence[str], needed: Sequence[str]) -> str | None:
+    """Return the first column that several of a file's could be."""
+    times, alike = Counter(names), Counter(map(_key, names))
+    return next((each for each in needed if (times[each] or alike[_key(each)]) > 1), None)
 
 
 def _key(name: str) -> str:
@@ -79,4 +102,4 @@ def _by_position(names: Sequence[str], expected: Expected) -> Matched:
     rest = tuple(place for place in range(len(names)) if place != person)
     if len(rest) != len(expected.columns):
         raise BadFormat(f"the dataset has {len(expected.columns)} columns, but the file has {len(rest)}")
-    return Matched(rest, person, ())
+    return Matched(tuple(names), rest, person)

@@ -11,12 +11,11 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from service.datasets.ingest.readers.text import PLAIN, Dialect
+from service.datasets.ingest.readers.text import PLAIN, SEPARATORS, Dialect
 
-SEPARATORS = ",;\t|"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Marks between groups of three digits, by the sign that declares them.
 _GROUPING = {" ": " ", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "'": "'", "\u2019": "'"}
@@ -30,16 +29,13 @@ _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 class ProposedReading:
     """How a text file seems to be written; `from_rows` names what only its records show."""
 
-    encoding: str = "utf-8"
-    separator: str = ","
-    decimal: str = "."
-    thousands: str = ""
-    quoted_lines: bool = False
+    dialect: Dialect = PLAIN
     from_rows: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The proposal in the shape of a dataset's `reading`."""
-        return {**asdict(self), "from_rows": list(self.from_rows)}
+        """The proposal in the shape of a dataset's `reading`, without the header line."""
+        facts = {name: value for name, value in self.dialect.to_json().items() if name != "header"}
+        return {**facts, "from_rows": list(self.from_rows)}
 
 
 def propose_reading(sample: bytes, declared: Dialect = PLAIN) -> ProposedReading:
@@ -58,7 +54,8 @@ def propose_reading(sample: bytes, declared: Dialect = PLAIN) -> ProposedReading
         "quoted_lines": quoted_lines != declared.quoted_lines,
     }
     marked = tuple(name for name, is_marked in from_rows.items() if is_marked)
-    return ProposedReading(encoding, separator, decimal, thousands, quoted_lines, marked)
+    dialect = Dialect(encoding, separator, decimal, thousands, quoted_lines, declared.header)
+    return ProposedReading(dialect, marked)
 
 
 def decoded(sample: bytes, encoding: str) -> str:
@@ -92,7 +89,7 @@ def _separator(header: str, declared: str) -> str:
         except csv.Error:
             return 0
 
-    return max(declared + SEPARATORS, key=fields)
+    return max((declared, *SEPARATORS), key=fields)
 
 
 def _signs(body: str, separator: str, declared: Dialect) -> tuple[str, str]:

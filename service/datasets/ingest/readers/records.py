@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from service.datasets.ingest.findings import Findings
-from service.datasets.ingest.readers.batch import Expected
+from service.datasets.ingest.readers.batch import Expected, Records
 from service.datasets.ingest.readers.columns import Matched, match_columns
 from service.datasets.ingest.readers.text import ENCODINGS, SEPARATORS, Dialect
+from service.datasets.ingest.reports import BadLine
 from service.errors import BadFormat
 
 _BLOCK = 1 << 20
@@ -51,40 +51,30 @@ class Block:
     line: int
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The fields of some records that a dataset needs, column by column, and the line of each record."""
-
-    columns: Sequence[Any]
-    lines: npt.NDArray[np.intp]
-
-    def line(self, row: int) -> int:
-        """Return the line that a record begins on."""
-        return int(self.lines[row])
-
-    def text(self, row: int, place: int) -> str:
-        """Return a field."""
-        return str(self.columns[place][row].as_py())
-
-
 @dataclass(frozen=True)
 class Header:
     """The names of a file's columns and where the dataset's are."""
 
-    names: tuple[str, ...]
     matched: Matched
     dialect: Dialect
 
-    @cached_property
+    @property
     def places(self) -> tuple[int, ...]:
         """Positions of the fields that are read: the dataset's columns, then the id column."""
-        person = self.matched.person
-        return (*self.matched.positions, *(() if person is None else (person,)))
+        return self.matched.places
 
     @cached_property
     def keys(self) -> list[str]:
         """A name of each field that no other has."""
-        return [str(place) for place in range(len(self.names))]
+        return [str(place) for place in range(len(self.matched.names))]
+
+    def records(
+        self, fields: Sequence[Any], lines: npt.NDArray[np.intp], bad_lines: Sequence[BadLine] = ()
+    ) -> Records:
+        """Return records, given the fields that are read of each, column by column."""
+        width = len(self.matched.positions)
+        people = None if self.matched.person is None else fields[width]
+        return Records(fields[:width], lines, people, bad_lines)
 
 
 def open_text(file: IO[bytes], expected: Expected, dialect: Dialect) -> tuple[Header, Iterator[Block]]:
@@ -93,7 +83,7 @@ def open_text(file: IO[bytes], expected: Expected, dialect: Dialect) -> tuple[He
     if not dialect.header:
         if not expected.positional or expected.id_column:
             raise BadFormat("a file without a header line needs a dataset whose columns have no names")
-        return Header(expected.columns, match_columns(expected.columns, expected), dialect), found
+        return Header(match_columns(expected.columns, expected), dialect), found
     first = next(found, None)
     record, rest = b"", b""
     if first is not None:
@@ -105,9 +95,9 @@ def open_text(file: IO[bytes], expected: Expected, dialect: Dialect) -> tuple[He
     names = [name.strip() for name in names]
     if not any(names):
         raise BadFormat("the first line is empty; put the names of the columns there")
-    if expected.positional and all(dialect.number(name) is not None for name in names):
+    if expected.positional and all(dialect.notation.number(name) is not None for name in names):
         raise BadFormat("the first line holds numbers; declare that the file has no header line, or add one")
-    return Header(tuple(names), match_columns(names, expected), dialect), _following(record, rest, found)
+    return Header(match_columns(names, expected), dialect), _following(record, rest, found)
 
 
 def _following(record: bytes, rest: bytes, found: Iterator[Block]) -> Iterator[Block]:
@@ -174,13 +164,13 @@ def _in_utf8(file: IO[bytes], encoding: str) -> Iterator[bytes]:
         yield _TOO_LONG  # half a sign at the end
 
 
-def read_cells(found: Iterator[Block], header: Header, findings: Findings) -> Iterator[Cells]:
-    """Return the fields of a file's records; those that cannot be split, or not as the header, are bad."""
+def read_records(found: Iterator[Block], header: Header) -> Iterator[Records]:
+    """Return the records of a file; those that cannot be split, or not as the header, are bad."""
     for block in found:
-        yield _split_at_once(block, header) or _split_one_by_one(block, header, findings)
+        yield _split_at_once(block, header) or _split_one_by_one(block, header)
 
 
-def _split_at_once(block: Block, header: Header) -> Cells | None:
+def _split_at_once(block: Block, header: Header) -> Records | None:
     """Split plain lines that have as many fields as the header; None where there are others."""
     content, quoted = block.content, b'"' in block.content
     if not _is_plain(content, header.dialect, quoted):
@@ -205,7 +195,7 @@ def _split_at_once(block: Block, header: Header) -> Cells | None:
     if table.num_rows != content.count(b"\n"):  # empty lines
         return None
     columns = [pa.concat_arrays(table.column(key).chunks) for key in keys]
-    return Cells(columns, np.arange(block.line, block.line + table.num_rows))
+    return header.records(columns, np.arange(block.line, block.line + table.num_rows))
 
 
 def _is_plain(content: bytes, dialect: Dialect, quoted: bool) -> bool:
@@ -219,21 +209,21 @@ def _is_plain(content: bytes, dialect: Dialect, quoted: bool) -> bool:
     )
 
 
-def _split_one_by_one(block: Block, header: Header, findings: Findings) -> Cells:
-    """Split each record; those that are not as the header says are noted as bad."""
-    width, rows, lines = len(header.names), [], []
+def _split_one_by_one(block: Block, header: Header) -> Records:
+    """Split each record; those that are not as the header says are bad."""
+    width, rows, lines, bad_lines = len(header.keys), [], [], []
     for line, record in _records(block, header.dialect):
         fields, problem = split(record, header.dialect)
         if not problem and len(fields) != width:
             problem = f"has {'1 field' if len(fields) == 1 else f'{len(fields)} fields'} instead of {width}"
         if problem:
-            findings.add(line, f"the line {problem}")
+            bad_lines.append((line, f"the line {problem}"))
             continue
         rows.append([fields[place] for place in header.places])
         lines.append(line)
-    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    empty = [pa.array([], pa.string())] * len(header.places)
-    return Cells(columns or empty, np.array(lines, dtype=np.intp))
+    by_column = zip(*rows, strict=True) if rows else [()] * len(header.places)
+    columns = [pa.array(column, pa.string()) for column in by_column]
+    return header.records(columns, np.array(lines, dtype=np.intp), bad_lines)
 
 
 def _records(block: Block, dialect: Dialect) -> Iterator[tuple[int, bytes]]:

@@ -1,34 +1,39 @@
-"""Parquet and Arrow: record batches with named columns.
+"""Parquet and Arrow: records with named columns.
 
 Nothing that a file says about itself is trusted: names that are not text, lengths that do not fit, and small
 files that unpack to more than memory should hold are refused.
 """
 
 import mmap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute, ipc, parquet
 
-from core.data import Column, Table
-from service.datasets.ingest.findings import Findings
+from core.columns.base import Column
+from core.data import Table
 from service.datasets.ingest.readers.arrow_sizes import unpacked_sizes
-from service.datasets.ingest.readers.batch import Batch, Expected, is_missing_id, readable, reading, split_bad
+from service.datasets.ingest.readers.arrow_types import file_type, has_lengths, is_text
+from service.datasets.ingest.readers.batch import Expected, Records, reading
 from service.datasets.ingest.readers.columns import Matched, match_columns
-from service.datasets.ingest.readers.table_columns import TableReader, is_text
 from service.errors import BadFormat
 
+#: Most values of a batch.
 _VALUES_PER_BATCH = 1 << 20
+#: Least rows of a batch, however many columns there are.
+_LEAST_ROWS = 1 << 10
+#: Most rows of a batch with an id column, whose entries become Python texts.
 _ROWS_WITH_NAMES = 1 << 16
+#: Largest row group of a Parquet file, in bytes.
 _LARGEST_ROW_GROUP = 4 << 30
+#: Largest record batch of an Arrow file that is compressed, in unpacked bytes.
 _LARGEST_UNPACKED = 1 << 30
-#: Longest entry of an id column, in bytes.
-_LONGEST_NAME = 1024
+#: Longest entry of an id column, and longest text of any other, in bytes.
+_LONGEST_TEXT = 1024
 _ARROW_FILE = b"ARROW1"
-#: Makes a batch of a block of rows and the number of its first.
-Convert = Callable[[Any, int], Batch]
+_DAMAGED = "the file is incomplete or damaged; write it again"
 
 
 def open_parquet(file: IO[bytes], texts: Sequence[str] = ()) -> Any:
@@ -42,34 +47,32 @@ def open_parquet(file: IO[bytes], texts: Sequence[str] = ()) -> Any:
     return opened
 
 
-def read_parquet(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
-    """Return the matched columns of a Parquet file and its batches, some rows of a row group at a time."""
+def read_parquet(file: IO[bytes], expected: Expected) -> tuple[Matched, Iterator[Records]]:
+    """Return the matched columns of a Parquet file and its records, some of a row group at a time."""
     opened = open_parquet(file)
-    names, types = opened.schema_arrow.names, opened.schema_arrow.types
-    matched = match_columns(names, expected)
-    _require_kinds(names, types, matched, expected)
-    texts = [name for name in _chosen(names, matched) if has_lengths(types[names.index(name)])]
+    schema = opened.schema_arrow
+    matched = _match(schema, expected)
+    chosen = [schema.names[place] for place in matched.places]
+    texts = [schema.names[place] for place in matched.places if has_lengths(schema.types[place])]
     if texts:
         opened = open_parquet(file, texts)
-    convert = _converter(_chosen(names, matched), matched, expected, findings)
-    return matched, _parquet_batches(opened, _chosen(names, matched), _rows_at_a_time(matched), convert)
+    size = _rows_at_a_time(matched)
+    return matched, _records(parquet_blocks(opened, size, chosen), matched, size)
 
 
-def _parquet_batches(opened: Any, names: list[str], size: int, convert: Convert) -> Iterator[Batch]:
-    first = 1
-    for block in undamaged(lambda: opened.iter_batches(size, columns=names, use_threads=False)):
-        yield convert(block.select(names), first)
-        first += block.num_rows
+def parquet_blocks(opened: Any, size: int, names: Sequence[str]) -> Iterator[Any]:
+    """Return these columns of a Parquet file, at most `size` rows at a time."""
+    blocks = opened.iter_batches(size, columns=list(names), use_threads=False)
+    return (block.select(list(names)) for block in _undamaged(blocks))
 
 
-def read_arrow(file: IO[bytes], expected: Expected, findings: Findings) -> tuple[Matched, Iterator[Batch]]:
-    """Return the matched columns of an Arrow file or stream and its batches."""
+def read_arrow(file: IO[bytes], expected: Expected) -> tuple[Matched, Iterator[Records]]:
+    """Return the matched columns of an Arrow file or stream and its records."""
     buffer, schema = open_arrow(file)
-    names, types = schema.names, schema.types
-    matched = match_columns(names, expected)
-    _require_kinds(names, types, matched, expected)
-    names = _chosen(names, matched)
-    return matched, _arrow_batches(buffer, names, matched, _converter(names, matched, expected, findings))
+    matched = _match(schema, expected)
+    chosen = [schema.names[place] for place in matched.places]
+    blocks = (block.select(chosen) for block in arrow_blocks(buffer, sorted(matched.places)))
+    return matched, _records(blocks, matched, _rows_at_a_time(matched))
 
 
 def open_arrow(file: IO[bytes]) -> tuple[Any, Any]:
@@ -86,21 +89,12 @@ def open_arrow(file: IO[bytes]) -> tuple[Any, Any]:
     return buffer, schema
 
 
-def _arrow_batches(buffer: Any, names: list[str], matched: Matched, convert: Convert) -> Iterator[Batch]:
-    size = _rows_at_a_time(matched)
-    wanted = sorted([*matched.positions, *([] if matched.person is None else [matched.person])])
-    first = 1
-    for block in arrow_blocks(buffer, wanted):
-        chosen = block.select(names)
-        for start in range(0, block.num_rows, size):
-            yield convert(chosen.slice(start, size), first + start)
-        first += block.num_rows
-
-
 def arrow_blocks(buffer: Any, places: Sequence[int]) -> Iterator[Any]:
     """Return the record batches of an Arrow stream, with the columns at these places."""
     options = ipc.IpcReadOptions(included_fields=list(places), use_threads=False)
-    for block in undamaged(lambda: ipc.open_stream(buffer, options=options)):
+    with reading(_DAMAGED):
+        blocks = ipc.open_stream(buffer, options=options)
+    for block in _undamaged(blocks):
         require_valid(block)
         yield block
 
@@ -111,114 +105,70 @@ def require_valid(block: Any) -> None:
         block.validate(full=True)
 
 
-def undamaged(open_blocks: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+def _undamaged(blocks: Iterable[Any]) -> Iterator[Any]:
     """Return the blocks of a file; BadFormat where it is truncated or damaged."""
-    with reading("the file is incomplete or damaged; write it again"):
-        yield from open_blocks()
+    with reading(_DAMAGED):
+        yield from blocks
 
 
 def _rows_at_a_time(matched: Matched) -> int:
-    rows = max(1024, _VALUES_PER_BATCH // (len(matched.positions) + 1))
+    rows = max(_LEAST_ROWS, _VALUES_PER_BATCH // (len(matched.positions) + 1))
     return rows if matched.person is None else min(rows, _ROWS_WITH_NAMES)
 
 
-def _chosen(names: Sequence[str], matched: Matched) -> list[str]:
-    places = [*matched.positions, *([] if matched.person is None else [matched.person])]
-    return [names[place] for place in places]
+def _records(blocks: Iterable[Any], matched: Matched, size: int) -> Iterator[Records]:
+    """Return the rows of some blocks as records, at most `size` at a time; rows count from one."""
+    first = 1
+    for whole in blocks:
+        for start in range(0, whole.num_rows, size):
+            block = whole.slice(start, size)
+            with reading("a column holds values that cannot be read; write the file again"):
+                columns = [_shortened(block.column(place)) for place in range(len(matched.positions))]
+                people = None if matched.person is None else _people(block.column(len(columns)))
+            yield Records(columns, np.arange(first, first + block.num_rows), people)
+            first += block.num_rows
 
 
-def _converter(names: list[str], matched: Matched, expected: Expected, findings: Findings) -> Convert:
-    """Return what makes a batch of a block whose first row has this number."""
-    if isinstance(expected.domain, Table):
-        reader = TableReader.of(expected)
-        return lambda block, first: _convert_table(block, names, reader, first, findings)
-    return lambda block, first: _convert(block, names, expected, first, findings)
+def _match(schema: Any, expected: Expected) -> Matched:
+    """Match a file's columns with the dataset's; BadFormat where one has a type that cannot be read."""
+    matched = match_columns(schema.names, expected)
+    domain = expected.domain
+    for number, place in enumerate(matched.positions):
+        if isinstance(domain, Table):
+            _require_values_of(domain.stored[number], schema.names[place], schema.types[place])
+        elif file_type(schema.types[place]) != "number" or pa.types.is_dictionary(schema.types[place]):
+            raise BadFormat(f"column {schema.names[place]} does not hold numbers; convert it first")
+    if matched.person is not None:
+        _require_ids(matched.id_name, schema.types[matched.person])
+    return matched
 
 
-def _require_kinds(names: Sequence[str], types: Sequence[Any], matched: Matched, expected: Expected) -> None:
-    if isinstance(expected.domain, Table):
-        for column, place in zip(expected.domain.stored, matched.positions, strict=True):
-            if not _holds(types[place], column):
-                held = f"column {names[place]} holds {types[place]}"
-                raise BadFormat(f"{held}, not values of a {column.kind}; convert it first")
-    for place in () if isinstance(expected.domain, Table) else matched.positions:
-        kind = types[place]
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            raise BadFormat(f"column {names[place]} does not hold numbers; convert it first")
-    if matched.person is None:
-        return
-    kind = types[matched.person]
+def _require_values_of(column: Column, name: str, kind: Any) -> None:
+    """Refuse a type that cannot hold values of a column; text can hold those of any."""
+    if file_type(kind) not in {"text", *column.reads}:
+        raise BadFormat(f"column {name} holds {kind}, not values of a {column.kind}; convert it first")
+
+
+def _require_ids(name: str, kind: Any) -> None:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_nested(kind) or (pa.types.is_fixed_size_binary(kind) and kind.byte_width > _LONGEST_NAME):
-        raise BadFormat(f"column {names[matched.person]} cannot tell people apart; use text or whole numbers")
-
-
-def _convert(block: Any, names: list[str], expected: Expected, first: int, findings: Findings) -> Batch:
-    width = len(expected.columns)
-    dense = np.empty((block.num_rows, width), dtype=np.float64)
-    with reading("a column holds values that cannot be read; write the file again"):
-        for place in range(width):
-            column = block.column(place).cast(pa.float64(), safe=False)
-            dense[:, place] = column.to_numpy(zero_copy_only=False)
-        people = None if len(names) == width else _people(block.column(width))
-    missing = np.zeros(block.num_rows, dtype=bool)
-    if people is not None:
-        missing = np.array([is_missing_id(name) for name in people], dtype=bool)
-        findings.column(names[width]).missing += int(np.count_nonzero(missing))
-        findings.add_all(np.flatnonzero(missing), first, lambda _row: f"{names[width]} is missing")
-    return split_bad(Batch(readable(dense, expected), people), names, first, findings, missing)
-
-
-def _holds(kind: Any, column: Column) -> bool:
-    """Return True when an Arrow type can hold values of a column."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
-        return True
-    if column.kind in ("date", "datetime"):
-        return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return bool(number or (pa.types.is_boolean(kind) and column.kind != "number"))
-
-
-def _convert_table(
-    block: Any, names: list[str], reader: TableReader, first: int, findings: Findings
-) -> Batch:
-    width = len(reader.columns)
-    with reading("a column holds values that cannot be read; write the file again"):
-        readings = [
-            reader.arrow(column, _shortened(block.column(place)))
-            for place, column in enumerate(reader.columns)
-        ]
-        people = None if reader.person is None else _people(block.column(width))
-    return reader.batch(
-        readings,
-        people,
-        findings,
-        lambda row: first + row,
-        lambda row, place: block.column(place)[row].as_py(),
-    )
+    if pa.types.is_nested(kind) or (pa.types.is_fixed_size_binary(kind) and kind.byte_width > _LONGEST_TEXT):
+        raise BadFormat(f"column {name} cannot tell people apart; use text or whole numbers")
 
 
 def _shortened(column: Any) -> Any:
     """Return a column in which texts that are too long for any value are cut."""
     if pa.types.is_dictionary(column.type):
         return pa.DictionaryArray.from_arrays(column.indices, _shortened(column.dictionary))
-    if is_text(column.type) and (compute.max(compute.binary_length(column)).as_py() or 0) > _LONGEST_NAME:
-        return compute.utf8_slice_codeunits(column, 0, _LONGEST_NAME)
+    if is_text(column.type) and (compute.max(compute.binary_length(column)).as_py() or 0) > _LONGEST_TEXT:
+        return compute.utf8_slice_codeunits(column, 0, _LONGEST_TEXT)
     return column
 
 
-def _people(column: Any) -> list[str]:
-    """Return the ids of a column; NaN, null and entries that are too long name nobody."""
+def _people(column: Any) -> Any:
+    """Return an id column in which entries that are too long are null, and so name nobody."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if has_lengths(column.type):
-        too_long = compute.greater(compute.binary_length(column), _LONGEST_NAME)
-        column = compute.if_else(too_long, pa.scalar(None, column.type), column)
-    return ["" if each is None or each != each else str(each).strip() for each in column.to_pylist()]
-
-
-def has_lengths(kind: Any) -> bool:
-    """Return True for text and bytes of any length."""
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(test(kind) for test in tests)
+    if not has_lengths(column.type):
+        return column
+    too_long = compute.greater(compute.binary_length(column), _LONGEST_TEXT)
+    return compute.if_else(too_long, pa.scalar(None, column.type), column)

@@ -6,7 +6,6 @@ alone, so that no record decides how another is read (`records`, `numbers`).
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,19 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Self
 
+from core.columns.notation import Notation
 from service.datasets.ingest.spool import Spool, detect
 from service.errors import BadFormat
 from service.operations.settings import Settings
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "windows-1252": "Windows-1252", "latin-1": "Latin-1"}
-#: Marks between groups of three digits, as regular expressions.
-_GROUPING = {
-    ",": ",",
-    ".": r"\.",
-    " ": "[\u0020\u00a0\u202f\u2009]",
-    "'": "['\u2019]",
-}
 _PIECE = 1 << 20
 
 
@@ -71,48 +64,14 @@ class Dialect:
             notes.append("no header line")
         return ", ".join(notes)
 
-    def number(self, text: str) -> float | None:
-        """Return the number that a text stands for, or None if it is not a number in this dialect."""
-        if self._plain.fullmatch(text):
-            return float(text.replace(",", "."))
-        if self._grouped is not None and self._grouped.fullmatch(text):
-            whole, sign, fraction = text.partition(self.decimal)
-            return float(re.sub("[^0-9+-]", "", whole) + sign.replace(",", ".") + fraction)
-        return None
-
     @cached_property
-    def _plain(self) -> re.Pattern[str]:
-        mark = re.escape(self.decimal)
-        return re.compile(rf"[+-]?([0-9]+({mark}[0-9]*)?|{mark}[0-9]+)([eE][+-]?[0-9]+)?")
-
-    @cached_property
-    def _grouped(self) -> re.Pattern[str] | None:
-        if not self.thousands:
-            return None
-        mark, decimal = _GROUPING[self.thousands], re.escape(self.decimal)
-        return re.compile(rf"[+-]?[0-9]{{1,3}}({mark}[0-9]{{3}})+({decimal}[0-9]*)?")
+    def notation(self) -> Notation:
+        """How numbers are written."""
+        return Notation(self.decimal, self.thousands)
 
 
 #: UTF-8 text with commas between fields, decimal points and a header line.
 PLAIN = Dialect()
-
-
-def undeclared(text: str, dialect: Dialect) -> str:
-    """Say what to declare for a text to be a number; empty where that would not help."""
-    marks = {" ": "blank", "'": "apostrophe"}
-    for decimal in (".", ","):
-        for thousands in ("", *_GROUPING):
-            other = Dialect(decimal=decimal, thousands=thousands)
-            if thousands == decimal or other.number(text) is None:
-                continue
-            advice = []
-            if decimal != dialect.decimal and decimal in text:
-                advice.append(f"the decimal sign “{decimal}”")
-            if thousands and thousands != dialect.thousands:
-                advice.append(f"the {marks.get(thousands, f'“{thousands}”')} between thousands")
-            if advice:
-                return f"if it is one, declare {' and '.join(advice)} in how the file is read"
-    return ""
 
 
 def unpack(file: IO[bytes], directory: Path | None, most_bytes: int) -> Spool:

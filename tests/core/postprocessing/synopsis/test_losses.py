@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.algorithms import registry, summit_open
+from core.algorithms import registry
+from core.algorithms.summit import open_k
 from core.data import ArraySource, Dense
 from core.plan import KRange, Request
 from core.postprocessing.spread import CountNoise, DistanceHistogram, geometric_edges
@@ -71,7 +72,7 @@ def test_what_made_up_rows_gain_by_cutting_clusters_is_not_all_believed(
     Over the estimates at 6 and 24 clusters, where none are cut, those in between are 0.98 of the truth, with
     a standard deviation of 0.003 in the mean of three runs; they were 0.95 with a gain that is believed more.
     """
-    monkeypatch.setattr(summit_open, "FINE_PER_CLUSTER", 1.0)
+    monkeypatch.setattr(open_k, "FINE_PER_CLUSTER", 1.0)
     draw = np.random.default_rng(3)
     middles = draw.uniform(-0.7, 0.7, size=(6, 8))
     rows = np.clip(middles[np.arange(6000) % 6] + draw.normal(scale=0.08, size=(6000, 8)), -1, 1)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from core.columns.notation import Notation
 from core.data import Dense
 from service.datasets.ingest.readers.text import Dialect
 from tests.service.datasets.ingest.test_uploads import DOMAIN, VALUES, stored
@@ -140,8 +141,8 @@ def test_marks_between_thousands_are_understood_where_they_are_declared(
     ],
 )
 def test_a_number_is_read_by_its_decimal_sign(text: str, point: float | None, comma: float | None) -> None:
-    assert Dialect().number(text) == point
-    assert Dialect(decimal=",").number(text) == comma
+    assert Notation().number(text) == point
+    assert Notation(",").number(text) == comma
 
 
 def test_a_value_is_named_with_its_column(small_house: House) -> None:

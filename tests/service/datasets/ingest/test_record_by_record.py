@@ -303,7 +303,9 @@ def test_rows_of_an_array(records: list[Any], drop: bool) -> None:
 def _by_votes(content: bytes) -> Dialect:
     """A reader that takes the decimal sign and the encoding which most of the file shows."""
     proposed = propose_reading(content)
-    return replace(Dialect(separator=";"), decimal=proposed.decimal, encoding=proposed.encoding)
+    return replace(
+        Dialect(separator=";"), decimal=proposed.dialect.decimal, encoding=proposed.dialect.encoding
+    )
 
 
 TWINS: dict[str, tuple[Callable[[bytes], Dialect], list[bytes]]] = {

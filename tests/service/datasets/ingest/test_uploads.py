@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from sqlalchemy import func, select
 
 from core.data import Dense
 from service.datasets.ingest.chunks import decode_payload
-from service.datasets.ingest.findings import Findings
-from service.errors import BadRows
+from service.datasets.ingest.reports import RowReport
 from service.operations.tables import Dataset, DatasetChunk
 from tests.support.service import House, table
 
@@ -336,9 +335,24 @@ def test_upload_larger_than_the_limit_is_refused_before_it_is_read(sqlite_url: s
 
 
 def test_refused_bad_rows_carry_their_number() -> None:
-    bad = Findings(drop=False)
-    for line in range(500):
-        bad.add(line, "x is missing")
-    with pytest.raises(BadRows) as refusal:
-        bad.settle()
-    assert (refusal.value.fields["bad_rows"], len(refusal.value.fields["bad_row_lines"])) == (500, 100)
+    found = RowReport()
+    for start in range(0, 500, 100):
+        lines = [(line, "x is missing") for line in range(start, start + 100)]
+        found.add(RowReport(len(lines), bad_lines=lines))
+    refusal = found.refusal(drop=False)
+    assert refusal is not None
+    assert (refusal.fields["bad_rows"], len(refusal.fields["bad_row_lines"])) == (500, 100)
+
+
+def test_reasons_are_found_for_the_rows_that_are_reported_alone() -> None:
+    taken = []
+
+    def lines() -> Iterator[tuple[int, str]]:
+        for line in range(500):
+            taken.append(line)
+            yield line, "x is missing"
+
+    found = RowReport()
+    for _ in range(2):
+        found.add(RowReport(500, bad_lines=lines()))
+    assert (found.bad_rows, len(taken)) == (1000, 100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.data import Boolean, Category, Date, Dense, Number, Table
-from service.datasets.ingest.findings import Findings
 from service.datasets.ingest.readers import records
-from service.datasets.ingest.readers.batch import Expected
-from service.datasets.ingest.readers.csv_rows import read_rows
-from service.datasets.ingest.readers.csv_tables import read_table
-from service.datasets.ingest.readers.records import open_text, read_cells
-from service.datasets.ingest.readers.table_columns import TableReader
+from service.datasets.ingest.readers.batch import Batch, Expected
+from service.datasets.ingest.readers.number_rows import NumberReader
+from service.datasets.ingest.readers.records import open_text, read_records
+from service.datasets.ingest.readers.table_rows import TableReader
 from service.datasets.ingest.readers.text import Dialect
 from service.errors import BadFormat
 
@@ -46,24 +44,27 @@ _ENDS = ["", " ", "%", "\x0b", "\ufeff", "\u2028"]
 ODD = [f"{sign}{body}{end}" for sign in _SIGNS for body in _BODIES for end in _ENDS]
 
 
+def batches(content: bytes, expected: Expected, dialect: Dialect | None = None) -> Iterator[Batch]:
+    """The rows of a file, batch by batch."""
+    dialect = dialect or expected.dialect
+    header, blocks = open_text(io.BytesIO(content), expected, dialect)
+    reader: TableReader | NumberReader = NumberReader.of(expected, header.matched, dialect.notation)
+    if isinstance(expected.domain, Table):
+        reader = TableReader.of(expected, dialect.notation)
+    return (reader.batch(each) for each in read_records(blocks, header))
+
+
 def stored(content: bytes, expected: Expected, dialect: Dialect | None = None) -> list[tuple[Any, ...]]:
     """The rows of a file as they would be stored, bad ones left out."""
-    findings, dialect = Findings(drop=True), dialect or expected.dialect
-    header, blocks = open_text(io.BytesIO(content), expected, dialect)
-    cells = read_cells(blocks, header, findings)
-    if isinstance(expected.domain, Table):
-        reader = TableReader.of(expected, dialect)
-        batches = list(read_table(cells, header, reader, findings))
-    else:
-        batches = list(read_rows(cells, header, expected, findings))
-    return [tuple(row) for batch in batches for row in np.asarray(batch.values).tolist()]
+    found = batches(content, expected, dialect)
+    return [tuple(row) for batch in found for row in np.asarray(batch.values).tolist()]
 
 
 def slowly(content: bytes, expected: Expected, dialect: Dialect | None = None) -> list[tuple[Any, ...]]:
     """The same with every record split by itself and every number read by itself."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "_split_at_once", lambda block, header: None)
-        patch.setattr("service.datasets.ingest.readers.numbers._plain_numbers", lambda texts, dialect: None)
+        patch.setattr("service.datasets.ingest.readers.numbers._plain_numbers", lambda texts, notation: None)
         return stored(content, expected, dialect)
 
 
@@ -184,13 +185,10 @@ LINES: Sequence[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize(("line", "reason"), LINES)
 def test_a_bad_line_is_named_with_what_to_declare(line: bytes, reason: str) -> None:
-    findings = Findings(drop=True)
-    header, blocks = open_text(io.BytesIO(b"a,b\n1,2\n" + line + b"\n3,4\n"), DENSE, Dialect())
-    for _ in read_rows(read_cells(blocks, header, findings), header, DENSE, findings):
-        pass
-    (bad,) = findings.lines
-    assert bad["line"] == 3
-    assert reason in bad["reason"]
+    (batch,) = batches(b"a,b\n1,2\n" + line + b"\n3,4\n", DENSE)
+    ((number, found),) = batch.report.bad_lines
+    assert number == 3
+    assert reason in found
 
 
 def test_a_file_of_numbers_alone_says_that_its_header_is_missing() -> None:

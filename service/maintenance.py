@@ -1,0 +1,89 @@
+"""What operators run on the whole database: export every ledger, and verify all of it after a restore."""
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.jobs.results import receipts
+from service.ledger import checkpoints
+from service.operations.clock import rfc3339
+from service.operations.database import Database
+from service.operations.signing import SigningKeys
+from service.operations.tables import Dataset, Job, LedgerEntry, Result
+
+_COLUMNS = ("sequence", "at", "kind", "actor", "job", "loss_units", "delta_units", "previous", "hash")
+#: Rows in memory at a time.
+_ROWS = 1000
+
+
+def export_ledgers(database: Database, directory: Path) -> int:
+    """Write the ledger of each dataset to a CSV file of its name; return how many there are.
+
+    A file is replaced once the new one is whole. A ledger only grows, so the newest file has everything.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with database.read() as session:
+        datasets = session.execute(select(Dataset.id, Dataset.name)).all()
+        for dataset_id, name in datasets:
+            new = directory / f".{name}.csv"
+            with new.open("w", newline="") as file:
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow(_COLUMNS)
+                table.writerows(_entries(session, dataset_id))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(directory / f"{name}.csv")
+    return len(datasets)
+
+
+def _entries(session: Session, dataset_id: int) -> Iterator[tuple[object, ...]]:
+    columns = LedgerEntry.__table__.columns
+    query = select(*columns).where(LedgerEntry.dataset_id == dataset_id).order_by(LedgerEntry.sequence)
+    for row in session.connection().execute(query).yield_per(_ROWS):
+        amounts = (row.loss_units, row.delta_units)
+        yield row.sequence, rfc3339(row.at), row.kind, row.actor, row.job_id, *amounts, row.previous, row.hash
+
+
+def faults(database: Database, keys: SigningKeys, exported: Path | None = None) -> Iterator[str]:
+    """Verify every ledger and the signature of every receipt; yield what is wrong, each in a sentence.
+
+    `exported` is a folder of `export_ledgers`, whose newest entries must be in the database: those that a
+    restored back-up lacks were spent, and would be available again.
+    """
+    with database.read() as session:
+        for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
+            found, _ = checkpoints.verify_ledger(session, dataset_id, keys, whole=True)
+            yield from (f"{name}: {fault}" for fault in found.faults)
+            unsigned = _without_signature(session, dataset_id, keys)
+            if unsigned:
+                yield f"{name}: {unsigned} receipts are not signed by a key of this service"
+        for path in sorted(exported.glob("*.csv")) if exported else ():
+            yield from _missing(session, path)
+
+
+def _without_signature(session: Session, dataset_id: int, keys: SigningKeys) -> int:
+    """Return the number of receipts whose signature does not hold; those of format 1 have none."""
+    query = select(Result.receipt).join(Job, Job.id == Result.job_id).where(Job.dataset_id == dataset_id)
+    stored = session.scalars(query.execution_options(yield_per=_ROWS))
+    signed = (receipt for receipt in stored if "signature" in receipt)
+    return sum(
+        not keys.verifies("receipt", receipts.digest_of(receipt), receipt["signature"]) for receipt in signed
+    )
+
+
+def _missing(session: Session, path: Path) -> Iterator[str]:
+    """Yield a fault if the database lacks the newest entry of an exported ledger."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    query = select(LedgerEntry.sequence, LedgerEntry.hash).join(Dataset, Dataset.id == LedgerEntry.dataset_id)
+    known = {row.sequence: row.hash for row in session.execute(query.where(Dataset.name == path.stem))}
+    missing = [row["sequence"] for row in rows if known.get(int(row["sequence"])) != row["hash"]]
+    if missing:
+        yield (
+            f"{path.stem}: entries {missing[0]} to {missing[-1]} of the exported ledger are not in the "
+            "database; what they spent is available again"
+        )
