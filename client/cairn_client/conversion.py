@@ -44,15 +44,20 @@ def _value(kind: Any, data: Any) -> Any:
     if kind is datetime:
         return datetime.fromisoformat(data)
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        given = {}
-        for each in fields(kind):
-            if each.name in data:
-                given[each.name] = _value(hints[each.name], data[each.name])
-            elif each.default is MISSING and each.default_factory is MISSING:
-                raise KeyError(each.name)
-        return kind(**given)
+        return _instance(kind, data)
     return data
+
+
+def _instance(kind: Any, data: Any) -> Any:
+    """A wire type of its fields; those that are missing have their defaults."""
+    hints = _hints(kind)
+    given = {}
+    for each in fields(kind):
+        if each.name in data:
+            given[each.name] = _value(hints[each.name], data[each.name])
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise KeyError(each.name)
+    return kind(**given)
 
 
 def to_json(value: Any) -> Any:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = "in 95 of 100 runs"
 _LEAST_DELTA = " An automatic delta is never less than a tenth of the default: set a smaller one, or 0."
-#: Noise that clusters can bear: as a share of the records of one, and of its radius.
-_GOOD, _FAIR = (0.2, 0.03), (0.8, 0.15)
+#: Noise that leaves clusters as they are: as a share of the records of one, and of its radius.
+_GOOD = (0.2, 0.03)
+#: Noise in which clusters can still be found, as the same shares.
+_FAIR = (0.8, 0.15)
 _TOO_MUCH = "The noise is as large as the clusters"
 
 

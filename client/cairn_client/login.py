@@ -42,13 +42,16 @@ def find_login(address: str | None = None, key: str | None = None) -> Login:
         return Login(address, key)
     stored = _stored()
     if stored is None:
-        missing = (
-            "you are not signed in" if not address and not key else "no key" if address else "no address"
-        )
-        raise NotSignedIn(f"{missing}: {_HOW}")
+        raise NotSignedIn(f"{_missing(address, key)}: {_HOW}")
     if address and full_address(address) != full_address(stored.address):
         raise NotSignedIn(f"the stored key is for {stored.address}, not for {address}: pass a key, or {_HOW}")
     return Login(address or stored.address, key or stored.key)
+
+
+def _missing(address: str | None, key: str | None) -> str:
+    if not address and not key:
+        return "you are not signed in"
+    return "no key" if address else "no address"
 
 
 def store_login(login: Login) -> Path:

@@ -87,34 +87,25 @@ class Transport:
     ) -> httpx.Response:
         """Make a call, with retries where they are harmless; raises a Problem if the service refuses it."""
         harmless = verb in {"GET", "PUT", "DELETE"} if repeatable is None else repeatable
-        options: dict[str, Any] = {"params": {k: v for k, v in (query or {}).items() if v is not None}}
-        options["headers"] = dict(headers or {})
-        if body is not None:
-            options["json"] = body
-        if read_seconds is not None:
-            options["timeout"] = httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS)
+        options = _options(body, query, headers, read_seconds)
         given_up = time.monotonic() + self._patience
         for attempt in itertools.count():
             pause = min(0.1 * 2**attempt, _LONGEST_PAUSE)
+            failure: Unreachable | Problem
+            if content is not None:
+                options["content"] = content()
             try:
-                if content is not None:
-                    options["content"] = content()
                 response = self._http.request(verb, path, **options)
-            except httpx.UnsupportedProtocol as error:
-                raise self._unreachable(error) from None
             except httpx.TransportError as error:
-                if not self._may_repeat(error, harmless) or time.monotonic() + pause > given_up:
-                    raise self._unreachable(error) from None
+                failure, may_repeat = self._unreachable(error), self._may_repeat(error, harmless)
             else:
                 self._reached = True
                 if response.is_success:
                     return response
-                refusal = self._refusal(response)
-                if not _passing(refusal, harmless):
-                    raise refusal
-                pause = refusal.retry_after or pause
-                if time.monotonic() + pause > given_up:
-                    raise refusal
+                failure = self._refusal(response)
+                pause, may_repeat = failure.retry_after or pause, _passing(failure, harmless)
+            if not may_repeat or time.monotonic() + pause > given_up:
+                raise failure
             self.sleep(pause)
         raise AssertionError("the loop above never ends")
 
@@ -156,6 +147,8 @@ class Transport:
             raise self._not_cairn() from error
 
     def _may_repeat(self, error: httpx.TransportError, harmless: bool) -> bool:
+        if isinstance(error, httpx.UnsupportedProtocol):
+            return False
         never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         if never_sent:
             return self._reached  # an address that never answered is probably wrong: no retries
@@ -186,6 +179,19 @@ class Transport:
                 retry_after=retry_after(response),
             )
         raise self._not_cairn()
+
+
+def _options(
+    body: Any, query: Mapping[str, Any] | None, headers: Mapping[str, str] | None, read_seconds: float | None
+) -> dict[str, Any]:
+    """Options of httpx for a call."""
+    options: dict[str, Any] = {"params": {k: v for k, v in (query or {}).items() if v is not None}}
+    options["headers"] = dict(headers or {})
+    if body is not None:
+        options["json"] = body
+    if read_seconds is not None:
+        options["timeout"] = httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS)
+    return options
 
 
 def _passing(refusal: Problem, harmless: bool) -> bool:

@@ -82,7 +82,7 @@ def body_of(
 
     `reading` is how the dataset reads delimited text.
     """
-    if isinstance(data, list | tuple) and data and all(isinstance(each, str | Path) for each in data):
+    if _are_paths(data):
         with tempfile.TemporaryFile() as joined:
             join_text(data, joined)
             yield Body(joined, kind or "text/csv", progress)
@@ -95,12 +95,21 @@ def body_of(
         yield Body(data, kind or media_type(str(getattr(data, "name", ""))), progress)
     else:
         with tempfile.TemporaryFile() as file:
-            if is_frame(data):
-                written = write_frame(data, file, reading or {})
-            else:
-                written = "application/x-npy"
-                np.save(file, _numbers(data), allow_pickle=False)
-            yield Body(file, written, progress)
+            yield Body(file, _write(data, file, reading or {}), progress)
+
+
+def _are_paths(data: Any) -> bool:
+    return (
+        isinstance(data, list | tuple) and bool(data) and all(isinstance(each, str | Path) for each in data)
+    )
+
+
+def _write(data: Any, file: BinaryIO, reading: Mapping[str, Any]) -> str:
+    """Write a DataFrame or a table of numbers to a file; the media type of what was written."""
+    if is_frame(data):
+        return write_frame(data, file, reading)
+    np.save(file, _numbers(data), allow_pickle=False)
+    return "application/x-npy"
 
 
 def first_lines(path: str | Path) -> bytes | None:

@@ -23,10 +23,9 @@ _GRANTED = (
     .where(Grant.principal_id == bindparam("caller"), Grant.revoked_at.is_(None))
 )
 _OWNED = select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == bindparam("caller"))
-_GRANTED_BY_NAME, _OWNED_BY_NAME = (
-    query.where(Dataset.name == bindparam("name")).execution_options(populate_existing=True)
-    for query in (_GRANTED, _OWNED)
-)
+_NAMED = Dataset.name == bindparam("name")
+_GRANTED_BY_NAME = _GRANTED.where(_NAMED).execution_options(populate_existing=True)
+_OWNED_BY_NAME = _OWNED.where(_NAMED).execution_options(populate_existing=True)
 _STATE = (
     select(Dataset.state, Grant.revoked_at, Principal.disabled_at, Grant.kinds)
     .join(Grant, Grant.dataset_id == Dataset.id)

@@ -19,10 +19,18 @@ from starlette.types import Scope
 from service.errors import RateLimited
 from service.operations.settings import KIB, Settings
 
-#: What a request uses of an allowance: itself, planning, and each 64 KiB that come in or go out.
-_REQUEST, _PLANNING, _PER_BYTE = 1.0, 20.0, 1 / (64 * KIB)
-#: Entries of a list, bytes of a ledger's table and bytes to be planned that take as long as a request.
-_ENTRIES, _TABLE_BYTES, _PLANNED_BYTES = 5, 16 * KIB, 8 * KIB
+#: What every request uses of an allowance.
+_REQUEST = 1.0
+#: What a request that is planned uses in its place.
+_PLANNING = 20.0
+#: What each byte that comes in or goes out uses.
+_PER_BYTE = 1 / (64 * KIB)
+#: Entries of a list that take as long as a request.
+_ENTRIES = 5
+#: Bytes of a ledger's table that take as long as a request.
+_TABLE_BYTES = 16 * KIB
+#: Bytes to be planned that take as long as a request.
+_PLANNED_BYTES = 8 * KIB
 _PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
 #: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
 _PLAN_BYTES = 320 * KIB

@@ -18,7 +18,10 @@ from service.operations.settings import KIB
 
 #: Characters of an unknown parameter's name that a refusal repeats.
 _LONGEST_NAME = 80
-_MOST_LEVELS, _MOST_VALUES = 32, 100_000
+#: Levels of lists and objects within each other.
+_MOST_LEVELS = 32
+#: Values of a whole body.
+_MOST_VALUES = 100_000
 _RULES = f"UTF-8, no NaN or Infinity, no key twice, at most {_MOST_LEVELS} levels and {_MOST_VALUES} values"
 #: Larger bodies are parsed by a thread, so that other requests go on; smaller ones take less than the thread.
 _PARSED_AT_ONCE = 8 * KIB

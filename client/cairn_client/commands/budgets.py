@@ -11,7 +11,7 @@ from cairn_client.commands.common import DatasetName, Json, amount_option
 from cairn_client.commands.printing import account_rows, hint, print_json, print_table
 from cairn_client.conversion import to_json
 from cairn_client.formatting import shorten
-from cairn_client.wire import Amount
+from cairn_client.wire import Amount, LedgerRow, VerifyReport
 
 Analyst = Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")]
 _ACCOUNT = ["", "total", "spent", "reserved", "left"]
@@ -108,27 +108,40 @@ def ledger(
     if as_json:
         print_json(rows if report is None else {"verify": report, "items": rows})
     elif as_csv:
-        flat = [{**entry, **entry.pop("amount")} for entry in map(to_json, rows)]
-        columns = ["sequence", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "actor"]
-        writer = csv.DictWriter(
-            sys.stdout, [*columns, "previous", "hash"], extrasaction="ignore", lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows(flat)
+        _write_csv(rows)
     else:
-        ids = dict(zip(jobs := [e.job for e in rows if e.job], shorten(jobs), strict=True))
-        columns = ["#", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "by"]
-        table = []
-        for e in rows:
-            job, (epsilon, rho) = e.job and ids[e.job], _loss(e.amount)
-            table.append([e.sequence, e.kind, e.at, e.analyst, job, epsilon, rho, e.amount.delta, e.actor])
-        print_table(columns, table, "No entries yet.")
-    if report is not None and not report.ok:
+        _print_entries(rows)
+    if report is not None:
+        _tell(name, report)
+
+
+def _write_csv(rows: list[LedgerRow]) -> None:
+    flat = [{**entry, **entry.pop("amount")} for entry in map(to_json, rows)]
+    columns = ["sequence", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "actor"]
+    writer = csv.DictWriter(
+        sys.stdout, [*columns, "previous", "hash"], extrasaction="ignore", lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(flat)
+
+
+def _print_entries(rows: list[LedgerRow]) -> None:
+    ids = dict(zip(jobs := [e.job for e in rows if e.job], shorten(jobs), strict=True))
+    columns = ["#", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "by"]
+    table = []
+    for e in rows:
+        job, (epsilon, rho) = e.job and ids[e.job], _loss(e.amount)
+        table.append([e.sequence, e.kind, e.at, e.analyst, job, epsilon, rho, e.amount.delta, e.actor])
+    print_table(columns, table, "No entries yet.")
+
+
+def _tell(name: str, report: VerifyReport) -> None:
+    """What a verification found; exits with 1 if it found errors."""
+    if not report.ok:
         hint(f"The ledger of {name} has errors: {'; '.join(report.faults)}.")
         raise typer.Exit(1)
-    if report is not None:
-        new = f"{report.entries - report.since:,} of them new" if report.since else "all of them"
-        hint(f"Verified {report.entries:,} entries ({new}): hashes, balances and charges are correct.")
+    new = f"{report.entries - report.since:,} of them new" if report.since else "all of them"
+    hint(f"Verified {report.entries:,} entries ({new}): hashes, balances and charges are correct.")
 
 
 def _loss(amount: Amount) -> tuple[Any, Any]:
