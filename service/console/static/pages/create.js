@@ -1,6 +1,6 @@
 // Describe a new dataset: everything here is public and known without looking at rows.
 
-import { post } from "../api.js";
+import { get, post } from "../api.js";
 import { keepFile } from "../chosen-file.js";
 import { columnEditor, startFromFile } from "../column-editor.js";
 import { h, replace, toast } from "../dom.js";
@@ -11,6 +11,7 @@ import { boxEditor } from "./box-columns.js";
 const WHOLE = { inputmode: "numeric" };
 
 export async function createDataset() {
+  const accountants = (await get("/v1/accountants")).items;
   const columns = columnEditor([{}, {}]);
   let file = null;
   const start = startFromFile(columns, (chosen) => (file = chosen));
@@ -62,8 +63,8 @@ export async function createDataset() {
     ]),
     section("Budget", [
       budgetFields({ epsilon: "3", delta: "0.00001", hintEpsilon: "What all jobs together may spend. It can be raised, never lowered.", hintDelta: "A job usually takes 1×10⁻⁶ of it. 0 offers pure differential privacy only." }),
-      radios("accountant", "Accountant", [["sum", "Plain sum"], ["zcdp", "zCDP"]], "sum"),
-      h("p", { class: "small muted" }, "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs share a budget better."),
+      radios("accountant", "Accountant", accountants.map(({ name, title }) => [name, title]), accountants[0].name),
+      accountants.map(({ title, advice }) => h("p", { class: "small muted" }, `${title} ${advice}.`)),
       checkbox("release_ticks", "Show results at planned times", { checked: true, hint: "Hides how long a job took, which might depend on the rows. Leave it on unless you trust every analyst." }),
     ]),
     h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Cancel")),

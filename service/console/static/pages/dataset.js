@@ -58,7 +58,7 @@ function describe(found) {
     found.working_bounds && ["Working bounds", workingList(found)],
     found.public_rows && ["Public rows", publicRows(found)],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
-    ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
+    ["Accountant", found.accountant],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
     found.size_warning && ["Declared size", found.size_warning],
     found.overruns !== null && ["Overruns", overrunsInWords(found.overruns)],

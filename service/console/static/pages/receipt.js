@@ -71,7 +71,7 @@ export function receiptView(receipt) {
       : facts([
           ["Who is protected", who],
           ["How well", `${strength(epsilon).replace(/^./, (c) => c.toUpperCase())}. ${epsilonInWords(epsilon, d, unit)}`],
-          ["Charged", `${amount(receipt.charged)} and ${delta(receipt.charged.delta)}, under the ${receipt.accountant === "zcdp" ? "zCDP accountant" : "plain sum"}`],
+          ["Charged", `${amount(receipt.charged)} and ${delta(receipt.charged.delta)}, under the accountant ${receipt.accountant}`],
           ["Neighbouring datasets", `${receipt.neighbours.charAt(0).toUpperCase()}${receipt.neighbours.slice(1)}.`],
         ]),
     h("h3", {}, "What was measured"),
