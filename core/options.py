@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from core.data import SiteFacts, Sites
@@ -46,10 +46,13 @@ class Option:
         if self.kind is dict:
             return isinstance(value, Mapping | Sites | SiteFacts)
         if self.kind is list:
-            number = replace(self, kind=float)
-            each = isinstance(value, list | tuple) and all(number._takes(entry) for entry in value)
-            return each and 0 < len(value) == len(set(value)) <= MOST_ENTRIES
-        if isinstance(value, bool) or not isinstance(value, int if self.kind is int else (int, float)):
+            entries = value if isinstance(value, list | tuple) else ()
+            fit = all(self._takes_number(entry, whole=False) for entry in entries)
+            return fit and 0 < len(entries) == len(set(entries)) <= MOST_ENTRIES
+        return self._takes_number(value, whole=self.kind is int)
+
+    def _takes_number(self, value: Any, *, whole: bool) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
             return False
         within = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
         return within and math.isfinite(value)

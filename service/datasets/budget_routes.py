@@ -28,8 +28,10 @@ from service.people.authentication import Anyone, Curator
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["budgets"], route_class=StrictRoute)
 AnalystName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of an analyst")]
-#: Entries in memory, and characters sent at a time, while a ledger is written as a table.
-_CSV_PAGE, _CSV_PIECE = 1000, 64 << 10
+#: Entries in memory while a ledger is written as a table.
+_CSV_PAGE = 1000
+#: Characters of that table that are sent at a time.
+_CSV_PIECE = 64 << 10
 _COLUMNS = (
     "sequence",
     "kind",

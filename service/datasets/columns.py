@@ -82,7 +82,7 @@ class _MomentColumn(_Column):
     low: _Moment
     high: _Moment
     order: Literal["ymd", "dmy", "mdy"] | None = Field(
-        default=None, description="order of year, month and day in the file. Default: as its first lines show"
+        default=None, description="order of year, month and day in the file. Default: `ymd`"
     )
     fill: _Moment | None = None
 

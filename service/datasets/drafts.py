@@ -54,7 +54,8 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     id_column = lifecycle.id_column_of(asked, domain)
     after = _facts(domain, id_column)
     changed = _changed(before, after)
-    if reading.dialect_of(dataset.reading) != reading.dialect_of(read_before):
+    was_inferred = read_before is None and dataset.reading is not None
+    if was_inferred or reading.dialect_of(dataset.reading) != reading.dialect_of(read_before):
         changed.append("reading")
     if dataset.checked_at is not None:
         dataset.revised = sorted({*view.revised(dataset), *changed})

@@ -130,7 +130,7 @@ def warnings(dataset: Dataset, domain: Domain | Stored) -> list[str]:
 
 
 def _size_warning(dataset: Dataset, domain: Stored) -> str | None:
-    """Return a warning about a declared size that is too small, for the owner alone: it tells of the rows."""
+    """Return a warning about a declared size that is too small, for the owner alone: it reveals rows."""
     if dataset.upload is None or dataset.upload["rows"] <= _ROOM * domain.size:
         return None
     return (

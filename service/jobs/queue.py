@@ -51,7 +51,7 @@ def claim(
     lease: timedelta,
     can_run: CanRun,
 ) -> Claim | None:
-    """Take the job whose turn it is, and charge it in the same transaction; None when there is none.
+    """Take the job whose turn it is, and charge it in the same transaction; None if no job waits.
 
     Next is the analyst with the least planned work among the jobs claimed lately, oldest job first;
     rehearsals come last. Planned work is public: how long jobs really took must not show in the order.

@@ -12,8 +12,10 @@ from core.kernels.cache import CACHE_BYTES
 from core.plan import Plan
 from service.operations.tables import Timing
 
-#: Planned times are whole numbers of this many milliseconds, and at least so many of them.
-_STEP_MS, _LEAST_STEPS = 250, 3
+#: Planned times are whole numbers of this many milliseconds.
+_STEP_MS = 250
+#: Steps of the shortest planned time.
+_LEAST_STEPS = 3
 #: Operations to read a stored number of a record: its digest is checked, it is clipped to the domain, and
 #: in a table it is given its place.
 _READ = {"dense": 12.0, "table": 24.0, "sparse": 100.0, "ids": 12.0}
@@ -30,7 +32,7 @@ class Rates:
     operation: float
 
     def seconds(self, plan: Plan, rows: int, *, narrowed: bool = False) -> float:
-        """Estimate the time of a run on so many rows, which may be read in working bounds."""
+        """Estimate the time of a run on this number of rows, which may be read in working bounds."""
         operations = operations_of(plan, rows) + reading(plan, rows, narrowed=narrowed)
         return self.run + self.row * plan.measurements * rows + self.operation * operations
 
@@ -46,13 +48,13 @@ DEFAULT = Rates(run=0.3, row=60e-9, operation=0.8e-9)
 
 
 def operations_of(plan: Plan, rows: int) -> float:
-    """Return the work of a run on so many rows: those that the domain declares, or those of a rehearsal."""
+    """Return the work of a run on the rows that the domain declares, or on those of a rehearsal."""
     work = plan.work if rows == plan.domain.size else kinds.work_on(plan, rows)
     return work.operations
 
 
 def reading(plan: Plan, rows: int, *, narrowed: bool = False) -> float:
-    """Return the operations of reading so many rows; in working bounds, again if they cannot be kept."""
+    """Return the operations of reading rows; in working bounds, again if they cannot be kept."""
     values = numbers(plan.domain) * rows
     looked_up = _LOOK_UP * (1 if 2 * values <= CACHE_BYTES else plan.measurements)
     return values * (_READ[plan.domain.kind] + (looked_up if narrowed else 0.0))
@@ -66,6 +68,6 @@ def rates_of(session: Session, plan: Plan) -> Rates:
 
 
 def planned_ms(rates: Rates, plan: Plan, rows: int, margin: float, *, narrowed: bool = False) -> int:
-    """Return the planned time of a run on so many rows, in milliseconds: the estimate with a margin."""
+    """Return the planned time of a run on this number of rows in milliseconds: the estimate with a margin."""
     steps = math.ceil(margin * rates.seconds(plan, rows, narrowed=narrowed) * 1000 / _STEP_MS)
     return _STEP_MS * max(_LEAST_STEPS, steps)

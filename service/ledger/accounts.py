@@ -182,12 +182,12 @@ def _require_room(balances: dict[str, Balance], cost: Cost) -> None:
 
 
 def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
-    """Turn a job's reservation into spending, once; NotReserved when there is none open."""
+    """Turn a job's reservation into spending, once; NotReserved if no reservation is open."""
     return _settle(session, accounts, EntryKind.CHARGE, job_id, actor=actor, at=at)
 
 
 def void(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
-    """Give a job's reservation back, once; NotReserved when there is none open."""
+    """Give a job's reservation back, once; NotReserved if no reservation is open."""
     return _settle(session, accounts, EntryKind.VOID, job_id, actor=actor, at=at)
 
 

@@ -27,7 +27,7 @@ def verify_ledger(
 ) -> tuple[Verification, dict[str, Any]]:
     """Verify a dataset's ledger, and compare it with jobs and results.
 
-    From the last checkpoint on, unless `whole` or there is none that holds. Returns the next one's state too.
+    From the last checkpoint on, unless `whole` or no checkpoint is valid. Returns the next one's state too.
     """
     stored = session.get(LedgerCheckpoint, dataset_id)
     distrusted = []

@@ -1,5 +1,6 @@
-"""The audit log: every act of a curator, kept permanently."""
+"""The audit log: every act of a curator or operator, kept permanently, and each in a sentence."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -8,11 +9,93 @@ from sqlalchemy.orm import Session
 
 from service.operations.tables import AuditEvent
 
+Details = Mapping[str, Any]
+
+
+def _after_a_look(details: Details) -> str:
+    revised = details.get("revised_after_a_look")
+    return f"; changed after a look at the rows: {', '.join(revised)}" if revised else ""
+
+
+def _from_rows(details: Details) -> str:
+    """What the curator confirmed to be public although it came from rows."""
+    columns = details.get("confirmed_from_rows") or {}
+    found = [f"{', '.join(facts)} of {column}" for column, facts in columns.items()]
+    reading = (details.get("reading") or {}).get("confirmed_from_rows") or []
+    found += [f"how the file is read ({', '.join(reading)})"] if reading else []
+    return f"; confirmed as public, though taken from rows: {'; '.join(found)}" if found else ""
+
+
+def _create(details: Details) -> str:
+    budget = f"epsilon {details['epsilon']}, delta {details['delta']}"
+    return f"created the dataset with {budget}{_from_rows(details)}"
+
+
+def _edit(details: Details) -> str:
+    changed = ", ".join(details.get("changed") or ["the description"])
+    return f"changed {changed} of the draft{_after_a_look(details)}{_from_rows(details)}"
+
+
+def _discard(details: Details) -> str:
+    look = " after a look at its rows" if details.get("looked_at_rows") else ""
+    return f"discarded the draft {details['name']}{look}"
+
+
+def _grant(details: Details) -> str:
+    kinds = f", for {', '.join(details['kinds'])}" if details.get("kinds") else ""
+    return (
+        f"granted {details['analyst']} a cap of epsilon {details['epsilon']}, delta {details['delta']}{kinds}"
+    )
+
+
+def _bounds(details: Details) -> str:
+    found = [
+        f"{each['column']} from {each['low']} to {each['high']} ({each['origin']})"
+        for each in details["columns"]
+    ]
+    return f"set working bounds: {', '.join(found)}"
+
+
+#: Each action in words: a text with the names of its details in braces, or a function of them.
+_WORDS: dict[str, str | Callable[[Details], str]] = {
+    "create-dataset": _create,
+    "upload": "uploaded rows to a draft ({format})",
+    "edit-draft": _edit,
+    "throw-away-rows": "deleted the rows of the draft",
+    "delete-old-rows": "deleted rows that were not sealed in time",
+    "discard-draft": _discard,
+    "seal": lambda details: f"sealed the dataset{_after_a_look(details)}",
+    "raise-budget": "raised the budget to epsilon {epsilon}, delta {delta}",
+    "retire": "retired the dataset and deleted its rows",
+    "grant": _grant,
+    "revoke-grant": "withdrew the grant of {analyst}",
+    "set-working-bounds": _bounds,
+    "remove-working-bounds": "removed the working bounds",
+    "set-public-rows": "attached {rows} public rows",
+    "remove-public-rows": "detached the public rows",
+    "put-sites": "stored the public sites {sites}",
+    "end-job": "ended the job {job}",
+    "prune": "deleted the plans of {jobs} jobs",
+    "create-principal": "created the {role} {principal}",
+    "disable-principal": "disabled the account of {principal}",
+    "recover-curator": "gave the curator {principal} access again",
+    "issue-key": "issued the key {key} to {principal}",
+    "revoke-key": "revoked the key {key} of {principal}",
+    "end-session": "ended the session {session_id} of {principal}",
+}
+
+
+def in_words(action: str, details: Details) -> str:
+    """Return an act in a sentence, without who did it and when."""
+    words = _WORDS[action]
+    return words.format_map(details) if isinstance(words, str) else words(details)
+
 
 def record(
     session: Session, action: str, *, actor: str, at: datetime, dataset_id: int | None = None, **details: Any
 ) -> None:
-    """Record an act in the transaction that performs it."""
+    """Record an act in the transaction that performs it; KeyError for one that has no words."""
+    in_words(action, details)
     session.add(AuditEvent(at=at, actor=actor, action=action, dataset_id=dataset_id, details=details))
 
 

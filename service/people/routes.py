@@ -201,6 +201,7 @@ def list_audit(
             "actor": event.actor,
             "action": event.action,
             "dataset": owned.get(event.dataset_id) if event.dataset_id is not None else None,
+            "words": audit.in_words(event.action, event.details),
             "details": event.details,
         }
         for event in shown

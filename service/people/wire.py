@@ -125,6 +125,7 @@ _EVENT = {
     "actor": "curator",
     "action": "grant",
     "dataset": "flowers",
+    "words": "granted ada a cap of epsilon 1, delta 0.0000001",
     "details": {"analyst": "ada", "epsilon": "1", "delta": "0.0000001"},
 }
 
@@ -137,6 +138,7 @@ class AuditEntry(Answer, json_schema_extra=example(_EVENT)):
     actor: str
     action: str
     dataset: str | None
+    words: str = Field(description="the act in a sentence")
     details: dict[str, Any]
 
 

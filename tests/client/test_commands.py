@@ -329,7 +329,7 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     assert [grant["analyst"] for grant in as_json("grants", name)] == ["analyst"]
     cairn("revoke", name, "analyst")
     logged = cairn("audit", "--dataset", name).stdout
-    assert re.search(r"create-dataset .* reading \(.*encoding utf-8.*\), epsilon 1, delta 1e-6", logged)
+    assert re.search(r"create-dataset .* created the dataset with epsilon 1, delta 1e-6", logged)
     cairn("dataset", "retire", name, stdin="n\n", code=1)
     assert "retired" in cairn("dataset", "retire", name, "--yes").stdout
 

@@ -80,7 +80,8 @@ def test_axe_finds_nothing_in_dialogs_and_among_mistakes(
 def test_axe_finds_nothing_in_the_report_on_a_draft(tab: Tab, service: Service, fresh: str) -> None:
     name = f"draft-{fresh}"
     body = {"name": name, "columns": ["a", "b"], "bounds": {"box": {"low": 0, "high": 1}}, "size": 9}
-    service.call("POST", "/v1/datasets", json={**body, "budget": {"epsilon": "1"}})
+    more = {"budget": {"epsilon": "1"}, "reading": {"separator": ";", "decimal": ","}}
+    service.call("POST", "/v1/datasets", json={**body, **more})
     rows = b"a;b\n1;x\n;2\n0,5;7\n"
     service.call("PUT", f"/v1/datasets/{name}/data?on_bad_row=drop", content=rows)
     page = tab.sign_in(service.curator_key, f"#/datasets/{name}")
@@ -101,17 +102,32 @@ def everything_wrong_with(page: Page) -> list[str]:
 
 def test_axe_finds_nothing_in_the_description_of_a_table(tab: Tab, tmp_path: Path) -> None:
     page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
-    (tmp_path / "hospital.csv").write_text(as_text(hospital(100)))
+    commas = [[cell.replace(".", ",") for cell in row] for row in hospital(100)]
+    (tmp_path / "hospital.csv").write_text(as_text(commas, ";"))
     page.get_by_label("Start from a file").set_input_files(tmp_path / "hospital.csv")
     expect(page.get_by_text("9 columns proposed")).to_be_visible()
     found = everything_wrong_with(page)
     page.get_by_label("Log scale of column 6").check()
     page.get_by_label("Missing value of column 7").select_option("fill")
-    for button in page.get_by_role("button", name="rounded from the rows").all()[::-1]:
-        button.click()
+    page.get_by_label("Levels of column 3").fill("")
     page.get_by_role("button", name="Create the dataset").click()
     expect(page.get_by_label("Levels of column 3")).to_have_attribute("aria-invalid", "true")
     assert found + everything_wrong_with(page) == []
+
+
+def test_axe_finds_nothing_where_a_file_is_written_otherwise(
+    tab: Tab, service: Service, fresh: str, tmp_path: Path
+) -> None:
+    table = [{"name": "cost", "kind": "number", "low": 0, "high": 9}]
+    body = {"name": f"other-{fresh}", "table": table, "size": 9, "budget": {"epsilon": "1"}}
+    service.call("POST", "/v1/datasets", json=body)
+    commas = [[cell.replace(".", ",") for cell in row] for row in hospital(9)]
+    (tmp_path / "costs.csv").write_text(as_text(commas, ";"))
+    page = tab.sign_in(service.curator_key, f"#/datasets/other-{fresh}")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "costs.csv")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_role("button", name="Read it like this")).to_be_visible()
+    assert everything_wrong_with(page) == []
 
 
 def test_axe_finds_nothing_on_the_pages_of_a_table(tab: Tab, clustered_table: tuple[str, str, str]) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.console.conftest import Tab
 from tests.console.test_forms import expect_mistake
 from tests.support.console import Service
-from tests.support.hospital import NAMES, as_text, hospital
+from tests.support.hospital import NAMES, hospital
 from tests.support.spreadsheets import spreadsheet
 
 
@@ -133,26 +133,6 @@ def test_several_rows_per_person_need_a_column_that_tells_people_apart(page: Pag
     expect_refused(page, "Rows per person", words)
 
 
-def test_what_comes_from_rows_must_be_confirmed_one_by_one(page: Page, tmp_path: Path) -> None:
-    (tmp_path / "hospital.csv").write_text(as_text(hospital(100)))
-    page.get_by_label("Start from a file").set_input_files(tmp_path / "hospital.csv")
-    words = "A category has at least two levels. Tick those that are public, or type them."
-    expect_refused(page, "Levels of column 3", words)
-    page.get_by_label("female", exact=True).check()
-    expect(
-        page.locator("main").get_by_text("1 level not confirmed: such values will be unknown.")
-    ).to_be_visible()
-
-    cost = page.locator("details", has=page.get_by_label("Low of column 6"))
-    cost.get_by_role("button", name="rounded from the rows").click()
-    bound = page.get_by_label("Low 0 is public: Low of column 6")
-    expect_refused(page, "Low 0 is public: Low of column 6", "Confirm this bound, or enter another one.")
-    bound.check()
-    expect(bound).not_to_have_attribute("aria-invalid", "true")
-    column(page, 6, high="100000")
-    expect(cost.get_by_role("checkbox", name="is public")).to_have_count(1)
-
-
 def test_a_mistake_in_a_folded_column_unfolds_it(page: Page) -> None:
     column(page, 1, weight="much")
     fold = page.locator("details", has=page.get_by_label("Weight of column 1"))
@@ -172,14 +152,7 @@ def test_a_first_line_of_data_names_no_column_of_a_table(page: Page, tmp_path: P
     expect(page.get_by_label("Name of column 1")).to_have_value("Smith")
     page.get_by_role("button", name="The first line is data").click()
     expect(page.get_by_label("Name of column 1")).to_have_value("")
-
-
-def test_a_file_is_read_without_sending_anything(page: Page, tab: Tab, tmp_path: Path) -> None:
-    (tmp_path / "hospital.csv").write_text(as_text(hospital(100)))
-    asked = len(tab.requests)
-    page.get_by_label("Start from a file").set_input_files(tmp_path / "hospital.csv")
-    expect(page.get_by_text("9 columns proposed from 100 lines")).to_be_visible()
-    assert [url for url in tab.requests[asked:] if "/v1/" in url] == []
+    expect(page.get_by_text("The first line is data, so no names were taken from it.")).to_be_visible()
 
 
 def test_what_only_the_service_knows_is_said_below_the_form(page: Page, service: Service, fresh: str) -> None:
@@ -195,14 +168,19 @@ def test_what_only_the_service_knows_is_said_below_the_form(page: Page, service:
 def test_a_spreadsheet_proposes_the_columns_that_its_text_would(page: Page, tmp_path: Path) -> None:
     (tmp_path / "hospital.xlsx").write_bytes(spreadsheet([list(NAMES), *hospital(60)]))
     page.get_by_label("Start from a file").set_input_files(tmp_path / "hospital.xlsx")
-    words = "hospital.xlsx: an Excel or OpenDocument file, read by the service, which kept nothing."
-    expect(page.get_by_text(f"{words} 9 columns proposed from 60 lines.")).to_be_visible()
+    words = "hospital.xlsx: a spreadsheet. 9 columns proposed from its first lines."
+    expect(page.get_by_text(words)).to_be_visible()
     expect(page.get_by_label("Kind of column 8")).to_have_value("date")
-    expect_refused(
-        page,
-        "Levels of column 3",
-        "A category has at least two levels. Tick those that are public, or type them.",
-    )
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1....")
     page.get_by_label("Start from a file").set_input_files(tmp_path / "damaged.parquet")
     expect(page.get_by_text("The file cannot be read as Parquet")).to_be_visible()
+
+
+def test_a_mark_between_thousands_is_not_the_decimal_sign(page: Page) -> None:
+    page.locator("summary", has_text="Change how the file is written").click()
+    page.get_by_label("Between thousands").select_option(".")
+    expect_refused(page, "Between thousands", "Choose another mark than the decimal sign.")
+    page.get_by_label("Decimal sign").select_option(",")
+    expect(page.locator("main")).to_contain_text(
+        "Comma-separated text in UTF-8 with decimal commas, points between thousands."
+    )

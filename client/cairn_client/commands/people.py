@@ -1,18 +1,14 @@
 """Commands for accounts of people and programs, their keys and sessions, and the audit log."""
 
-import json
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from cairn_client.client import Client
 from cairn_client.commands.common import Group, Json
-from cairn_client.commands.printing import hint, in_words, print_json, print_table
+from cairn_client.commands.printing import hint, print_json, print_table
 from cairn_client.wire import NewKey
-
-_HASH = 64  # characters of a SHA-256
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
@@ -125,9 +121,9 @@ def audit(
     """Show who did what to your datasets, newest first."""
     with Client() as signed_in:
         found = signed_in.audit(dataset, limit)
-    rows = [[e.at, e.actor, e.action, e.dataset, _details(e.details)] for e in found]
+    rows = [[e.at, e.actor, e.action, e.dataset, e.words] for e in found]
     if not print_json(found, as_json):
-        print_table(["at", "by", "action", "dataset", "details"], rows, "There are no entries yet.")
+        print_table(["at", "by", "action", "dataset", "what"], rows, "There are no entries yet.")
 
 
 def _show(key: NewKey) -> None:
@@ -137,23 +133,6 @@ def _show(key: NewKey) -> None:
 
 def _day(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone().date().isoformat()
-
-
-def _details(details: Mapping[str, Any]) -> str:
-    """Details of an entry in words; long hashes are cut, and are whole in the JSON."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_detail(value)}"
-        for name, value in details.items()
-        if value not in ({}, [])
-    )
-
-
-def _detail(value: Any) -> str:
-    if isinstance(value, str):
-        return value[:12] + "..." if len(value) == _HASH else value
-    if isinstance(value, Mapping):
-        return f"({in_words({name: each for name, each in value.items() if each})})"
-    return json.dumps(value)
 
 
 def add_to(app: typer.Typer) -> None:

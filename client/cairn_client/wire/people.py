@@ -74,4 +74,5 @@ class AuditEntry:
     actor: str
     action: str
     dataset: str | None
+    words: str
     details: dict[str, Any]

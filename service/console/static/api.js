@@ -73,6 +73,7 @@ const NEXT = {
 };
 
 export function nextStep(problem) {
+  if (problem.body.reading) return "Nothing was stored.";
   if (lacksResult(problem)) return problem.body.state === "cancelled" ? "Submit another job." : "Wait until the job has ended.";
   return NEXT[problem.slug] ?? "";
 }
@@ -204,11 +205,13 @@ export function kindOf(filename) {
   return KINDS[filename.split(".").pop().toLowerCase()] ?? "application/octet-stream";
 }
 
-// The first lines of a file as CSV, read by the service, which stores nothing of it.
-export async function preview(file) {
-  const response = await send("POST", "/v1/previews", { body: file, accept: "text/csv" });
-  return response.text();
-}
+/**
+ * The service's proposal for a file; nothing of it is stored.
+ * @param {File} start its first lines or, if it is not text, all of it
+ * @param {"names"|"data"} firstLine what the first line holds
+ * @returns {Promise<object>}
+ */
+export const preview = (start, firstLine) => post(`/v1/previews?first_line=${firstLine}`, start);
 
 // XMLHttpRequest, because only it tells how much of an upload has been sent.
 export function upload(path, file, onProgress) {

@@ -1,10 +1,11 @@
 // The form of one column of a table: what it holds, its bounds or levels, what it is for, what a gap means.
 
-import { isWeight, KINDS, kindWords, ROLES } from "./columns.js";
+import { factWords, isWeight, KINDS, kindWords, ROLES } from "./columns.js";
 import { boundsFields } from "./column-bounds.js";
 import { levelsField } from "./column-levels.js";
 import { freshId, h, replace } from "./dom.js";
 import { field, input, numberOf, select } from "./forms.js";
+import { mark, stillFromRows } from "./from-rows.js";
 import { tag } from "./widgets.js";
 
 const DECLARED = ["number", "boolean", "category", "date", "datetime"];
@@ -12,7 +13,12 @@ const ENDED = ["number", "date", "datetime"];
 const USES = { cluster: "Clustering", keep: "Later questions only", id: "Telling people apart", ignore: "Nothing: leave it out" };
 const GAPS = { refuse: "Refuse the file", drop: "Leave the row out", fill: "Use a fixed value", level: "Make it a level of its own", keep: "Keep it as missing" };
 
-// `given` is a proposal or a declared column; `others` lists the cards of the same table.
+/**
+ * The card of a column.
+ * @param {number} serial its number in the labels
+ * @param {object} given a proposal of the service, with `from_rows`, or a declared column
+ * @param {{others: () => object[], remove: () => void}} table lists the cards of the same table, removes this one
+ */
 export function columnCard(serial, given, { others, remove }) {
   const of = (label) => ({ name: `${label} ${serial}`, "aria-label": `${label} of column ${serial}` });
   const name = input("column", { value: given.name ?? "", maxlength: "128", ...of("Name") });
@@ -21,7 +27,7 @@ export function columnCard(serial, given, { others, remove }) {
   const missing = select("missing", [], of("Missing value"));
   const weight = input("weight", { inputmode: "decimal", value: String(given.weight ?? 1), ...of("Weight") });
   const fill = fillField(of, given.fill);
-  const bounds = boundsFields(of, given, name);
+  const bounds = boundsFields(of, given);
   const levels = levelsField(of, given, { missing });
   role.value = given.role ?? "cluster";
   kind.value = given.kind === "text" ? "category" : (given.kind ?? "number");
@@ -45,31 +51,40 @@ export function columnCard(serial, given, { others, remove }) {
     replace(missing, choices.map((key) => h("option", { value: key }, GAPS[key])));
     missing.value = choices.includes(before) ? before : choices[0];
   };
-  const gap = field("If a value is missing", missing, { hint: given.seen?.gaps ? `${given.seen.gaps} of the first ${given.seen.lines} lines have a gap here.` : "Decided before a row is read." });
+  const gap = field("If a value is missing", missing, { hint: "Decided before a row is read." });
   const heavy = field("Weight", weight, { hint: "How much it counts in distances.", check: isWeight });
   const draw = (gaps) => {
     const active = document.activeElement;
     drawGaps(gaps);
     kindField.hidden = !stored();
-    const ended = stored() && ENDED.includes(kind.value) ? bounds.draw(kind.value) : { ends: [], more: [] };
-    const leveled = stored() && kind.value === "category";
+    const ended = isEnded() ? bounds.draw(kind.value) : { ends: [], more: null };
+    const leveled = isLeveled();
     const filled = stored() && missing.value === "fill" && fill.draw(kind.value, { bounds, levels });
     replace(
       detail,
-      leveled && levels.fromRows,
-      role.value !== "ignore" && h("div", { class: "columns narrow" }, ended.ends, leveled && levels.own, gap, filled, role.value === "cluster" && heavy),
+      role.value !== "ignore" && h("div", { class: "columns narrow" }, ended.ends, leveled && levels.fields, gap, filled, role.value === "cluster" && heavy),
       ended.more,
     );
     if (detail.contains(active)) active.focus();
     tell();
   };
+  const isEnded = () => stored() && ENDED.includes(kind.value);
+  const isLeveled = () => stored() && kind.value === "category";
+  const isComplete = () => (isEnded() ? bounds : isLeveled() ? levels : { complete: () => true }).complete();
+  const fromRows = () => stillFromRows(given, card.now());
+  const markControls = () => {
+    const controls = { kind, role, missing, ...(isEnded() && bounds.controls), ...(isLeveled() && levels.controls) };
+    const facts = fromRows();
+    for (const [fact, control] of Object.entries(controls)) mark(control, facts.includes(fact));
+    return facts;
+  };
   const tell = () => {
-    const now = card.read();
-    const facts = !stored() ? null : ENDED.includes(now.kind) ? bounds : now.kind === "category" ? levels : null;
-    card.settled = !facts || (facts.complete() && !facts.unconfirmed());
-    const wanting = facts && (facts.unconfirmed() ? "to confirm" : !facts.complete() && "to complete");
-    const words = !stored() ? ROLES[role.value] : !facts || facts.complete() ? kindWords(now) : KINDS[now.kind];
-    replace(title, h("strong", {}, name.value.trim() || `Column ${serial}`), h("span", { class: "muted" }, words), wanting && tag(wanting, "warn"));
+    const now = card.now();
+    card.settled = isComplete();
+    const words = !stored() ? ROLES[role.value] : isComplete() ? kindWords(now) : KINDS[now.kind];
+    const facts = markControls();
+    const tags = [!isComplete() && tag("to complete", "warn"), facts.length > 0 && tag("from the rows")];
+    replace(title, h("strong", {}, name.value.trim() || `Column ${serial}`), h("span", { class: "muted" }, words), tags);
   };
   const kindField = field("It holds", kind);
   replace(
@@ -81,7 +96,7 @@ export function columnCard(serial, given, { others, remove }) {
   role.addEventListener("change", () => draw(role.value === "keep" ? "keep" : ""));
   for (const control of [kind, missing]) control.addEventListener("change", () => draw());
   // What was declared before and is not touched is sent as it was, whatever the form cannot show of it.
-  let touched = !given.kind || Boolean(given.seen);
+  let touched = !given.kind || Boolean(given.from_rows);
   const change = () => {
     touched = true;
     fill.refresh(kind.value, levels);
@@ -91,22 +106,27 @@ export function columnCard(serial, given, { others, remove }) {
 
   const card = {
     element,
+    title: () => name.value.trim() || `column ${serial}`,
     name: () => name.value.trim().toLowerCase(),
     role: () => role.value,
     focus: () => name.focus(),
-    read() {
-      if (!touched) return given;
+    now() {
       const column = { name: name.value.trim(), role: role.value, kind: stored() ? kind.value : "text" };
       if (role.value === "ignore") return column;
       column.missing = missing.value;
       if (!stored()) return column;
       if (role.value === "cluster") column.weight = numberOf(weight.value);
       if (missing.value === "fill") column.fill = fill.read(kind.value);
-      if (ENDED.includes(kind.value)) Object.assign(column, bounds.read(kind.value));
-      if (kind.value === "category") Object.assign(column, levels.read());
-      const confirmed = ENDED.includes(kind.value) ? bounds.fromRowsConfirmed() : kind.value === "category" ? levels.fromRowsConfirmed() : [];
-      if (confirmed.length) column.confirmed_from_rows = confirmed;
+      if (isEnded()) Object.assign(column, bounds.read(kind.value));
+      if (isLeveled()) Object.assign(column, levels.read());
       return column;
+    },
+    // The facts that came from rows, in words.
+    fromRows: () => fromRows().map((fact) => factWords(fact, card.now())),
+    read() {
+      if (!touched) return given;
+      const facts = fromRows();
+      return { ...card.now(), ...(facts.length && { confirmed_from_rows: facts }) };
     },
   };
   element.id = freshId("column");

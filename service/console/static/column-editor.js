@@ -1,18 +1,30 @@
-// The columns of a table: filled in by hand, or proposed from the first lines of a file.
+// The columns of a table: filled in by hand, or proposed by the service from the first lines of a file.
 
-import { inWords, preview } from "./api.js";
+import { inWords } from "./api.js";
 import { columnCard } from "./column-card.js";
-import { readStart, recognise } from "./delimited.js";
 import { h, replace } from "./dom.js";
+import { firstLines } from "./first-lines.js";
 import { field } from "./forms.js";
-import { plural } from "./format.js";
-import { proposals } from "./proposals.js";
+import { plural, sentence } from "./format.js";
+import { confirmation } from "./from-rows.js";
+import { readingWords } from "./reading.js";
 import { button, notice } from "./widgets.js";
 
+const FILES = ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.feather,text/csv";
+const FORMATS = { excel: "a spreadsheet", parquet: "a Parquet file", arrow: "an Arrow file" };
+
+/**
+ * The form of a table's columns, with one confirmation of what came from rows.
+ * @param {object[]} start declared columns, or empty ones
+ */
 export function columnEditor(start) {
   const list = h("div", { class: "stack tight" });
   let cards = [];
   let serial = 0;
+  const confirm = confirmation("From the rows", "change the marked fields", () =>
+    cards.map((card) => [card.title(), card.fromRows()]),
+  );
+  for (const event of ["input", "change"]) list.addEventListener(event, confirm.draw);
   const add = (given = {}) => {
     serial += 1;
     const card = columnCard(serial, given, {
@@ -21,6 +33,7 @@ export function columnEditor(start) {
         if (cards.length < 2) return;
         cards = cards.filter((each) => each !== card);
         card.element.remove();
+        confirm.draw();
         cards[cards.length - 1].element.querySelector("summary").focus();
       },
     });
@@ -36,52 +49,73 @@ export function columnEditor(start) {
     // A long table is an overview first, with the first column that wants something unfolded.
     const wanting = cards.find((card) => !card.settled || !card.name());
     for (const card of cards) card.element.open = card === wanting || !card.name();
+    confirm.draw();
   };
   set(start);
+  const more = h("div", {}, button("Add a column", () => add().focus(), "small"));
   return {
-    element: h("div", { class: "stack" }, list, h("div", {}, button("Add a column", () => add().focus(), "small"))),
+    element: h("div", { class: "stack" }, list, more, confirm.element),
     set,
     read: () => cards.map((card) => card.read()),
     hasId: () => cards.some((card) => card.role() === "id"),
   };
 }
 
-// A file whose first lines propose the columns of `editor`; `chosen` gets the file.
-export function startFromFile(editor, chosen) {
+/**
+ * A file whose first lines propose columns and how the file is written.
+ * @param {object} columns a column editor
+ * @param {object} reading a reading editor
+ * @param {(file: File) => void} chosen gets the file
+ */
+export function startFromFile(columns, reading, chosen) {
   const verdict = h("div", { "aria-live": "polite" });
-  const file = h("input", { type: "file", accept: ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.feather,text/csv" });
+  const file = h("input", { type: "file", accept: FILES });
+  const read = async (start, firstLine) => {
+    replace(verdict, notice("", h("p", {}, "The service is reading its first lines …")));
+    let found = null;
+    let problem = null;
+    try {
+      found = await firstLines(start, firstLine);
+    } catch (error) {
+      problem = inWords(error);
+    }
+    if (file.files[0] !== start) return;
+    if (problem) replace(verdict, notice("bad", h("p", {}, problem)));
+    else propose(found, start);
+  };
+  const propose = (found, start) => {
+    columns.set(found.columns);
+    reading.set(found.reading);
+    const words = FORMATS[found.format] ?? readingWords(found.reading);
+    const columnCount = plural(found.columns.length, "column");
+    const lines = [
+      `${start.name}: ${words}. ${columnCount} proposed from its first lines.`,
+      "Whatever comes from the rows is marked, and counts only once you confirm that it is public.",
+    ];
+    const isNamed = found.names.length > 0;
+    replace(verdict, isNamed ? named(lines, () => read(start, "data")) : unnamed(lines, found.problem));
+  };
   file.addEventListener("change", async () => {
     if (!file.files.length) return;
     const [start] = file.files;
     chosen(start);
-    const found = await readStart(start).then((read) => (read.other ? readByService(start, read.other) : read));
-    if (file.files[0] !== start) return;
-    if (found.problem) replace(verdict, notice("bad", h("p", {}, found.problem)));
-    else propose(found, start.name);
+    await read(start, "names");
   });
-  const readByService = async (sent, other) => {
-    replace(verdict, notice("", h("p", {}, `This is ${other}. The service is reading its first lines.`)));
-    try {
-      return { ...recognise(await preview(sent)), words: `${other}, read by the service, which kept nothing` };
-    } catch (error) {
-      return { problem: inWords(error) };
-    }
-  };
-  const propose = (found, name) => {
-    editor.set(proposals(found));
-    const read = `${name}: ${found.words}. ${plural(found.first.length, "column")} proposed from ${plural(found.records.length, "line")}.`;
-    const fromRows = "Whatever comes from the rows is marked and counts only once you confirm that it is public.";
-    replace(verdict, found.names ? named(read, fromRows, () => propose(nameless(found), name)) : unnamed(read, fromRows));
-  };
-  return h("div", { class: "stack" }, field("Start from a file", file, { hint: "The first lines propose the columns. Delimited text (CSV) is read in this browser, and nothing is sent. A spreadsheet (its first sheet), Parquet or Arrow file is sent to the service, which stores nothing." }), verdict);
+  const hint =
+    "The browser sends the first lines of a text file, or all of a spreadsheet, Parquet or Arrow file, to " +
+    "this service. It proposes the columns and how the file is written, and stores nothing.";
+  return h("div", { class: "stack" }, field("Start from a file", file, { hint }), verdict);
 }
 
-function named(read, fromRows, refuse) {
-  return notice("good", h("p", {}, read), h("p", {}, fromRows), h("p", {}, "The names are those of the first line. ", h("button", { type: "button", class: "small", on: { click: refuse } }, "The first line is data")));
+function named(lines, refuse) {
+  const attributes = { type: "button", class: "small", on: { click: refuse } };
+  const isData = h("button", attributes, "The first line is data");
+  const names = h("p", {}, "The names are those of the first line. ", isData);
+  return notice("good", lines.map((words) => h("p", {}, words)), names);
 }
 
-function unnamed(read, fromRows) {
-  return notice("warn", h("p", {}, read), h("p", {}, "The first line looks like data, not like names of columns, so no names were taken from it: names are public. Type them here, and put them into the first line of the file before you upload it."), h("p", {}, fromRows));
+function unnamed(lines, problem) {
+  const why = problem ? sentence(problem) : "The first line is data, so no names were taken from it.";
+  const next = "Type the names here, and put them into the first line of the file before you upload it.";
+  return notice("warn", lines.map((words) => h("p", {}, words)), h("p", {}, why), h("p", {}, next));
 }
-
-const nameless = (found) => ({ ...found, names: null, records: [found.first, ...found.records] });

@@ -8,6 +8,7 @@ import { table } from "./widgets.js";
 export const KINDS = { number: "number", boolean: "yes or no", category: "category", date: "date", datetime: "date and time", text: "text" };
 export const ROLES = { cluster: "clustering", keep: "later questions", id: "telling people apart", ignore: "left out" };
 const GAPS = { refuse: "refuses the file", drop: "its row is left out", level: "a level of its own", keep: "stays missing" };
+export const ORDERS = { ymd: "year, month, day", dmy: "day, month, year", mdy: "month, day, year" };
 const FEW_LEVELS = 8;
 const [LEAST_WEIGHT, MOST_WEIGHT] = [0.001, 1000];
 // Years are not grouped, and neither are moments.
@@ -26,18 +27,51 @@ function levelList(levels) {
   return `${levels.slice(0, FEW_LEVELS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
+/**
+ * A fact of a column in words, whole: this is what a curator declares public.
+ * @param {string} fact
+ * @param {object} column
+ * @returns {string}
+ */
+export function factWords(fact, column) {
+  const words = {
+    kind: () => `kind ${KINDS[column.kind]}`,
+    role: () => `use ${ROLES[column.role]}`,
+    levels: () => `levels ${column.levels.join(", ")}`,
+    low: () => `lowest value ${bound(column, column.low)}`,
+    high: () => `highest value ${bound(column, column.high)}`,
+    whole: () => (column.whole ? "whole numbers" : "not only whole numbers"),
+    missing: () => `a missing value: ${missingWords(column)}`,
+    order: () => `dates as ${ORDERS[column.order]}`,
+  };
+  return words[fact]();
+}
+
 export function missingWords({ missing, fill }) {
   return missing === "fill" ? `counts as ${fill === true ? "yes" : fill === false ? "no" : fill}` : (GAPS[missing] ?? missing);
 }
 
-const FACTS = { levels: "levels", low: "lowest value", high: "highest value", missing: "what a gap means", fill: "fixed value" };
+const FACTS = {
+  kind: "kind",
+  role: "use",
+  levels: "levels",
+  low: "lowest value",
+  high: "highest value",
+  whole: "whole numbers",
+  log: "log scale",
+  missing: "what a missing value means",
+  fill: "fixed value",
+  order: "order of dates",
+};
 const listed = (facts) => facts.map((each) => FACTS[each] ?? each).join(", ");
+
+const origin = (facts) => h("div", { class: "small muted" }, `${listed(facts)} from the rows, confirmed as public`);
 
 export function columnTable(columns) {
   const headings = [{ name: "Column" }, { name: "Holds" }, { name: "Used for" }, { name: "Weight", right: true }, { name: "A missing value" }];
   const rows = columns.map((each) => [
-    h("code", {}, each.name),
-    [kindWords(each), each.confirmed_from_rows && h("div", { class: "small muted" }, `${listed(each.confirmed_from_rows)} from the rows, confirmed as public`)],
+    h("code", { class: "column-name" }, each.name),
+    h("div", {}, kindWords(each), each.confirmed_from_rows && origin(each.confirmed_from_rows)),
     ROLES[each.role] ?? each.role,
     each.role === "cluster" ? number(each.weight ?? 1) : "–",
     each.role === "ignore" ? "–" : missingWords(each),

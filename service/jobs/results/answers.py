@@ -24,8 +24,10 @@ from core.postprocessing.synopsis import Level, Synopsis, decoded_rows
 from service.errors import InvalidRequest
 from service.operations.tables import Answer
 
-#: The numbers under which made-up rows, and merges of a single k, are stored; no answer has them.
-_ROWS, _MERGES = 0, -1
+#: The number under which made-up rows are stored; no answer has it.
+_ROWS = 0
+#: The number under which merges of a single k are stored; no answer has it.
+_MERGES = -1
 _ARRAYS = ("centres", "sizes", "centre_low", "centre_high", "size_low", "size_high", "spreads", "apart")
 
 
@@ -146,7 +148,7 @@ def level_facts(level: Level) -> dict[str, Any]:
 
 
 def shown(synopsis: Synopsis) -> dict[str, Any]:
-    """Return what the result of an open job shows beside the centres and sizes of the suggested k."""
+    """Return what the result of an open job shows as well as the centres and sizes of the suggested k."""
     level = _level_json(level_facts(synopsis.at(synopsis.suggested)))
     return {
         "level": {name: value for name, value in level.items() if name not in ("centres", "sizes")},

@@ -1,4 +1,4 @@
-"""Transcripts of jobs: stored beside the result in parts, named in the receipt, and replayed without rows."""
+"""Transcripts of jobs: stored in parts with the result, named in the receipt, and replayed without rows."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def cut(released: Released, most_bytes: int) -> list[bytes]:
 
 
 def facts_of(parts: Sequence[bytes]) -> dict[str, Any] | None:
-    """Return what the receipt says of a transcript; None when there is none."""
+    """Return what the receipt says of a transcript; None for a job without one."""
     if not parts:
         return None
     digest = hashlib.sha256()
@@ -89,7 +89,7 @@ def replay(receipt: dict[str, Any], content: bytes) -> dict[str, Any]:
         raise InvalidTranscript("the receipt does not match its own digest: fetch it again")
     named = receipt.get("transcript")
     if named is None:
-        raise InvalidTranscript("the receipt names no transcript: there is none of this job")
+        raise InvalidTranscript("the receipt names no transcript: this job has none")
     if hashlib.sha256(content).hexdigest() != named["sha256"]:
         raise InvalidTranscript("this is not the transcript that the receipt names: its SHA-256 is another")
     transcript = Transcript.read(content, domain_from_json(receipt["domain"]))

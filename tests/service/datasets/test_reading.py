@@ -113,3 +113,11 @@ def test_a_draft_with_rows_of_an_earlier_version_must_be_uploaded_again(small_ho
     assert "upload the file again" in refused.json()["detail"]
     small_house.check(b"a,b\n1,1\n2,2\n")
     assert small_house.seal().status_code == 200
+
+
+def test_declaring_a_reading_deletes_rows_that_an_earlier_version_read(small_house: House) -> None:
+    small_house.create()
+    small_house.check(b"a,b\n1,1\n2,2\n")
+    _forget_reading(small_house.database)
+    assert reading(small_house)["format"] == 2
+    assert small_house.carla.get("/v1/datasets/flowers").json()["upload"] is None

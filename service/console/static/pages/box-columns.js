@@ -1,33 +1,35 @@
 // The columns of a box: numbers only, with a low and a high for each.
 
-import { readStart } from "../delimited.js";
+import { inWords } from "../api.js";
 import { h, replace } from "../dom.js";
+import { firstLines } from "../first-lines.js";
 import { guard, input, isNumber, numberOf } from "../forms.js";
-import { usualBounds } from "../proposals.js";
+import { sentence } from "../format.js";
 import { button, notice } from "../widgets.js";
 
-// A row of inputs per column; names can be taken from the first line of a CSV file, bounds cannot.
-export function boxEditor() {
+/**
+ * A row of inputs per column. A file proposes their names, and bounds that follow from a name, never from rows.
+ * @param {object} reading the editor of how files are written
+ */
+export function boxEditor(reading) {
   const body = h("tbody", {});
   let serial = 0;
-  const add = (name = "") => {
+  const add = ({ name = "", low: lowest = "", high: highest = "" } = {}) => {
     serial += 1;
     const cell = (label, key, attributes, check) => {
       const control = input(key, { "aria-label": `${label} of column ${serial}`, ...attributes });
       return h("td", { "data-label": label }, control, guard(control, check));
     };
-    const low = cell("Low", "low", { inputmode: "decimal" }, isBound("Enter the lowest value that makes sense."));
+    const low = cell("Low", "low", { inputmode: "decimal", value: String(lowest) }, isBound("Enter the lowest value that makes sense."));
     const isHigh = (text) => isBound("Enter the highest value that makes sense.")(text) || (numberOf(text) > numberOf(low.firstChild.value) || low.firstChild.check() ? "" : "High must be above low.");
     const named = cell("Column", "column", { value: name, maxlength: "128" }, (text) => (!text ? "Enter the column's name." : namesakes(body, text) > 1 ? "Another column has this name." : ""));
-    const high = cell("High", "high", { inputmode: "decimal" }, isHigh);
+    const high = cell("High", "high", { inputmode: "decimal", value: String(highest) }, isHigh);
     const row = h("tr", {},
       named,
       low,
       high,
       h("td", {}, h("button", { type: "button", class: "icon", "aria-label": `Remove column ${serial}`, on: { click: () => body.children.length > 1 && row.remove() } }, "×")),
     );
-    named.firstChild.addEventListener("change", () => offer(named.firstChild.value, low, high));
-    offer(name, low, high);
     body.append(row);
     return row;
   };
@@ -38,12 +40,17 @@ export function boxEditor() {
   header.addEventListener("change", async () => {
     const file = header.files[0];
     if (!file) return;
-    const { names, problem } = await readStart(file);
-    const words = problem ?? (names ? "" : "The first line of this file looks like data, not like names of columns, so nothing was taken from it. Names are public: add a first line with the names, or type them here.");
-    replace(verdict, words && notice("bad", h("p", {}, words)));
-    if (words) return;
-    body.replaceChildren();
-    for (const name of names) add(name);
+    try {
+      const found = await firstLines(file);
+      if (header.files[0] !== file) return;
+      replace(verdict, found.problem && notice("bad", h("p", {}, sentence(found.problem))));
+      reading.set(found.reading);
+      if (!found.names.length) return;
+      body.replaceChildren();
+      for (const each of found.columns) add(withoutRows(each));
+    } catch (error) {
+      replace(verdict, notice("bad", h("p", {}, inWords(error))));
+    }
   });
   const heads = ["Column", "Low", "High"].map((name) => h("th", { scope: "col" }, name));
   const element = h(
@@ -51,22 +58,14 @@ export function boxEditor() {
     { class: "stack" },
     h("table", { class: "fold" }, h("thead", {}, h("tr", {}, heads, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Remove")))), body),
     h("div", { class: "row" }, button("Add a column", () => void add().querySelector("input").focus(), "small")),
-    h("details", {}, h("summary", {}, "Take the names from a CSV file"), h("div", { class: "stack tight" }, header, verdict, h("p", { class: "small muted" }, "Only its first lines are read, in this browser; nothing is sent."))),
+    h("details", {}, h("summary", {}, "Take the names from a CSV file"), h("div", { class: "stack tight" }, header, verdict, h("p", { class: "small muted" }, "The browser sends its first lines to this service, which stores nothing."))),
   );
   return element;
 }
 
-// A button that fills in the usual bounds of a column of this name; they come from its meaning, not from rows.
-function offer(name, low, high) {
-  high.querySelector("button")?.remove();
-  const usual = usualBounds(name);
-  if (!usual || low.firstChild.value || high.firstChild.value) return;
-  const fill = h("button", { type: "button", class: "small quiet", on: { click: () => {
-    [low.firstChild.value, high.firstChild.value] = [usual.low, usual.high];
-    fill.remove();
-    low.firstChild.focus();
-  } } }, `Use ${usual.low} to ${usual.high}`);
-  high.append(fill);
+// The name of a proposed column, with its bounds if they do not come from rows.
+function withoutRows({ name, low, high, from_rows: fromRows }) {
+  return low === undefined || fromRows.includes("low") || fromRows.includes("high") ? { name } : { name, low, high };
 }
 
 function isBound(missing) {

@@ -5,6 +5,7 @@ import { keepFile } from "../chosen-file.js";
 import { columnEditor, startFromFile } from "../column-editor.js";
 import { h, replace, toast } from "../dom.js";
 import { budgetFields, checkbox, decimal, field, form, input, isAbove, isName, isWhole, numberOf, radios, select, submit } from "../forms.js";
+import { readingEditor } from "../reading.js";
 import { notice } from "../widgets.js";
 import { boxEditor } from "./box-columns.js";
 
@@ -13,9 +14,10 @@ const WHOLE = { inputmode: "numeric" };
 export async function createDataset() {
   const accountants = (await get("/v1/accountants")).items;
   const columns = columnEditor([{}, {}]);
+  const reading = readingEditor();
   let file = null;
-  const start = startFromFile(columns, (chosen) => (file = chosen));
-  const box = boxEditor();
+  const start = startFromFile(columns, reading, (chosen) => (file = chosen));
+  const box = boxEditor(reading);
   const described = h("div", { class: "stack" });
   const kind = select("kind", [
     ["table", "A table: numbers, categories, dates, yes or no"],
@@ -31,6 +33,7 @@ export async function createDataset() {
   });
   const draw = () => {
     const isTable = kind.value === "table";
+    reading.named(isTable || kind.value === "box");
     replace(described, isTable ? [start, columns.element] : boundsFields(kind.value, box));
     idColumn.hidden = idColumn.querySelector("input").disabled = isTable;
   };
@@ -52,6 +55,10 @@ export async function createDataset() {
       field("Rows are", kind),
       described,
     ]),
+    section("How the file is written", [
+      reading.element,
+      h("p", { class: "small muted" }, "This is public, and every record is read by it alone. It matters for delimited text only."),
+    ]),
     section("Who is protected", [
       h(
         "div",
@@ -69,7 +76,7 @@ export async function createDataset() {
     ]),
     h("div", { class: "row" }, submit("Create the dataset"), h("a", { class: "button quiet", href: "#/datasets" }, "Cancel")),
   ], async (data) => {
-    const found = await post("/v1/datasets", compose(data, columns));
+    const found = await post("/v1/datasets", compose(data, columns, reading));
     if (data.get("kind") === "table") keepFile(found.name, file);
     toast(`${found.name} is created. Upload its rows next.`);
     location.hash = `#/datasets/${found.name}`;
@@ -98,7 +105,7 @@ function boundsFields(kind, box) {
   return [h("div", { class: "columns" }, dimension(), radius())];
 }
 
-function compose(data, columns) {
+function compose(data, columns, reading) {
   const body = {
     name: data.get("name").trim(),
     description: data.get("description").trim(),
@@ -107,6 +114,7 @@ function compose(data, columns) {
     budget: { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) },
     accountant: data.get("accountant"),
     release_ticks: data.get("release_ticks") !== null,
+    reading: reading.read(),
   };
   if (data.get("id_column")?.trim()) body.id_column = data.get("id_column").trim();
   switch (data.get("kind")) {

@@ -7,6 +7,7 @@ import { announce, h, replace, toast } from "../dom.js";
 import { budgetFields, checkbox, decimal, field, form, guard, input, isNumber, isWhole, numberOf, select, submit } from "../forms.js";
 import { amount, COUNT, delta, moment, number, overrunsInWords, plural, sentence } from "../format.js";
 import { publicRows, publicRowsCard } from "../public-rows.js";
+import { readingEditor, readingWords } from "../reading.js";
 import { button, confirm, dialog, explain, facts, gauge, growing, notice, state, table, tag } from "../widgets.js";
 import { workingCard, workingList } from "../working-bounds.js";
 import { auditTable } from "./audit.js";
@@ -58,6 +59,7 @@ function describe(found) {
     found.working_bounds && ["Working bounds", workingList(found)],
     found.public_rows && ["Public rows", publicRows(found)],
     found.scaling && box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
+    found.reading.encoding && ["Text files", readingWords(found.reading)],
     ["Accountant", found.accountant],
     ["Each job", `asks for ε ${number(found.least_epsilon)} or more; at most ${number(found.jobs_per_hour)} an hour from one analyst`],
     found.size_warning && ["Declared size", found.size_warning],
@@ -161,17 +163,22 @@ function edit(found, reload) {
     const control = input(key, { inputmode: "decimal", value: String(box[key][i]), "aria-label": `${words} of ${found.columns[i]}` });
     return h("td", { "data-label": words }, control, guard(control, isNumber("Enter a number.")));
   };
+  const reading = readingEditor(found.reading);
+  reading.named(Boolean(found.columns));
   const rows = box && found.dimension <= MOST_EDITED ? found.columns.map((name, i) => h("tr", {}, h("td", { "data-label": "Column" }, h("code", {}, name)), bound("low", "Low", i), bound("high", "High", i))) : [];
   dialog(`Edit ${found.name}`, (close) =>
     form({}, [
-      found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst. New bounds also delete the uploaded rows.")),
+      found.upload && notice("warn", h("p", {}, "You have looked at a report on the rows. Whatever you change now is marked “changed after a look at the rows” for every analyst. New bounds, or another way to read the file, also delete the uploaded rows.")),
       field("Description", h("textarea", { name: "description", rows: "2", maxlength: "2000" }, found.description)),
       field("Size", input("size", { inputmode: "numeric", value: String(found.size) }), { check: isWhole("Enter about how many records there are.") }),
       rows.length > 0 && h("table", { class: "fold" }, h("thead", {}, h("tr", {}, ["Column", "Low", "High"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows)),
+      h("h3", {}, "How the file is written"),
+      reading.element,
       h("div", { class: "row end" }, h("button", { type: "button", on: { click: close } }, "Cancel"), submit("Save the changes")),
     ], async (data) => {
       const changes = { description: data.get("description").trim(), size: Number(data.get("size")) };
       if (rows.length) changes.bounds = { box: { low: data.getAll("low").map(numberOf), high: data.getAll("high").map(numberOf) } };
+      if (reading.isChanged()) changes.reading = reading.read();
       await patch(`/v1/datasets/${found.name}`, changes);
       close();
       toast("The changes are saved.");

@@ -4,11 +4,14 @@ import { get, patch } from "../api.js";
 import { columnEditor } from "../column-editor.js";
 import { h, toast } from "../dom.js";
 import { field, form, input, isWhole, submit } from "../forms.js";
+import { readingEditor } from "../reading.js";
 import { notice } from "../widgets.js";
 
 export async function editDraft(_context, name) {
   const found = await get(`/v1/datasets/${name}`);
   const columns = columnEditor(found.table);
+  const reading = readingEditor(found.reading);
+  reading.named(true);
   const isPerPerson = (text) => isWhole("Enter the largest number of rows of one person (1 or more).")(text) || (Number(text) === 1 || columns.hasId() ? "" : "Choose the column that is used for telling people apart.");
   const back = `#/datasets/${name}`;
   const made = form({ class: "stack loose" }, [
@@ -26,6 +29,7 @@ export async function editDraft(_context, name) {
       ),
     ),
     h("section", { class: "card stack" }, h("h2", {}, "Columns"), columns.element),
+    h("section", { class: "card stack" }, h("h2", {}, "How the file is written"), reading.element),
     h("div", { class: "row" }, submit("Save the changes"), h("a", { class: "button quiet", href: back }, "Cancel")),
   ], async (data) => {
     await patch(`/v1/datasets/${name}`, {
@@ -33,6 +37,7 @@ export async function editDraft(_context, name) {
       size: Number(data.get("size")),
       rows_per_person: Number(data.get("rows_per_person")),
       table: columns.read(),
+      ...(reading.isChanged() && { reading: reading.read() }),
     });
     toast("The changes are saved.");
     location.hash = back;

@@ -1,11 +1,12 @@
 // Rows of a draft: upload them with progress, read the report on them, seal them or throw them away.
 
-import { post, remove, upload } from "../api.js";
+import { patch, post, remove, upload } from "../api.js";
 import { offerFile } from "../chosen-file.js";
 import { announce, freshId, h, replace, toast } from "../dom.js";
 import { checkbox, field, form, submit } from "../forms.js";
 import { bytes, COUNT, percent, plural } from "../format.js";
 import { joined } from "../joined-files.js";
+import { accepted, readingProposal } from "../reading.js";
 import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 
 const FEW_LINES = 8;
@@ -28,7 +29,7 @@ export function uploader(found, reload, place) {
   const zone = h(
     "div",
     { class: "drop stack" },
-    field("File", file, { hint: "CSV (any separator, decimal comma or point, gzip), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it. Several CSV files with the same first line count as one." }),
+    field("File", file, { hint: "CSV written as this dataset declares (gzip, too), Excel, Parquet, Arrow, NPY or NPZ. Drop it here, or choose it. Several CSV files with the same first line count as one." }),
     drop,
     h("div", {}, start),
   );
@@ -49,6 +50,10 @@ async function run(found, file, dropBad, place, reload) {
   const id = freshId("progress");
   const bar = h("progress", { max: String(file.size || 1), value: "0", "aria-labelledby": id });
   const words = h("p", { id, class: "small muted number" }, "Starting …");
+  const again = async (proposed) => {
+    await patch(`/v1/datasets/${found.name}`, { reading: accepted(proposed) });
+    await run(found, file, dropBad, place, reload);
+  };
   const began = performance.now();
   let told = 0;
   const { done, cancel } = upload(`/v1/datasets/${found.name}/data?on_bad_row=${dropBad ? "drop" : "refuse"}`, file, (sent, total) => {
@@ -66,8 +71,13 @@ async function run(found, file, dropBad, place, reload) {
     await reload();
   } catch (error) {
     if (error.name === "AbortError") replace(place, notice("warn", h("p", {}, "Cancelled. Nothing was stored.")));
-    else replace(place, explain(error), columnReport(error.body?.columns ?? []), badRows(error.body?.bad_row_lines ?? [], error.body?.bad_rows ?? 0));
+    else replace(place, explain(error), otherReading(error.body?.reading, again), columnReport(error.body?.columns ?? []), badRows(error.body?.bad_row_lines ?? [], error.body?.bad_rows ?? 0));
   }
+}
+
+// What a refused file seems to be, with a button that declares it and uploads the file again.
+function otherReading(proposed, again) {
+  return proposed && readingProposal(proposed, button("Read it like this", () => again(proposed), "primary"));
 }
 
 // Lines with the same reason in one row, so that a hundred missing values do not hide anything else.
