@@ -22,6 +22,7 @@ from service.http.wire import (
     example,
     page_example,
 )
+from service.ledger.accountants import AccountantName
 
 _NUMBERS = Annotated[list[float], Field(max_length=1_000_000)]
 _ZERO = {"epsilon": "0", "delta": "0"}
@@ -128,7 +129,7 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
         default=None, description="of delimited text. Default: UTF-8, commas, decimal points, a header line"
     )
     budget: BudgetBody
-    accountant: Literal["sum", "zcdp"] = "sum"
+    accountant: AccountantName = "sum"
     release_ticks: bool = True
     least_epsilon: Amount = Field(default="0.001", description="least epsilon of a job; 0: any")
     jobs_per_hour: int = Field(
@@ -280,7 +281,7 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     rows_per_person: int
     id_column: str | None
     privacy_unit: Literal["row", "person"]
-    accountant: Literal["sum", "zcdp"]
+    accountant: AccountantName
     release_ticks: bool
     least_epsilon: str
     jobs_per_hour: int

@@ -23,6 +23,7 @@ from service.jobs.planned import price
 from service.jobs.results.earlier import earlier_release
 from service.jobs.submit import Submission, submit
 from service.jobs.wire import (
+    AccountantList,
     AlgorithmList,
     JobBody,
     JobFacts,
@@ -32,6 +33,7 @@ from service.jobs.wire import (
     PlanBody,
     Quote,
 )
+from service.ledger import accountants
 from service.people.authentication import Anyone, Curator
 
 log = structlog.get_logger()
@@ -68,6 +70,15 @@ def list_algorithms(_caller: Anyone) -> AlgorithmList:
         for each in found
     ]
     return AlgorithmList.model_validate({"items": items})
+
+
+@router.get("/accountants", responses=answers())
+def list_accountants(_caller: Anyone) -> AccountantList:
+    """List the accountants that a new dataset may name: how the losses of its jobs add up."""
+    items = [
+        {"name": each.name, "title": each.title, "advice": each.advice} for each in accountants.all_kinds()
+    ]
+    return AccountantList.model_validate({"items": items})
 
 
 @router.get("/kinds", responses=answers())

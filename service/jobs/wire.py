@@ -28,6 +28,7 @@ from service.http.wire import (
     example,
     page_example,
 )
+from service.ledger.accountants import AccountantName
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 _REQUEST = {"dataset": "flowers", "k": 3, "epsilon": "0.5"}
@@ -249,6 +250,27 @@ class AlgorithmList(Answer, json_schema_extra=example({"items": [_ALGORITHM]})):
     """Every algorithm."""
 
     items: list[AlgorithmFacts]
+
+
+_ACCOUNTANT = {
+    "name": "sum",
+    "title": "Plain sum",
+    "advice": "adds up epsilons and is easy to explain",
+}
+
+
+class AccountantFacts(Answer, json_schema_extra=example(_ACCOUNTANT)):
+    """An accountant of the registry."""
+
+    name: AccountantName
+    title: str
+    advice: str = Field(description="what it is good for")
+
+
+class AccountantList(Answer, json_schema_extra=example({"items": [_ACCOUNTANT]})):
+    """Every accountant."""
+
+    items: list[AccountantFacts]
 
 
 _PLANNED = {

@@ -63,6 +63,7 @@ RULES = {
     "GET /v1/algorithms": Rule("key"),
     "GET /v1/kinds": Rule("key"),
     "GET /v1/column-kinds": Rule("key"),
+    "GET /v1/accountants": Rule("key"),
     "POST /v1/principals": Rule("curator", 201, send=body({"name": "new", "role": "analyst"})),
     "GET /v1/principals": Rule("curator"),
     "DELETE /v1/principals/{name}": Rule("manager", 204),

@@ -149,7 +149,7 @@ def create(
     quoted_lines: QuotedLines = None,
     header: Header = None,
     confirmed_from_rows: ConfirmedFromRows = None,
-    accountant: Annotated[Literal["sum", "zcdp"], typer.Option(help="How the costs of jobs add up.")] = "sum",
+    accountant: Annotated[str, typer.Option(help="How the costs of jobs add up, such as zcdp.")] = "sum",
     release_ticks: Annotated[
         bool,
         typer.Option(help="Publish results at planned times, which hide how long a job took."),

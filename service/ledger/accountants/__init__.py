@@ -1,6 +1,6 @@
 """Accountants, one module each, and their registry: how the losses of jobs on a dataset add up."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from core.errors import InvalidBudget
 from core.privacy import Budget
@@ -8,9 +8,16 @@ from service.ledger.accountants.base import Accountant, Amount, declared
 from service.ledger.accountants.plain_sum import Sum
 from service.ledger.accountants.zcdp import Zcdp
 
-__all__ = ["Accountant", "Amount", "declared", "get", "names", "of"]
+__all__ = ["Accountant", "AccountantName", "Amount", "all_kinds", "declared", "get", "names", "of"]
 
 _ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Sum, Zcdp)}
+
+
+#: A name of the registry, in a request or an answer.
+if TYPE_CHECKING:
+    AccountantName = str
+else:
+    AccountantName = Literal[tuple(_ACCOUNTANTS)]
 
 
 class _Declared(Protocol):
@@ -33,6 +40,11 @@ class _Dataset(_Declared, Protocol):
 def names() -> tuple[str, ...]:
     """Return the names of all accountants."""
     return tuple(_ACCOUNTANTS)
+
+
+def all_kinds() -> tuple[type[Accountant], ...]:
+    """Return all accountants."""
+    return tuple(_ACCOUNTANTS.values())
 
 
 def get(name: str, budget: Budget) -> Accountant:

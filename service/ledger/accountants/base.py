@@ -28,6 +28,8 @@ class Accountant(ABC):
     name: ClassVar[str]
     #: What lists and forms call it.
     title: ClassVar[str]
+    #: What it is good for, as the rest of a sentence that begins with its title.
+    advice: ClassVar[str]
     #: How the losses of several releases are combined, as a clause for receipts.
     composition: ClassVar[str]
     #: The noise that counts cost least with, for questions that leave it open and offer a delta.

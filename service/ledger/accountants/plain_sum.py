@@ -11,6 +11,7 @@ class Sum(Accountant):
 
     name = "sum"
     title = "Plain sum"
+    advice = "adds up epsilons and is easy to explain"
     composition = "the losses of all releases are added up"
 
     def capacity(self) -> Cost:

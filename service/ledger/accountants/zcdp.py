@@ -19,6 +19,7 @@ class Zcdp(Accountant):
 
     name = "zcdp"
     title = "zCDP"
+    advice = "lets many small jobs share a budget better"
     composition = "the losses of all releases are added up in zero-concentrated differential privacy"
     # Gaussian noise costs a fraction of the Laplace noise that may be smaller at one epsilon.
     noise = "gaussian"

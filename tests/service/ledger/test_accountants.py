@@ -37,7 +37,7 @@ def plan(algorithm: str, epsilon: str = "0.2") -> Plan:
 
 
 def test_every_accountant_declares_its_words(accountant: Accountant) -> None:
-    for words in (accountant.name, accountant.title, accountant.composition):
+    for words in (accountant.name, accountant.title, accountant.advice, accountant.composition):
         assert words == words.strip() != ""
     assert accountant.noise in ("auto", "laplace", "gaussian")
     assert accountant.supports(DECLARED)

@@ -1,6 +1,6 @@
 // Describe a new dataset: everything here is public and known without looking at rows.
 
-import { post } from "../api.js";
+import { get, post } from "../api.js";
 import { keepFile } from "../chosen-file.js";
 import { columnEditor, startFromFile } from "../column-editor.js";
 import { h, replace, toast } from "../dom.js";
@@ -26,6 +26,7 @@ import { boxEditor } from "./box-columns.js";
 const WHOLE = { inputmode: "numeric" };
 
 export async function createDataset() {
+  const accountants = (await get("/v1/accountants")).items;
   const columns = columnEditor([{}, {}]);
   const reading = readingEditor();
   let file = null;
@@ -120,18 +121,10 @@ export async function createDataset() {
         radios(
           "accountant",
           "Accountant",
-          [
-            ["sum", "Plain sum"],
-            ["zcdp", "zCDP"],
-          ],
-          "sum",
+          accountants.map(({ name, title }) => [name, title]),
+          accountants[0].name,
         ),
-        h(
-          "p",
-          { class: "small muted" },
-          "The plain sum adds up epsilons and is easy to explain; zCDP lets many small jobs " +
-            "share a budget better.",
-        ),
+        accountants.map(({ title, advice }) => h("p", { class: "small muted" }, `${title} ${advice}.`)),
         checkbox("release_ticks", "Show results at planned times", {
           checked: true,
           hint:

@@ -136,7 +136,7 @@ function describe(found) {
     found.scaling &&
       box && ["Scaling", found.scaling === "unit" ? "every column counts the same" : "columns as they are"],
     found.reading.encoding && ["Text files", readingWords(found.reading)],
-    ["Accountant", found.accountant === "zcdp" ? "zCDP" : "plain sum of epsilons and deltas"],
+    ["Accountant", found.accountant],
     [
       "Each job",
       `asks for ε ${number(found.least_epsilon)} or more; at most ` +

@@ -131,8 +131,8 @@ export function receiptView(receipt) {
           ],
           [
             "Charged",
-            `${amount(receipt.charged)} and ${delta(receipt.charged.delta)}, under the ` +
-              `${receipt.accountant === "zcdp" ? "zCDP accountant" : "plain sum"}`,
+            `${amount(receipt.charged)} and ${delta(receipt.charged.delta)}, under the accountant ` +
+              receipt.accountant,
           ],
           [
             "Neighbouring datasets",
