@@ -33,6 +33,7 @@ _SUBMIT = (
     "tests/service/jobs/test_submit.py",
     "tests/service/jobs/test_costs.py",
     "tests/service/jobs/test_quotes.py",
+    "tests/service/jobs/test_release.py",
     "tests/service/workers/test_rehearsal.py",
 )
 _PLAN = (

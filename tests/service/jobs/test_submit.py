@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,6 +199,34 @@ def test_jobs_of_an_analyst_are_limited_by_the_hour(small_house: House) -> None:
     assert small_house.submit(rehearsal=True).status_code == 202
     small_house.clock.move(1801)
     assert small_house.submit("0.01", delta="0").status_code == 202
+
+
+def test_jobs_on_another_dataset_do_not_count_in_the_hour(small_house: House) -> None:
+    small_house.ready(jobs_per_hour=1)
+    small_house.ready("trees", jobs_per_hour=1)
+    for name in ("flowers", "trees"):
+        assert small_house.submit("0.01", delta="0", dataset=name).status_code == 202
+        assert small_house.submit("0.01", delta="0", dataset=name).status_code == 429
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_as_many_rehearsals_as_a_minute_allows_are_accepted(
+    sqlite_url: str, tmp_path: Path, limit: int
+) -> None:
+    with closing(House(sqlite_url, tmp_path, rehearsals_per_minute=limit)) as house:
+        house.ready()
+        answers = [house.submit(rehearsal=True).status_code for _ in range(limit + 1)]
+        assert answers == [202] * limit + [429]
+        house.clock.move(61)
+        assert house.submit(rehearsal=True).status_code == 202
+
+
+def test_a_rehearsal_with_too_much_work_is_refused(sqlite_url: str, tmp_path: Path) -> None:
+    with closing(House(sqlite_url, tmp_path, rehearsal_operations=1.0)) as house:
+        house.ready()
+        refused = house.submit(rehearsal=True)
+        assert (refused.status_code, refused.json()["type"]) == (422, "/problems/work-limit")
+        assert house.submit().status_code == 202
 
 
 def _body(epsilon: str) -> dict[str, Any]:
