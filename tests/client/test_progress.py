@@ -26,6 +26,7 @@ def job(state: str, measured: int | None = None) -> JobFacts:
             "state": state,
             "rehearsal": False,
             "request": {},
+            "asked_for": "3 centres",
             "algorithm": "summit",
             "cost": {"epsilon": "1", "delta": "0"},
             "plan_digest": "",

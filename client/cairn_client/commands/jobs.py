@@ -63,11 +63,11 @@ def algorithms(
         raise NotFound(f"there is no algorithm {name}: see `cairn algorithms`", status=404)
     if print_json(found, as_json):
         return
-    rows = [
-        [a.name, a.origin, a.guarantee, ", ".join(a.objectives), ", ".join(a.domains), a.summary]
-        for a in found
-    ]
-    print_table(["name", "origin", "guarantee", "objectives", "rows", "summary"], rows, "There are none.")
+    rows = [[a.name, a.guarantee, ", ".join(a.objectives), ", ".join(a.domains), a.summary] for a in found]
+    print_table(["name", "guarantee", "objectives", "rows", "summary"], rows, "There are none.")
+    own = [a.name for a in found if a.origin == "house"]
+    if own and len(own) < len(found):
+        typer.echo(f"\n{' and '.join(own)} is Cairn's own; the others are from the literature.")
     if name is not None:
         options = found[0].options.get("properties", {}).items()
         table = [
