@@ -54,10 +54,7 @@ export async function newJob(context, name) {
   const most = Math.max(1, Number(held.declared.epsilon));
   const dial = epsilonDial(most, Math.min(1, most));
   const usable = algorithms.filter((each) => each.domains.includes(found.kind));
-  const algorithm = select("algorithm", [
-    ["auto", "Auto: choose for me"],
-    ...usable.map((each) => [each.name, `${each.name}: ${each.summary}`]),
-  ]);
+  const algorithm = algorithmSelect(usable);
   const options = h("div", { class: "stack" });
   const clusters = clusterFields();
   const quote = h("div", { class: "stack", id: "quote" });
@@ -192,6 +189,17 @@ export async function newJob(context, name) {
     ),
   );
   return { title: `Plan a job on ${name}`, content };
+}
+
+// The house algorithm first; those from the literature are a group of their own.
+function algorithmSelect(usable) {
+  const choice = (each) => [each.name, `${each.name}: ${each.summary}`];
+  const own = usable.filter((each) => each.origin === "house").map(choice);
+  const literature = usable.filter((each) => each.origin === "literature").map(choice);
+  const made = select("algorithm", [["auto", "Auto: choose for me"], ...own]);
+  const options = literature.map(([value, words]) => h("option", { value }, words));
+  if (options.length) made.append(h("optgroup", { label: "From the literature" }, options));
+  return made;
 }
 
 function correctFirst() {
