@@ -118,8 +118,9 @@ def _with_proposal(refusal: BadFormat | BadRows, content: Spool, dialect: Dialec
     following = proposed.dialect
     if following == dialect:
         return refusal
+    end = "" if refusal.detail.endswith("?") else "."
     words = (
-        f"{refusal.detail}. The file was read as its dataset declares ({dialect.words}), but seems to be "
+        f"{refusal.detail}{end} The file was read as its dataset declares ({dialect.words}), but seems to be "
         f"written otherwise ({following.words}); change `reading` to that if it may be public, and upload "
         "again"
     )

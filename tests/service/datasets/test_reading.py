@@ -121,3 +121,9 @@ def test_declaring_a_reading_deletes_rows_that_an_earlier_version_read(small_hou
     _forget_reading(small_house.database)
     assert reading(small_house)["format"] == 2
     assert small_house.carla.get("/v1/datasets/flowers").json()["upload"] is None
+
+
+def test_a_refusal_that_asks_what_was_meant_ends_with_its_question_mark(small_house: House) -> None:
+    small_house.create(columns=["amount"], bounds={"box": {"low": [0], "high": [9]}})
+    detail = small_house.upload(b"amount;note\n1;2\n").json()["detail"]
+    assert "? The file was read as its dataset declares" in detail
