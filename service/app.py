@@ -15,6 +15,7 @@ from service.datasets.sites import routes as site_routes
 from service.http import pages, problems, public_keys
 from service.http.context import Context
 from service.http.limits import RequestLimits
+from service.http.route_limits import LimitsOfRoutes
 from service.jobs import bounds_routes
 from service.jobs import routes as job_routes
 from service.jobs.results import routes as result_routes
@@ -80,5 +81,10 @@ def create_app(
     ):
         app.router.routes.extend(router.routes)  # as they are: including a router builds its routes anew
     problems.install(app)
-    app.add_middleware(RequestLimits, settings=settings, authenticate=partial(identify, context))
+    app.add_middleware(
+        RequestLimits,
+        settings=settings,
+        authenticate=partial(identify, context),
+        limits_of=LimitsOfRoutes(app.routes),
+    )
     return app

@@ -18,10 +18,12 @@ from service.http.context import Context, Services
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
+from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN, BudgetBody
 from service.ledger import accountants, checkpoints, entries
 from service.ledger.units import Cost
 from service.operations.clock import rfc3339
+from service.operations.settings import KIB
 from service.operations.tables import Dataset, Grant, LedgerEntry
 from service.people import principals
 from service.people.authentication import Anyone, Curator
@@ -101,6 +103,7 @@ def delete_grant(name: DatasetName, analyst: AnalystName, caller: Curator, conte
     },
     response_model=LedgerPage,
 )
+@limited(RouteLimits(sent_per_request=16 * KIB))  # a table takes long to write
 def get_ledger(
     name: DatasetName,
     caller: Anyone,

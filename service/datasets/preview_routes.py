@@ -9,11 +9,12 @@ from pydantic import Field
 
 from service.datasets.ingest.preview import MOST_ROWS, preview
 from service.datasets.ingest.spool import Spool
-from service.datasets.routes import FILE, receive
+from service.datasets.routes import FILE, UPLOAD, receive
 from service.http.context import Services
 from service.http.json_limits import StrictRoute
 from service.http.limits import Pace
 from service.http.problems import answers
+from service.http.route_limits import limited
 from service.http.wire import Answer, example
 from service.people.authentication import Curator
 
@@ -68,6 +69,7 @@ class PreviewFacts(
 
 
 @router.post("", responses=answers("bad-format", "too-large"), openapi_extra=FILE)
+@limited(UPLOAD)
 async def preview_file(
     request: Request,
     caller: Curator,

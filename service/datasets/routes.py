@@ -5,6 +5,7 @@ import binascii
 import re
 from contextlib import closing
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from anyio import from_thread, to_thread
@@ -32,6 +33,7 @@ from service.http.json_limits import StrictRoute
 from service.http.limits import Pace
 from service.http.paging import Paging
 from service.http.problems import answers
+from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
 from service.operations import faults
 from service.operations.states import DatasetState
@@ -43,6 +45,8 @@ DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a d
 
 _WRITE_AT = 1 << 20
 _CSV = {"example": "petal_length,petal_width\n1.4,0.2\n4.7,1.4\n"}
+#: Limits of a call that takes a file with rows.
+UPLOAD = RouteLimits(longest_body=attrgetter("max_upload_bytes"), streams_body=True)
 #: The body of a call that takes any file with rows.
 FILE = file_body(_CSV, *(kind for kind in sorted(FORMATS) if kind != "text/csv"))
 
@@ -137,6 +141,7 @@ def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Ret
     responses=answers("already-sealed", "retired", "bad-format", "bad-rows", "digest-mismatch", "too-large"),
     openapi_extra=FILE,
 )
+@limited(UPLOAD)
 async def upload_data(
     request: Request,
     name: DatasetName,

@@ -1,8 +1,8 @@
 """Admission of requests: callers are known before a body is read, and each gets a share of the service.
 
 A caller has an allowance that refills with time. Every request uses some of it: a little for itself, more for
-planning, and some for the bytes that come in and go out, refused or not. Nothing else counts: an allowance
-must not tell how long jobs ran or how busy others are.
+planning, and some for the bytes that come in and go out, refused or not; routes declare how much
+(`route_limits`). Nothing else counts: an allowance must not tell how long jobs ran or how busy others are.
 
 Refusals are paced: even a refusal costs a look at the database, so those beyond a few a second wait.
 """
@@ -17,28 +17,11 @@ from typing import Protocol
 from starlette.types import Scope
 
 from service.errors import RateLimited
-from service.operations.settings import KIB, Settings
+from service.operations.settings import Settings
 
-#: What every request uses of an allowance.
-_REQUEST = 1.0
-#: What a request that is planned uses in its place.
-_PLANNING = 20.0
-#: What each byte that comes in or goes out uses.
-_PER_BYTE = 1 / (64 * KIB)
 #: Entries of a list that take as long as a request.
 _ENTRIES = 5
-#: Bytes of a ledger's table that take as long as a request.
-_TABLE_BYTES = 16 * KIB
-#: Bytes to be planned that take as long as a request.
-_PLANNED_BYTES = 8 * KIB
-_PLANS = {("POST", "/v1/plans"), ("POST", "/v1/jobs")}
-#: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
-_PLAN_BYTES = 320 * KIB
 _LIMIT = re.compile(rb"(?:^|&)limit=(\d{1,4})(?:&|$)")
-_LEDGER = re.compile(r"/v1/datasets/[^/]+/ledger")
-_UPLOAD = re.compile(r"/v1/datasets/[^/]+/(data|public-rows)")
-_PREVIEW = ("POST", "/v1/previews")
-_SITES = re.compile(r"/v1/datasets/[^/]+/sites/[^/]+")
 
 
 class Caller(Protocol):
@@ -51,41 +34,10 @@ class Caller(Protocol):
     def name(self) -> str: ...
 
 
-def is_upload(scope: Scope) -> bool:
-    """Return True for the routes that stream their body to disk, under limits of their own."""
-    if (scope["method"], scope["path"]) == _PREVIEW:
-        return True
-    return scope["method"] == "PUT" and _UPLOAD.fullmatch(scope["path"]) is not None
-
-
-def body_limit(scope: Scope, settings: Settings) -> int:
-    """Return the most bytes that the body of a request may have."""
-    if is_upload(scope):
-        return settings.max_upload_bytes
-    if _SITES.fullmatch(scope["path"]):
-        return settings.max_sites_bytes
-    if scope["method"] not in ("POST", "PUT", "PATCH"):
-        return KIB  # nothing is expected, but some clients send an empty object
-    if (scope["method"], scope["path"]) in _PLANS:
-        return min(_PLAN_BYTES, settings.max_body_bytes)
-    return settings.max_body_bytes
-
-
-def _price(scope: Scope) -> float:
-    """Return what a request uses of an allowance before its bytes are counted."""
-    if (scope["method"], scope["path"]) in _PLANS:
-        return _PLANNING
+def price_of_list(scope: Scope) -> float:
+    """Return what the entries that a request asks for use of an allowance."""
     asked = _LIMIT.search(scope.get("query_string", b""))
-    return _REQUEST + (int(asked[1]) / _ENTRIES if asked else 0.0)
-
-
-def counted_bytes(scope: Scope, received: int, sent: int) -> float:
-    """Return the bytes of a request that its allowance pays for; those of an upload are free."""
-    if _LEDGER.fullmatch(scope["path"]):
-        sent *= 64 * KIB // _TABLE_BYTES
-    if (scope["method"], scope["path"]) in _PLANS:
-        received *= 64 * KIB // _PLANNED_BYTES
-    return sent + (0 if is_upload(scope) else received)
+    return int(asked[1]) / _ENTRIES if asked else 0.0
 
 
 class Pacing:
@@ -121,8 +73,8 @@ class Allowances:
         self._clock = clock
         self._callers: dict[int, _Allowance] = {}
 
-    def enter(self, caller: int, scope: Scope) -> None:
-        """Count a request in; RateLimited when the caller has too many at once or nothing left."""
+    def enter(self, caller: int, price: float) -> None:
+        """Count a request in and use its price; RateLimited when too many run at once or nothing is left."""
         allowance = self._refilled(caller)
         if allowance.running >= self._at_once:
             raise RateLimited(
@@ -137,17 +89,17 @@ class Allowances:
                 headers={"Retry-After": str(wait)},
                 limit=self._rate,
             )
-        allowance.level -= _price(scope)
+        allowance.level -= price
         allowance.running += 1
 
     def pause(self, caller: int) -> float:
         """Return the seconds that a refusal of this caller should wait."""
         return self._callers[caller].refusals.wait()
 
-    def leave(self, caller: int, size: float) -> None:
-        """Count a request out, with the bytes that it pays for."""
+    def leave(self, caller: int, price: float) -> None:
+        """Count a request out and use the price of its bytes."""
         allowance = self._refilled(caller)
-        allowance.level -= size * _PER_BYTE
+        allowance.level -= price
         allowance.running -= 1
 
     def _refilled(self, caller: int) -> _Allowance:

@@ -13,8 +13,9 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import InvalidRequest, RateLimited, ServiceError, TooLarge, Unauthorized
-from service.http.admission import Allowances, Caller, Pacing, body_limit, counted_bytes, is_upload
+from service.http.admission import Allowances, Caller, Pacing, price_of_list
 from service.http.problems import failure, mistake, respond
+from service.http.route_limits import RouteLimits, declared_limits
 from service.operations import metrics
 from service.operations.logs import redact
 from service.operations.settings import Settings
@@ -131,10 +132,18 @@ class RequestLimits:
 
     `authenticate` finds the caller of a request by its headers, or raises. Everything below `/v1/` needs a
     caller, and nothing of a body is read before there is one; outside of it no route takes a body.
+    `limits_of` finds what the route of a request declares.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, authenticate: Callable[[HTTPConnection], Caller]):
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        authenticate: Callable[[HTTPConnection], Caller],
+        limits_of: Callable[[Scope], RouteLimits],
+    ):
         self._app = app
+        self._limits_of = limits_of
         self._settings = settings
         self._authenticate = authenticate
         self._allowances = Allowances(settings)
@@ -163,7 +172,8 @@ class RequestLimits:
             if not scope["path"].startswith(_WITH_KEY):
                 await self._run(scope, exchange)
                 return
-            caller = await self._identify(scope)
+            limits = self._limits_of(scope)
+            caller = await self._identify(scope, limits)
         except ServiceError as error:
             await _refuse(error, scope, exchange)
             return
@@ -171,11 +181,11 @@ class RequestLimits:
             await failure(error)(scope, exchange.receive, exchange.send)
             return
         try:
-            await self._admit(scope, exchange)
+            await self._admit(scope, exchange, limits)
         finally:
-            self._allowances.leave(caller.id, counted_bytes(scope, exchange.received, exchange.sent))
+            self._allowances.leave(caller.id, limits.price_of_bytes(exchange.received, exchange.sent))
 
-    async def _identify(self, scope: Scope) -> Caller:
+    async def _identify(self, scope: Scope, limits: RouteLimits) -> Caller:
         """Return the caller, counted in; refusals are raised when their turn has come."""
         try:
             caller = await to_thread.run_sync(self._authenticate, HTTPConnection(scope))
@@ -184,20 +194,20 @@ class RequestLimits:
             raise
         scope.setdefault("state", {})["caller"] = caller
         try:
-            self._allowances.enter(caller.id, scope)
+            self._allowances.enter(caller.id, limits.price + price_of_list(scope))
         except RateLimited:
             await asyncio.sleep(self._allowances.pause(caller.id))
             raise
         return caller
 
-    async def _admit(self, scope: Scope, exchange: _Exchange) -> None:
+    async def _admit(self, scope: Scope, exchange: _Exchange, limits: RouteLimits) -> None:
         """Read a body up to its limit and pass it on; an upload's body is left to its route."""
-        limit = body_limit(scope, self._settings)
+        limit = limits.longest_body(self._settings)
         announced = Headers(scope=scope).get("content-length", "")
         try:
             if announced.isdecimal() and int(announced) > limit:
                 raise TooLarge(f"the body may have at most {limit} bytes", limit=limit)
-            if not is_upload(scope):
+            if not limits.streams_body:
                 await exchange.read_body(limit)
         except ServiceError as error:
             await _refuse(error, scope, exchange)
@@ -236,9 +246,11 @@ def _record(scope: Scope, status: int, seconds: float) -> None:
 
 def _area(scope: Scope) -> str:
     """Return the area of the API that a request is counted under, by its route: callers send any path."""
-    if is_upload(scope):
+    route = scope.get("route")
+    limits = declared_limits(route)
+    if limits and limits.streams_body:
         return "uploads"
-    template = getattr(scope.get("route"), "path", "")
+    template = getattr(route, "path", "")
     return template.removeprefix(_WITH_KEY).strip("/").split("/")[0] or "other"
 
 

@@ -16,6 +16,7 @@ from service.http.documentation import links
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
+from service.http.route_limits import RouteLimits, limited
 from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
 from service.jobs import plans, queue, release, view
 from service.jobs.limits import Limits
@@ -34,6 +35,7 @@ from service.jobs.wire import (
     Quote,
 )
 from service.ledger import accountants
+from service.operations.settings import KIB
 from service.people.authentication import Anyone, Curator
 
 log = structlog.get_logger()
@@ -49,6 +51,14 @@ _PLANNING = (
     "unknown-algorithm",
     "work-limit",
     "rate-limited",
+)
+#: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
+_PLAN_BYTES = 320 * KIB
+#: Limits of a request that is planned.
+_PLANNED = RouteLimits(
+    longest_body=lambda settings: min(_PLAN_BYTES, settings.max_body_bytes),
+    price=20.0,
+    received_per_request=8 * KIB,
 )
 
 
@@ -99,6 +109,7 @@ def list_kinds(
 
 
 @router.post("/plans", responses=answers(*_PLANNING))
+@limited(_PLANNED)
 def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
@@ -129,6 +140,7 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
         **links(202, "job"),
     },
 )
+@limited(_PLANNED)
 async def submit_job(
     body: JobBody,
     caller: Anyone,

@@ -25,6 +25,8 @@ from service.http.context import Context, Services
 from service.http.json_limits import StrictRoute
 from service.http.limits import Pace
 from service.http.problems import answers
+from service.http.route_limits import RouteLimits, limited
+from service.operations.settings import Settings
 from service.operations.tables import Dataset
 from service.people.authentication import Caller, Curator
 
@@ -33,11 +35,16 @@ router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=
 _MOST_BYTES = 128 << 20
 
 
+def _longest_file(settings: Settings) -> int:
+    return min(settings.max_upload_bytes, _MOST_BYTES)
+
+
 @router.put(
     "/public-rows",
     responses=answers("not-sealed", "retired", "bad-format", "bad-rows", "too-large"),
     openapi_extra=FILE,
 )
+@limited(RouteLimits(longest_body=_longest_file, streams_body=True))
 async def put_public_rows(
     request: Request,
     name: DatasetName,
@@ -60,7 +67,7 @@ async def put_public_rows(
         )
     dataset = await run_in_threadpool(_find, context, name, caller)
     settings = context.settings
-    with Spool(settings.spool_directory, min(settings.max_upload_bytes, _MOST_BYTES)) as spool:
+    with Spool(settings.spool_directory, _longest_file(settings)) as spool:
         await receive(request, spool, Pace(settings))
         content_type = request.headers.get("content-type", "")
         expected = Expected(access.domain_of(dataset), dialect=dialect_of(dataset.reading))

@@ -1,6 +1,7 @@
 """Routes of site sets."""
 
 import io
+from operator import attrgetter
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from service.http.context import Context, Services
 from service.http.documentation import file_body
 from service.http.json_limits import StrictRoute
 from service.http.problems import answers
+from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
 from service.people.authentication import Anyone, Caller, Curator
 
@@ -39,6 +41,7 @@ _FILE = file_body({"examples": _EXAMPLES}, "application/x-npy")
 
 
 @router.put("/{sites_name}", responses=answers("bad-format", "retired"), openapi_extra=_FILE)
+@limited(RouteLimits(longest_body=attrgetter("max_sites_bytes")))
 async def put_sites(
     request: Request,
     name: DatasetName,

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 from sqlalchemy import select
+from starlette.routing import Match
 
 from service.errors import InvalidRequest, RateLimited
 from service.http import json_limits
-from service.http.admission import Allowances, Pacing, body_limit, counted_bytes
+from service.http.admission import Allowances, Pacing, price_of_list
 from service.http.json_limits import strict_json
+from service.http.route_limits import LimitsOfRoutes
 from service.jobs.results import routes
-from service.operations.settings import Settings
+from service.operations.settings import KIB, Settings
 from service.operations.tables import Result
 from tests.support.service import House
 
@@ -67,7 +70,8 @@ def test_every_route_that_takes_a_body_has_room_for_one(shared_house: House) -> 
         if isinstance(call, dict) and "requestBody" in call
     }
     assert {("PATCH", "/v1/datasets/x"), ("PUT", "/v1/datasets/x/data")} <= expecting
-    small = {each for each in expecting if body_limit(scope(*each), settings) < 320 << 10}
+    limits_of = LimitsOfRoutes(shared_house.app.routes)
+    small = {each for each in expecting if limits_of(scope(*each)).longest_body(settings) < 320 << 10}
     assert small == set()
 
 
@@ -84,7 +88,7 @@ def test_a_draft_with_many_columns_can_be_edited(shared_house: House, width: int
 
 
 def scope(verb: str = "GET", path: str = "/v1/jobs") -> dict[str, Any]:
-    return {"method": verb, "path": path}
+    return {"type": "http", "method": verb, "path": path}
 
 
 def allowances(now: Callable[[], float] = lambda: 0.0, **settings: Any) -> Allowances:
@@ -94,45 +98,60 @@ def allowances(now: Callable[[], float] = lambda: 0.0, **settings: Any) -> Allow
 def test_allowance_refills_with_time_and_is_one_callers_own() -> None:
     moment = 0.0
     shares = allowances(lambda: moment, caller_rate=10, caller_burst=40)
-    for _ in range(3):  # each plan uses 20
-        shares.enter(1, scope("POST", "/v1/plans"))
+    for _ in range(3):
+        shares.enter(1, 20)
         shares.leave(1, 0)
     with pytest.raises(RateLimited) as refused:
-        shares.enter(1, scope())
+        shares.enter(1, 1)
     assert refused.value.headers["Retry-After"] == "3"
-    shares.enter(2, scope("POST", "/v1/plans"))
+    shares.enter(2, 20)
     moment = 2.5
-    shares.enter(1, scope())
+    shares.enter(1, 1)
 
 
 def test_bytes_are_paid_for_after_they_were_sent() -> None:
     shares = allowances(caller_rate=10, caller_burst=40)
-    shares.enter(1, scope())
-    shares.leave(1, 13 << 20)
+    shares.enter(1, 1)
+    shares.leave(1, 208)
     with pytest.raises(RateLimited) as refused:
-        shares.enter(1, scope())
-    assert int(refused.value.headers["Retry-After"]) == 17  # 208 of 64 KiB each, less 39 that were left
+        shares.enter(1, 1)
+    assert int(refused.value.headers["Retry-After"]) == 17  # 208 less 39 that were left
 
 
 def test_list_is_paid_for_by_its_entries() -> None:
-    shares = allowances(caller_rate=10, caller_burst=40)
-    shares.enter(1, {**scope(), "query_string": b"dataset=flowers&limit=500"})
-    with pytest.raises(RateLimited) as refused:
-        shares.enter(1, scope())
-    assert refused.value.headers["Retry-After"] == "7"  # 101 were used of 40
+    assert price_of_list({**scope(), "query_string": b"dataset=flowers&limit=500"}) == 100
+    assert price_of_list({**scope(), "query_string": b""}) == 0
 
 
 @pytest.mark.parametrize(
-    ("verb", "path", "counted"),
+    ("verb", "path", "price", "bytes_price"),
     [
-        ("GET", "/v1/jobs", 30),
-        ("GET", "/v1/datasets/flowers/ledger", 10 + 4 * 20),
-        ("POST", "/v1/plans", 8 * 10 + 20),
-        ("PUT", "/v1/datasets/flowers/data", 20),
+        ("GET", "/v1/jobs", 1, 30),
+        ("GET", "/v1/datasets/flowers/ledger", 1, 10 + 4 * 20),
+        ("POST", "/v1/plans", 20, 8 * 10 + 20),
+        ("POST", "/v1/jobs", 20, 8 * 10 + 20),
+        ("PUT", "/v1/datasets/flowers/data", 1, 20),
+        ("POST", "/v1/previews", 1, 20),
+        ("POST", "/v1/nothing", 1, 30),
     ],
 )
-def test_bytes_count_by_what_they_take(verb: str, path: str, counted: int) -> None:
-    assert counted_bytes(scope(verb, path), received=10, sent=20) == counted
+def test_requests_and_bytes_are_priced_by_what_their_route_declares(
+    shared_house: House, verb: str, path: str, price: float, bytes_price: float
+) -> None:
+    limits = LimitsOfRoutes(shared_house.app.routes)(scope(verb, path))
+    assert limits.price == price
+    assert limits.price_of_bytes(10 * 64 * KIB, 20 * 64 * KIB) == bytes_price
+
+
+def test_limits_of_a_request_are_those_of_the_route_that_answers_it(shared_house: House) -> None:
+    routes = [route for route in shared_house.app.routes if isinstance(route, APIRoute)]
+    limits_of = LimitsOfRoutes(shared_house.app.routes)
+    for route in routes:
+        for verb in route.methods or ():
+            request = scope(verb, re.sub(r"{[a-z_]+}", "x", route.path))
+            answering = next(each for each in routes if each.matches(request)[0] is Match.FULL)
+            declared = getattr(answering.endpoint, "limits", limits_of(scope(verb, "/v1/nothing")))
+            assert limits_of(request) == declared
 
 
 def test_refusals_in_quick_succession_wait_for_their_turn() -> None:
@@ -147,20 +166,20 @@ def test_refusals_in_quick_succession_wait_for_their_turn() -> None:
 def test_one_callers_refusals_do_not_delay_anothers() -> None:
     shares = allowances(caller_rate=1, caller_burst=0.5)
     for caller in (1, 2):
-        shares.enter(caller, scope())
+        shares.enter(caller, 1)
     assert [shares.pause(1) for _ in range(10)][-1] > 0
     assert shares.pause(2) == 0
 
 
 def test_caller_with_many_requests_at_once_is_refused_one_more() -> None:
     shares = allowances(caller_requests_at_once=2)
-    shares.enter(1, scope())
-    shares.enter(1, scope())
+    shares.enter(1, 1)
+    shares.enter(1, 1)
     with pytest.raises(RateLimited, match="at most 2 requests at once"):
-        shares.enter(1, scope())
-    shares.enter(2, scope())
+        shares.enter(1, 1)
+    shares.enter(2, 1)
     shares.leave(1, 0)
-    shares.enter(1, scope())
+    shares.enter(1, 1)
 
 
 def test_refused_plans_use_the_allowance_too(sqlite_url: str, tmp_path: Path) -> None:
@@ -256,6 +275,6 @@ def test_slow_reader_is_dropped(shared_house: House) -> None:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     settings = Settings(body_idle_seconds=0.05, body_bytes_per_second=1e6)
-    limits = RequestLimits(app, settings, lambda _: pytest.fail("no key is needed"))
+    limits = RequestLimits(app, settings, lambda _: pytest.fail("no key is needed"), LimitsOfRoutes([]))
     request = {"type": "http", "method": "GET", "path": "/healthz", "headers": [], "query_string": b""}
     asyncio.run(asyncio.wait_for(limits(request, receive, stuck), 10))
