@@ -264,7 +264,7 @@ def test_the_beginning_of_several_job_ids_is_ambiguous(live: Live) -> None:
 
 def test_a_plan_has_the_verdict_of_the_console(live: Live) -> None:
     visits = live.analyst().dataset("visits")
-    script = (ROOT / "service/console/static/forecast.js").read_text()
+    script = (ROOT / "service/console/static/jobs/forecast.js").read_text()
     sentences = re.sub(r"""["`] \+\s+["`]""", "", script)  # long texts are written in parts
     verdicts = [visits.plan(k=3, epsilon=epsilon, delta=1e-6).verdict for epsilon in ("0.02", "0.1", "4")]
     assert len(set(verdicts)) == 3

@@ -27,7 +27,7 @@ def call(page: Page, file: str, name: str, *given: Any) -> Any:
 @pytest.mark.parametrize("shape", [(3, 3), (8, 5), (4, 60), (2, 4)])
 def test_the_plane_of_the_centres_is_the_principal_one(tab: Tab, shape: tuple[int, int]) -> None:
     points = np.random.default_rng(sum(shape)).normal(size=shape) * np.linspace(1, 4, shape[1])
-    plane = call(tab.go(""), "pca.js", "principalPlane", points.tolist())
+    plane = call(tab.go(""), "results/pca.js", "principalPlane", points.tolist())
     away = points - points.mean(axis=0)
     _, singular, directions = np.linalg.svd(away, full_matrices=False)
     shares = singular**2 / np.sum(singular**2)
@@ -39,7 +39,7 @@ def test_the_plane_of_the_centres_is_the_principal_one(tab: Tab, shape: tuple[in
 
 
 def test_equal_centres_are_drawn_on_one_spot(tab: Tab) -> None:
-    plane = call(tab.go(""), "pca.js", "principalPlane", [[1.0, 2.0, 3.0]] * 3)
+    plane = call(tab.go(""), "results/pca.js", "principalPlane", [[1.0, 2.0, 3.0]] * 3)
     assert np.array(plane["places"]).tolist() == [[0, 0]] * 3
 
 
@@ -52,7 +52,7 @@ def test_equal_centres_are_drawn_on_one_spot(tab: Tab) -> None:
     ],
 )
 def test_lengths_of_units_are_those_of_the_domain(tab: Tab, domain: Dense) -> None:
-    lengths = call(tab.go(""), "noise.js", "unitLengths", domain.to_json())
+    lengths = call(tab.go(""), "results/noise.js", "unitLengths", domain.to_json())
     assert lengths == pytest.approx(domain.unit_lengths().tolist())
 
 
@@ -73,14 +73,14 @@ def hospital(**choices: Any) -> Geometry:
 @pytest.mark.parametrize("choices", [{}, {"columns": ["sex", "cost"], "weights": {"sex": 3.0}}])
 def test_lengths_of_units_are_those_of_a_tables_geometry(tab: Tab, choices: dict[str, Any]) -> None:
     geometry = hospital(**choices)
-    lengths = call(tab.go(""), "noise.js", "unitLengths", geometry.to_json())
+    lengths = call(tab.go(""), "results/noise.js", "unitLengths", geometry.to_json())
     assert lengths == pytest.approx(geometry.unit_lengths().tolist(), rel=1e-3)
 
 
 def test_lengths_of_units_follow_the_ranges_that_private_scaling_released(tab: Tab) -> None:
     geometry = hospital().clipped({"age": (0, 32767)})
     ranges = {"ranges": ranges_of(geometry)}
-    lengths = call(tab.go(""), "noise.js", "unitLengths", geometry.to_json(), ranges)
+    lengths = call(tab.go(""), "results/noise.js", "unitLengths", geometry.to_json(), ranges)
     assert lengths == pytest.approx(geometry.unit_lengths().tolist(), rel=1e-3)
 
 
@@ -92,7 +92,7 @@ def shown(plan: Plan) -> dict[str, Any]:
 def test_error_bars_show_the_noise_that_the_result_states(tab: Tab) -> None:
     domain = Dense.box([0, 0], [1, 10], size=10_000)
     stated: dict[str, Any] = {"size": 12.5, "centres": [0.2, 0.4], "columns": [0.1, 1.0]}
-    found = call(tab.go(""), "noise.js", "noise", domain.to_json(), {"noise": stated, "details": {}})
+    found = call(tab.go(""), "results/noise.js", "noise", domain.to_json(), {"noise": stated, "details": {}})
     assert found["size"] == 12.5
     along = np.outer(found["places"], found["lengths"])
     assert along == pytest.approx(np.outer(stated["centres"], stated["columns"]))
@@ -100,7 +100,7 @@ def test_error_bars_show_the_noise_that_the_result_states(tab: Tab) -> None:
 
 def test_a_result_of_an_earlier_version_states_no_noise(tab: Tab) -> None:
     domain = Dense.box([0, 0], [1, 10], size=10_000)
-    found = call(tab.go(""), "noise.js", "noise", domain.to_json(), {"details": {}})
+    found = call(tab.go(""), "results/noise.js", "noise", domain.to_json(), {"details": {}})
     assert (found["size"], found["places"]) == (None, None)
 
 
@@ -112,7 +112,7 @@ def test_a_forecast_shows_the_figures_of_the_service(tab: Tab) -> None:
     domain = Dense.box([0, 0], [1, 1], size=20_000)
     plan = registry.plan(domain, Request(k=4, budget=Budget.of("0.5", "0.000001")))
     given = {"smallest_cluster": 300.4, "noise_per_radius": 0.0123, "cluster_share": 0.25, "swaps_tried": 7}
-    found = call(tab.go(""), "forecast.js", "expectations", quoted(plan, given))
+    found = call(tab.go(""), "jobs/forecast.js", "expectations", quoted(plan, given))
     assert [each[:3] for each in found["figures"]] == [
         ["smallest_cluster", "Smallest cluster that is found", "≈ 300"],
         ["noise_per_radius", "Position of a centre", "± 2.5%"],
@@ -124,7 +124,7 @@ def test_a_forecast_shows_the_figures_of_the_service(tab: Tab) -> None:
 def test_without_a_forecast_nothing_is_promised(tab: Tab) -> None:
     domain = Dense.box([0, 0], [1, 1], size=20_000)
     plan = registry.plan(domain, Request(k=4, budget=Budget.of("0.5", "0.000001")))
-    found = call(tab.go(""), "forecast.js", "expectations", quoted(plan, {}))
+    found = call(tab.go(""), "jobs/forecast.js", "expectations", quoted(plan, {}))
     assert (found["figures"], found["others"], found["verdict"]) == ([], [], None)
 
 
@@ -134,7 +134,7 @@ def test_without_a_forecast_nothing_is_promised(tab: Tab) -> None:
 def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: str) -> None:
     domain = Dense.box([0, 0], [1, 1], size=20_000)
     plan = registry.plan(domain, Request(k=k, budget=Budget.of(epsilon, "0.000001")))
-    verdict = call(tab.go(""), "forecast.js", "expectations", quoted(plan))["verdict"]
+    verdict = call(tab.go(""), "jobs/forecast.js", "expectations", quoted(plan))["verdict"]
     assert verdict[1] == kind
     assert ("This counts noise only" in verdict[0]) == (kind != "bad")  # which says enough
 

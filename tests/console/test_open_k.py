@@ -113,7 +113,7 @@ def test_the_forecast_of_a_range_says_up_to_which_k_it_holds(tab: Tab) -> None:
     for size, epsilon in ((2000, "1"), (20_000, "1"), (200_000, "0.1"), (10_000_000, "2"), (300, "0.2")):
         domain = Dense.box([0, 0], [1, 1], size=size)
         plan = registry.plan(domain, Request(k=KRange(1, 32), budget=Budget.of(epsilon, "0.000001")))
-        words = call(page, "forecast.js", "expectations", quoted(plan))["verdict"][0]
+        words = call(page, "jobs/forecast.js", "expectations", quoted(plan))["verdict"][0]
         share = plan.forecast.get("cluster_share", 1 / plan.k)
         planned = {"k": plan.k, "k_range": {"from": 1, "to": 32}}
         assert words == plan_verdict(planned, plan.forecast, size * share, None)
@@ -124,7 +124,7 @@ def test_the_verdict_heeds_an_earlier_release_of_the_analyst(tab: Tab) -> None:
     plan = registry.plan(domain, Request(k=3, budget=Budget.of("1", "0.000001")))
     for uncertain, kind in ((0, "good"), (1, "warn")):
         earlier = {"job": "", "epsilon": "1", "k": 3, "uncertain": uncertain, "sentence": "Your release."}
-        found = call(tab.go(""), "forecast.js", "expectations", {**quoted(plan), "earlier": earlier})
+        found = call(tab.go(""), "jobs/forecast.js", "expectations", {**quoted(plan), "earlier": earlier})
         assert found["verdict"] == ["The noise is small beside the clusters. Your release.", kind]
 
 
@@ -304,7 +304,7 @@ def test_axe_and_the_checks_find_nothing_on_the_page(tab: Tab, opened: tuple[str
 
 def test_the_ellipse_of_points_is_that_of_their_covariance(tab: Tab) -> None:
     points = np.random.default_rng(3).normal(size=(400, 2)) @ np.array([[3.0, 1.0], [0.0, 0.5]])
-    found = call(tab.go(""), "cloud.js", "ellipse", points.tolist())
+    found = call(tab.go(""), "results/cloud.js", "ellipse", points.tolist())
     values, axes = np.linalg.eigh(np.cov(points.T, bias=True))
     assert [found["ry"], found["rx"]] == pytest.approx(2 * np.sqrt(values))
     turn = np.radians(found["turn"])

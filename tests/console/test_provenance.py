@@ -15,7 +15,7 @@ from tests.support.console import Service
 from tests.support.hospital import NAMES, as_text, hospital
 
 KIB = 1024
-START = """([bytes, name]) => import("/console/first-lines.js")
+START = """([bytes, name]) => import("/console/datasets/first-lines.js")
     .then((m) => m.startOf(new File([new Uint8Array(bytes)], name)))
     .then(async (start) => [start.name, Array.from(new Uint8Array(await start.arrayBuffer()))])"""
 #: Every field of every column, with its value and whether it is marked; then those of the reading.

@@ -123,7 +123,7 @@ def test_thousands_of_columns_are_not_all_listed(tab: Tab) -> None:
     expect(page.get_by_label("Your key")).to_be_visible()
     listed = page.evaluate(
         """async () => {
-          const { columnChooser } = await import("/console/centres.js");
+          const { columnChooser } = await import("/console/results/centres.js");
           const names = Array.from({ length: 50_000 }, (_, j) => `x${j}`);
           const chosen = [];
           const { element, follow } = columnChooser(names, [3, 7]);

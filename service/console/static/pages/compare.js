@@ -1,13 +1,13 @@
 // Two jobs side by side: what was asked, what it cost, and which centres lie close to each other.
 
 import { all, get } from "../api.js";
-import { short } from "../charts.js";
-import { tellingColumns } from "../centres.js";
+import { short } from "../results/charts.js";
+import { tellingColumns } from "../results/centres.js";
 import { h } from "../dom.js";
 import { field, select } from "../forms.js";
-import { coordinateWords } from "../geometry.js";
+import { coordinateWords } from "../results/geometry.js";
 import { amount, centresAsked, COUNT, delta, moment, number, percent, plural } from "../format.js";
-import { unitLengths } from "../noise.js";
+import { unitLengths } from "../results/noise.js";
 import { dialog, notice, table } from "../widgets.js";
 
 const UNITS = 32767; // the radius of the bounds in the units in which the service measures distances

@@ -1,8 +1,8 @@
 // Describe a new dataset: everything here is public and known without looking at rows.
 
 import { get, post } from "../api.js";
-import { keepFile } from "../chosen-file.js";
-import { columnEditor, startFromFile } from "../column-editor.js";
+import { keepFile } from "../datasets/chosen-file.js";
+import { columnEditor, startFromFile } from "../datasets/column-editor.js";
 import { h, replace, toast } from "../dom.js";
 import {
   budgetFields,
@@ -19,9 +19,9 @@ import {
   select,
   submit,
 } from "../forms.js";
-import { readingEditor } from "../reading.js";
+import { readingEditor } from "../datasets/reading.js";
 import { notice } from "../widgets.js";
-import { boxEditor } from "./box-columns.js";
+import { boxEditor } from "../datasets/box-columns.js";
 
 const WHOLE = { inputmode: "numeric" };
 

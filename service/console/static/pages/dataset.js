@@ -1,8 +1,8 @@
 // One dataset: what is public about it, its budget, and (for its curator) data, grants, ledger, jobs, audit.
 
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
-import { askDataset } from "../ask-more.js";
-import { columnTable } from "../columns.js";
+import { askDataset } from "../jobs/ask-more.js";
+import { columnTable } from "../datasets/columns.js";
 import { announce, h, replace, toast } from "../dom.js";
 import {
   budgetFields,
@@ -19,8 +19,8 @@ import {
   submit,
 } from "../forms.js";
 import { amount, COUNT, delta, moment, number, overrunsInWords, plural, sentence } from "../format.js";
-import { publicRows, publicRowsCard } from "../public-rows.js";
-import { readingEditor, readingWords } from "../reading.js";
+import { publicRows, publicRowsCard } from "../datasets/public-rows.js";
+import { readingEditor, readingWords } from "../datasets/reading.js";
 import {
   button,
   confirm,
@@ -34,7 +34,7 @@ import {
   table,
   tag,
 } from "../widgets.js";
-import { workingCard, workingList } from "../working-bounds.js";
+import { workingCard, workingList } from "../datasets/working-bounds.js";
 import { auditTable } from "./audit.js";
 import { shape } from "./datasets.js";
 import { jobTable, jobWords } from "./jobs.js";

@@ -1,10 +1,10 @@
 // Correct what was declared about a table that is still a draft.
 
 import { get, patch } from "../api.js";
-import { columnEditor } from "../column-editor.js";
+import { columnEditor } from "../datasets/column-editor.js";
 import { h, toast } from "../dom.js";
 import { field, form, input, isWhole, submit } from "../forms.js";
-import { readingEditor } from "../reading.js";
+import { readingEditor } from "../datasets/reading.js";
 import { notice } from "../widgets.js";
 
 export async function editDraft(_context, name) {

@@ -1,16 +1,16 @@
 // One job: progress while it runs, then the result and its receipt.
 
 import { get, poll, post, put, remove } from "../api.js";
-import { askMore } from "../ask-more.js";
+import { askMore } from "../jobs/ask-more.js";
 import { announce, h, replace, toast } from "../dom.js";
-import { findingsView } from "../findings.js";
+import { findingsView } from "../results/findings.js";
 import { amount, delta, moment, number } from "../format.js";
 import { field, form, input, submit } from "../forms.js";
-import { chosenFacts } from "../table-choices.js";
+import { chosenFacts } from "../jobs/table-choices.js";
 import { button, confirm, dialog, explain, facts, notice, state, tag } from "../widgets.js";
 import { chooseOther } from "./compare.js";
-import { singleResultView } from "./merged-result.js";
-import { openResultView } from "./open-result.js";
+import { singleResultView } from "../results/merged-result.js";
+import { openResultView } from "../results/open-result.js";
 import { receiptView } from "./receipt.js";
 
 export async function job({ me, signal }, id) {

@@ -1,9 +1,9 @@
 // Plan and submit a job: cost and forecast follow every change, from the free call POST /v1/plans.
 
 import { get, nextStep, Problem } from "../api.js";
-import { clusterFields } from "../clusters.js";
+import { clusterFields } from "../jobs/clusters.js";
 import { h, replace, toast } from "../dom.js";
-import { expectations } from "../forecast.js";
+import { expectations } from "../jobs/forecast.js";
 import {
   checkbox,
   decimal,
@@ -32,10 +32,10 @@ import {
   strength,
   value,
 } from "../format.js";
-import { offers } from "../offers.js";
-import { optionFields, readOptions } from "../options.js";
-import { requestAsCurl, requestAsPython } from "../snippets.js";
-import { tableChoices } from "../table-choices.js";
+import { offers } from "../jobs/offers.js";
+import { optionFields, readOptions } from "../jobs/options.js";
+import { requestAsCurl, requestAsPython } from "../jobs/snippets.js";
+import { tableChoices } from "../jobs/table-choices.js";
 import { copyButton, explain, facts, figures, gauge, notice } from "../widgets.js";
 import { KINDS } from "./sites.js";
 

@@ -1,12 +1,12 @@
 // Rows of a draft: upload them with progress, read the report on them, seal them or throw them away.
 
 import { patch, post, remove, upload } from "../api.js";
-import { offerFile } from "../chosen-file.js";
+import { offerFile } from "../datasets/chosen-file.js";
 import { announce, freshId, h, replace, toast } from "../dom.js";
 import { checkbox, field, form, submit } from "../forms.js";
 import { bytes, COUNT, percent, plural } from "../format.js";
-import { joined } from "../joined-files.js";
-import { accepted, readingProposal } from "../reading.js";
+import { joined } from "../datasets/joined-files.js";
+import { accepted, readingProposal } from "../datasets/reading.js";
 import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 
 const FEW_LINES = 8;

@@ -1,9 +1,9 @@
 // How a delimited text file is written: a public fact of a dataset, declared before the file is read.
 
-import { h, replace } from "./dom.js";
-import { checkbox, field, select } from "./forms.js";
+import { h, replace } from "../dom.js";
+import { checkbox, field, select } from "../forms.js";
 import { confirmation, mark, stillFromRows } from "./from-rows.js";
-import { notice } from "./widgets.js";
+import { notice } from "../widgets.js";
 
 const PLAIN = {
   encoding: "utf-8",

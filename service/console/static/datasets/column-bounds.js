@@ -1,8 +1,8 @@
 // The bounds of a column of numbers, dates or times.
 
-import { h } from "./dom.js";
-import { checkbox, field, input, isNumber, numberOf, optional, select } from "./forms.js";
-import { number } from "./format.js";
+import { h } from "../dom.js";
+import { checkbox, field, input, isNumber, numberOf, optional, select } from "../forms.js";
+import { number } from "../format.js";
 
 const WORDS = {
   number: {

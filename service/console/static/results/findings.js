@@ -1,10 +1,10 @@
 // What a question released, drawn from the view that the service sends: sentences, tables and bars.
 
-import { download } from "./api.js";
-import { h } from "./dom.js";
-import { COUNT, number, percent } from "./format.js";
-import { button, table } from "./widgets.js";
-import { useAsBounds } from "./working-bounds.js";
+import { download } from "../api.js";
+import { h } from "../dom.js";
+import { COUNT, number, percent } from "../format.js";
+import { button, table } from "../widgets.js";
+import { useAsBounds } from "../datasets/working-bounds.js";
 
 // A count as a share of a total, with a bar as long.
 function bar(value, total) {

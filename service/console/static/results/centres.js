@@ -1,10 +1,10 @@
 // The centres as a table with chosen columns, and as files for other programs.
 
 import { hue, short } from "./charts.js";
-import { h, replace } from "./dom.js";
-import { checkbox, field, input } from "./forms.js";
-import { COUNT, number, plural } from "./format.js";
-import { button } from "./widgets.js";
+import { h, replace } from "../dom.js";
+import { checkbox, field, input } from "../forms.js";
+import { COUNT, number, plural } from "../format.js";
+import { button } from "../widgets.js";
 
 export const FEW_COLUMNS = 12;
 const MOST_LISTED = 200;

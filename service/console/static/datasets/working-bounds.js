@@ -1,11 +1,11 @@
 // Working bounds: narrower than the declared ones, typed by the curator or released by a job.
 
-import { get, put, remove } from "./api.js";
-import { h, toast } from "./dom.js";
-import { checkbox, form, guard, input, isNumber, numberOf, optional, submit } from "./forms.js";
-import { number } from "./format.js";
-import { boundedColumns } from "./question-form.js";
-import { button, confirm, dialog, table } from "./widgets.js";
+import { get, put, remove } from "../api.js";
+import { h, toast } from "../dom.js";
+import { checkbox, form, guard, input, isNumber, numberOf, optional, submit } from "../forms.js";
+import { number } from "../format.js";
+import { boundedColumns } from "../jobs/question-form.js";
+import { button, confirm, dialog, table } from "../widgets.js";
 
 const MOST_EDITED = 50;
 const text = (value) => (typeof value === "number" ? number(value, 7) : String(value));

@@ -1,14 +1,14 @@
 // The result of a job that left k open: a slider for k that moves everything at once.
 
 import { get } from "../api.js";
-import { cloudMap } from "../cloud.js";
+import { cloudMap } from "./cloud.js";
 import { announce, h, replace } from "../dom.js";
-import { elbow, mergeTree } from "../elbow.js";
+import { elbow, mergeTree } from "./elbow.js";
 import { number, percent, sentence } from "../format.js";
-import { coordinatesOf, coordinateWords } from "../geometry.js";
-import { unitLengths } from "../noise.js";
+import { coordinatesOf, coordinateWords } from "./geometry.js";
+import { unitLengths } from "./noise.js";
 import { button, explain, notice } from "../widgets.js";
-import { matched } from "./compare.js";
+import { matched } from "../pages/compare.js";
 import { columnChoice, columnsOf, resultView } from "./result.js";
 
 const MOST_ROWS = 1500;

@@ -1,7 +1,7 @@
 // The geometry of a job on a table: coordinates of its columns and how long they are, from public facts
 // alone.
 
-import { number, percent } from "./format.js";
+import { number, percent } from "../format.js";
 
 const UNITS = 32767;
 const DAY = 86_400_000;

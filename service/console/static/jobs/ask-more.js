@@ -1,8 +1,8 @@
 // Questions offered on a page: "Ask more about these clusters" on a result, and "Ask a question" on a
 // dataset.
 
-import { get } from "./api.js";
-import { h, replace } from "./dom.js";
+import { get } from "../api.js";
+import { h, replace } from "../dom.js";
 import { questionForm } from "./question-form.js";
 
 // A card that stays hidden unless the service offers questions about this number of clusterings.

@@ -1,10 +1,10 @@
 // Public rows: attached by the curator for jobs to learn from.
 
-import { remove, upload } from "./api.js";
-import { h, toast } from "./dom.js";
-import { checkbox, field, filled, form, submit } from "./forms.js";
-import { moment, plural } from "./format.js";
-import { button, confirm } from "./widgets.js";
+import { remove, upload } from "../api.js";
+import { h, toast } from "../dom.js";
+import { checkbox, field, filled, form, submit } from "../forms.js";
+import { moment, plural } from "../format.js";
+import { button, confirm } from "../widgets.js";
 
 // Jobs on fewer columns make no use of them.
 const MANY_COLUMNS = 64;

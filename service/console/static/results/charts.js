@@ -1,8 +1,8 @@
 // Own pictures in SVG: they need neither inline styles nor eval, so they run under the strict policy.
 // Everything drawn comes from the result, the receipt and public facts.
 
-import { h, replace, s } from "./dom.js";
-import { COUNT, number, percent } from "./format.js";
+import { h, replace, s } from "../dom.js";
+import { COUNT, number, percent } from "../format.js";
 import { principalPlane } from "./pca.js";
 
 export const hue = (i) => `hue-${i % 10}`;

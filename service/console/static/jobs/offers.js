@@ -1,9 +1,9 @@
 // A price that binds: what a button submits is the request whose price it shows, and nothing else.
 
-import { post } from "./api.js";
-import { announce } from "./dom.js";
-import { findMistake } from "./forms.js";
-import { amount } from "./format.js";
+import { post } from "../api.js";
+import { announce } from "../dom.js";
+import { findMistake } from "../forms.js";
+import { amount } from "../format.js";
 
 const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
 

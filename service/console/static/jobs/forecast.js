@@ -1,6 +1,6 @@
 // What a plan lets expect, in words: the figures are the service's own, from the answer to POST /v1/plans.
 
-import { count, number, percent } from "./format.js";
+import { count, number, percent } from "../format.js";
 
 const TWICE = "in 95 of 100 runs";
 

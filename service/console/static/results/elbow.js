@@ -2,8 +2,8 @@
 // Both are pictures for the pointer; the slider beside them does the same for the keyboard.
 
 import { responsive, scale, ticks } from "./charts.js";
-import { s } from "./dom.js";
-import { percent } from "./format.js";
+import { s } from "../dom.js";
+import { percent } from "../format.js";
 
 const MARGIN = { left: 48, right: 12, top: 16, bottom: 40 };
 

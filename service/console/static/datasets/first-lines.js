@@ -1,6 +1,6 @@
 // What the first lines of a file suggest about its dataset. The service says so; nothing is inferred here.
 
-import { preview } from "./api.js";
+import { preview } from "../api.js";
 
 const MOST_BYTES = 1 << 18; // what the service reads of a text file
 const GZIP = [0x1f, 0x8b];

@@ -1,9 +1,9 @@
 // Which columns of a table a job clusters on, how much each counts, and what they are scaled by.
 
-import { isWeight, kindWords } from "./columns.js";
-import { freshId, h } from "./dom.js";
-import { checkbox, guard, input, numberOf } from "./forms.js";
-import { number } from "./format.js";
+import { isWeight, kindWords } from "../datasets/columns.js";
+import { freshId, h } from "../dom.js";
+import { checkbox, guard, input, numberOf } from "../forms.js";
+import { number } from "../format.js";
 
 export function tableChoices(found) {
   const usable = (found.table ?? []).filter((each) => each.role === "cluster");

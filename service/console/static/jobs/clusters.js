@@ -1,7 +1,7 @@
 // The number of clusters of a job: left open, so that one job answers for every k in a range, or exactly one.
 
-import { h } from "./dom.js";
-import { field, input, isWhole, numberOf, radios } from "./forms.js";
+import { h } from "../dom.js";
+import { field, input, isWhole, numberOf, radios } from "../forms.js";
 
 const MOST_OPEN = 64;
 const USUAL = { from: 1, to: 32 };

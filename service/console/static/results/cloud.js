@@ -2,9 +2,9 @@
 // Nothing here is a record: the rows were drawn from what the job released.
 
 import { axisName, hue, padded, responsive, scale, short, ticks } from "./charts.js";
-import { h, s } from "./dom.js";
-import { field, select } from "./forms.js";
-import { number, percent, plural } from "./format.js";
+import { h, s } from "../dom.js";
+import { field, select } from "../forms.js";
+import { number, percent, plural } from "../format.js";
 import { dot, principalPlane } from "./pca.js";
 
 const MARGIN = { left: 52, right: 14, top: 14, bottom: 46 };

@@ -3,10 +3,10 @@
 import { factWords, isWeight, KINDS, kindWords, ROLES } from "./columns.js";
 import { boundsFields } from "./column-bounds.js";
 import { levelsField } from "./column-levels.js";
-import { freshId, h, replace } from "./dom.js";
-import { field, input, numberOf, select } from "./forms.js";
+import { freshId, h, replace } from "../dom.js";
+import { field, input, numberOf, select } from "../forms.js";
 import { mark, stillFromRows } from "./from-rows.js";
-import { tag } from "./widgets.js";
+import { tag } from "../widgets.js";
 
 const DECLARED = ["number", "boolean", "category", "date", "datetime"];
 const ENDED = ["number", "date", "datetime"];

@@ -1,7 +1,7 @@
 // The levels of a category, one on each line.
 
-import { h, replace } from "./dom.js";
-import { field, select } from "./forms.js";
+import { h, replace } from "../dom.js";
+import { field, select } from "../forms.js";
 
 const MOST_LEVELS = 256;
 const MOST_LINES = 8;
@@ -19,7 +19,7 @@ export function levelsField(of, given, { missing }) {
   const value = (given.levels ?? []).join("\n");
   const rows = Math.min(MOST_LINES, Math.max(3, given.levels?.length ?? 0));
   const attributes = { name: "levels", rows: String(rows), spellcheck: "false", props: { value } };
-  /** @type {HTMLTextAreaElement & import("./dom.js").Guarded} */
+  /** @type {HTMLTextAreaElement & import("../dom.js").Guarded} */
   const typed = h("textarea", { ...attributes, ...of("Levels") });
   const other = select("other", [], of("Other values"));
 

@@ -1,11 +1,11 @@
 // A form for a question, about a dataset or about clusters: its price binds, and says what noise does to a
 // count.
 
-import { h, replace } from "./dom.js";
-import { checkbox, decimal, field, form, guard, input, isEpsilon, radios, submit } from "./forms.js";
+import { h, replace } from "../dom.js";
+import { checkbox, decimal, field, form, guard, input, isEpsilon, radios, submit } from "../forms.js";
 import { offers } from "./offers.js";
 import { optionFields, readOptions } from "./options.js";
-import { explain } from "./widgets.js";
+import { explain } from "../widgets.js";
 
 // Columns that lie between a lowest and a highest value.
 export function boundedColumns(facts) {

@@ -2,7 +2,7 @@
 
 import { inWords } from "../api.js";
 import { h, replace } from "../dom.js";
-import { firstLines } from "../first-lines.js";
+import { firstLines } from "./first-lines.js";
 import { guard, input, isNumber, numberOf } from "../forms.js";
 import { sentence } from "../format.js";
 import { button, notice } from "../widgets.js";

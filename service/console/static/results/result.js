@@ -1,13 +1,13 @@
 // What a job released: plots, a table and downloads. All of it was paid for; nothing comes from rows.
 
 import { download } from "../api.js";
-import { centreRows, centreTable, columnChooser, FEW_COLUMNS, tellingColumns } from "../centres.js";
-import { heatMap, hue, mapOfCentres, profile, sizeBars } from "../charts.js";
+import { centreRows, centreTable, columnChooser, FEW_COLUMNS, tellingColumns } from "./centres.js";
+import { heatMap, hue, mapOfCentres, profile, sizeBars } from "./charts.js";
 import { h, replace } from "../dom.js";
 import { COUNT, percent, plural } from "../format.js";
-import { noise } from "../noise.js";
-import { resultAsCurl, resultAsPython } from "../snippets.js";
-import { tableParts } from "../table-result.js";
+import { noise } from "./noise.js";
+import { resultAsCurl, resultAsPython } from "../jobs/snippets.js";
+import { tableParts } from "./table-result.js";
 import { button, copyButton, table } from "../widgets.js";
 
 const FEW_CENTRES = 12;

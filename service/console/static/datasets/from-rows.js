@@ -1,7 +1,7 @@
 // Facts that came from rows: a form marks them, and they count only once the curator confirms them as public.
 
-import { announce, freshId, h, replace } from "./dom.js";
-import { guard } from "./forms.js";
+import { announce, freshId, h, replace } from "../dom.js";
+import { guard } from "../forms.js";
 
 const EXPLANATION =
   "These facts become public with the dataset, and everybody with a grant sees where they come from.";

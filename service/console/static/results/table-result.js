@@ -1,10 +1,10 @@
 // Centres of a table in the curator's kinds: means, geometric means, dates, rates, and shares of levels.
 
 import { hue } from "./charts.js";
-import { h } from "./dom.js";
-import { COUNT, number, percent } from "./format.js";
+import { h } from "../dom.js";
+import { COUNT, number, percent } from "../format.js";
 import { clustered, line, moment, momentWords } from "./geometry.js";
-import { facts, table } from "./widgets.js";
+import { facts, table } from "../widgets.js";
 
 const FEW_LEVELS = 6;
 const FEW_CENTRES = 24;

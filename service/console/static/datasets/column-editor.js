@@ -1,14 +1,14 @@
 // The columns of a table: filled in by hand, or proposed by the service from the first lines of a file.
 
-import { inWords } from "./api.js";
+import { inWords } from "../api.js";
 import { columnCard } from "./column-card.js";
-import { h, replace } from "./dom.js";
+import { h, replace } from "../dom.js";
 import { firstLines } from "./first-lines.js";
-import { field } from "./forms.js";
-import { plural, sentence } from "./format.js";
+import { field } from "../forms.js";
+import { plural, sentence } from "../format.js";
 import { confirmation } from "./from-rows.js";
 import { readingWords } from "./reading.js";
-import { button, notice } from "./widgets.js";
+import { button, notice } from "../widgets.js";
 
 const FILES = ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.feather,text/csv";
 const FORMATS = { excel: "a spreadsheet", parquet: "a Parquet file", arrow: "an Arrow file" };

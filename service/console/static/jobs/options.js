@@ -1,7 +1,7 @@
 // Fields for the options of an algorithm or a question, from the JSON Schema that the service publishes.
 
-import { field, input, isNumber, isWhole, numberOf, optional, select } from "./forms.js";
-import { number } from "./format.js";
+import { field, input, isNumber, isWhole, numberOf, optional, select } from "../forms.js";
+import { number } from "../format.js";
 
 const AUTOMATIC = ["", "automatic"];
 const shown = (schema) =>

@@ -1,9 +1,9 @@
 // Columns of a table in words, as their curator declared them.
 
-import { h } from "./dom.js";
-import { isNumber, numberOf } from "./forms.js";
-import { number, plural } from "./format.js";
-import { table } from "./widgets.js";
+import { h } from "../dom.js";
+import { isNumber, numberOf } from "../forms.js";
+import { number, plural } from "../format.js";
+import { table } from "../widgets.js";
 
 export const KINDS = {
   number: "number",
