@@ -3,6 +3,7 @@
 import { Problem } from "./api.js";
 import { announce, freshId, h, replace } from "./dom.js";
 import { COUNT, sentence } from "./format.js";
+import { forget } from "./kept.js";
 import { explain } from "./widgets.js";
 
 /** @typedef {import("./dom.js").Control} Control */
@@ -149,7 +150,8 @@ export function findMistake(element) {
 }
 
 // A form that asks the service: marks mistakes, shows what else went wrong at its end, never sends twice at
-// once. After an answer its button works again if `ready` says so.
+// once. After an answer its button works again if `ready` says so. What was typed is kept until `act` has sent it;
+// `act` returns false if it was not sent after all.
 export function form(attributes, children, act, ready = () => true) {
   const place = h("div", {});
   const made = h("form", { class: "stack", novalidate: true, ...attributes }, children, place);
@@ -167,7 +169,7 @@ export function form(attributes, children, act, ready = () => true) {
     }
     button.disabled = true;
     try {
-      await act(new FormData(made), made);
+      if ((await act(new FormData(made), made)) !== false) forget(made);
     } catch (error) {
       const marked = refusedFields(made, error);
       replace(

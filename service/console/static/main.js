@@ -1,9 +1,11 @@
 // Starts the console: who is signed in, which page the address names, and the bar above it.
 
 import { get, lacksResult, offline, Problem, session, whenUnauthorized } from "./api.js";
+import { place } from "./address.js";
 import { announce, h, replace, s } from "./dom.js";
+import { clear, hasChanges, keepFor, keepForms, remember } from "./kept.js";
 import { signIn } from "./pages/sign-in.js";
-import { button, explain } from "./widgets.js";
+import { button, confirm, explain } from "./widgets.js";
 
 // Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
 // shown. Pages are loaded when they are needed, so that the first one is there soon.
@@ -74,7 +76,7 @@ function navigation() {
     ["#/jobs", "Jobs"],
   ];
   if (me.role === "curator") entries.push(["#/people", "People"], ["#/audit", "Audit"]);
-  const here = location.hash;
+  const here = place();
   return h(
     "nav",
     { "aria-label": "Main" },
@@ -130,13 +132,11 @@ function themeSwitch() {
 
 async function signOut() {
   await session.end();
-  leave();
-}
-
-function leave() {
   session.forget();
   me = null;
-  if (location.hash === "#/sign-in") show();
+  replace(main); // the page that is left has nothing to keep
+  clear();
+  if (place() === "#/sign-in") show();
   else location.hash = "#/sign-in";
 }
 
@@ -162,7 +162,7 @@ function drawBar() {
             {
               href: "#/sessions",
               "aria-label": `Signed in as ${me.name}, ${me.role}: sessions`,
-              "aria-current": location.hash === "#/sessions" ? "page" : null,
+              "aria-current": place() === "#/sessions" ? "page" : null,
             },
             h("strong", {}, me.name),
             `, ${me.role}`,
@@ -175,9 +175,11 @@ function drawBar() {
 }
 
 function present(title, content) {
+  remember();
   main.dataset.page = location.hash;
   document.title = title === "Cairn" ? title : `${title} · Cairn`;
   replace(main, content);
+  keepForms(main);
   const heading = main.querySelector("h1");
   if (heading) {
     heading.tabIndex = -1;
@@ -187,8 +189,8 @@ function present(title, content) {
 }
 
 function route() {
-  const found = ROUTES.find(([pattern]) => pattern.test(location.hash));
-  return found && { match: found[0].exec(location.hash), role: found[1], heading: found[2], load: found[3] };
+  const found = ROUTES.find(([pattern]) => pattern.test(place()));
+  return found && { match: found[0].exec(place()), role: found[1], heading: found[2], load: found[3] };
 }
 
 // The heading of a page that is still loading, so that nobody looks at an empty window.
@@ -218,13 +220,15 @@ async function show() {
   leaving.abort();
   leaving = new AbortController();
   const signal = leaving.signal;
+  remember();
+  closeDialogs();
   if (session.mayExist && !me) {
     foretell();
     route()
       ?.load()
       .catch(() => {}); // its script, while the service is asked who this is
     try {
-      me = await get("/v1/whoami");
+      await identify();
     } catch (error) {
       if (error.status === 401) session.forget();
       else {
@@ -243,7 +247,7 @@ async function show() {
     present("Sign in", signIn(signedIn, parting));
     return;
   }
-  if (["", "#/", "#/sign-in"].includes(location.hash)) {
+  if (["", "#/", "#/sign-in"].includes(place())) {
     location.replace("#/datasets");
     return;
   }
@@ -287,7 +291,7 @@ function heading(error) {
 async function signedIn(key, remember) {
   await session.start(key, remember);
   try {
-    me = await get("/v1/whoami");
+    await identify();
   } catch (error) {
     if (error.status === 401)
       throw new Problem(
@@ -301,15 +305,50 @@ async function signedIn(key, remember) {
     throw error;
   }
   parting = "";
-  if (!location.hash || location.hash === "#/sign-in") location.replace("#/datasets");
+  if (!location.hash || place() === "#/sign-in") location.replace("#/datasets");
   else await show();
+}
+
+async function identify() {
+  me = await get("/v1/whoami");
+  keepFor(me.name);
 }
 
 whenUnauthorized((problem) => {
   if (!me) return;
   parting = problem.message;
-  leave();
+  session.forget();
+  me = null;
+  show(); // the address stays, so that signing in comes back to it
 });
+
+function closeDialogs() {
+  for (const each of document.querySelectorAll("dialog")) each.close();
+}
+
+function mayLeave(go) {
+  if (!hasChanges()) return true;
+  confirm(
+    "Leave this form?",
+    "It has not been sent. What you typed is kept in this tab until you sign out, and is back when you return.",
+    "Leave",
+    go,
+    { dismiss: "Stay" },
+  );
+  return false;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a[href^='#/']") : null;
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const go = () => {
+    location.hash = link.getAttribute("href");
+  };
+  if (link.closest("dialog") || mayLeave(go)) return;
+  event.preventDefault();
+});
+addEventListener("beforeunload", (event) => hasChanges() && event.preventDefault());
+addEventListener("pagehide", remember);
 
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address names pages, so a jump must not change it

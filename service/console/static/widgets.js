@@ -1,8 +1,12 @@
 // The pieces that pages are made of: tables, dialogs, gauges, notices.
 
 import { inWords, nextStep, Problem } from "./api.js";
+import { filters, setFilter } from "./address.js";
 import { announce, freshId, h, replace, toast } from "./dom.js";
 import { amount, value } from "./format.js";
+import { forget, keepForms, remember } from "./kept.js";
+
+const CLOSED = "closed"; // by a button of the dialog
 
 export function notice(kind, ...children) {
   return h("div", { class: `notice ${kind}` }, children);
@@ -110,7 +114,14 @@ const FEW_ITEMS = 8;
 export function growing(list, draw, { words, find = "Find" } = {}) {
   const items = [];
   const results = h("div", { class: "stack" });
-  const search = h("input", { type: "search", "aria-label": find, placeholder: find, hidden: true });
+  const first = words ? (filters().get("find") ?? "") : "";
+  const search = h("input", {
+    type: "search",
+    "aria-label": find,
+    placeholder: find,
+    hidden: !first,
+    props: { value: first },
+  });
   const show = () => {
     const wanted = search.value.trim().toLowerCase();
     const found = wanted ? items.filter((each) => words(each).toLowerCase().includes(wanted)) : items;
@@ -121,19 +132,24 @@ export function growing(list, draw, { words, find = "Find" } = {}) {
     );
     if (words && (items.length > FEW_ITEMS || !list.done)) search.hidden = false;
   };
-  const more = async () => {
-    items.push(...(await list.next()));
-    show();
-  };
   let rest = null;
-  const loadRest = async () => {
+  const readAll = async () => {
     while (!list.done) items.push(...(await list.next()));
   };
+  const loadRest = () => {
+    rest ??= readAll();
+    return rest;
+  };
+  const more = async () => {
+    items.push(...(await list.next()));
+    if (search.value) await loadRest();
+    show();
+  };
   search.addEventListener("input", async () => {
+    setFilter("find", search.value.trim());
     show();
     try {
-      rest ??= loadRest();
-      await rest;
+      await loadRest();
       show();
     } catch (error) {
       rest = null;
@@ -217,12 +233,13 @@ export function state(name) {
   return tag(words, kind);
 }
 
-// A modal window: keeps the focus inside, closes with Escape, gives the focus back.
+// A modal window: keeps the focus inside, closes with Escape, gives the focus back. What was typed into its form is
+// kept when it is closed by anything but its own buttons.
 export function dialog(title, build) {
   const id = freshId("dialog");
   const opener = document.activeElement;
   const box = h("dialog", { "aria-labelledby": id });
-  const close = () => box.close();
+  const close = () => box.close(CLOSED);
   box.append(h("div", { class: "stack" }, h("h2", { id }, title), build(close)));
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Tab") return;
@@ -235,12 +252,19 @@ export function dialog(title, build) {
       (event.shiftKey ? stops[stops.length - 1] : stops[0]).focus();
     }
   });
+  const forms = () => [...box.querySelectorAll("form")];
   box.addEventListener("close", () => {
+    if (box.returnValue === CLOSED) forms().forEach(forget);
+    else remember();
     box.remove();
     if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
   });
   document.body.append(box);
   box.showModal();
+  keepForms(box, () => {
+    close();
+    dialog(title, build);
+  });
   return box;
 }
 

@@ -118,7 +118,14 @@ export function boxEditor(reading) {
       ),
     ),
   );
-  return element;
+  return {
+    element,
+    count: () => body.children.length,
+    reshape(count) {
+      while (body.children.length < count) add();
+      while (body.children.length > count) body.lastElementChild.remove();
+    },
+  };
 }
 
 // The name of a proposed column, with its bounds if they do not come from rows.

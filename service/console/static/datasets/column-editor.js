@@ -21,6 +21,7 @@ export function columnEditor(start) {
   const list = h("div", { class: "stack tight" });
   let cards = [];
   let serial = 0;
+  const shapes = new WeakMap(); // the number of each card, and what it was made of
   const confirm = confirmation("From the rows", "change the marked fields", () =>
     cards.map((card) => [card.title(), card.fromRows()]),
   );
@@ -38,6 +39,7 @@ export function columnEditor(start) {
       },
     });
     cards.push(card);
+    shapes.set(card, [serial, given]);
     list.append(card.element);
     return card;
   };
@@ -61,6 +63,17 @@ export function columnEditor(start) {
     element: h("div", { class: "stack" }, list, more, confirm.element),
     set,
     read: () => cards.map((card) => card.read()),
+    shape: () => cards.map((card) => shapes.get(card)),
+    // The same cards again, as `shape` described them.
+    reshape(described) {
+      cards = [];
+      replace(list);
+      for (const [number, given] of described) {
+        serial = number - 1;
+        add(given);
+      }
+      confirm.draw();
+    },
     hasId: () => cards.some((card) => card.role() === "id"),
   };
 }

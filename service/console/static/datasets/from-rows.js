@@ -55,7 +55,7 @@ export function mark(control, isFromRows) {
  */
 export function confirmation(title, change, list) {
   const id = freshId("confirm");
-  const box = h("input", { type: "checkbox", id, name: "confirm-from-rows" });
+  const box = h("input", { type: "checkbox", id, name: "confirm-from-rows", "data-kept": "no" });
   const label = h("label", { for: id }, "I know these facts without the rows, or they may be public");
   const wanted = `Confirm that these facts may be public, or ${change}.`;
   const wrong = guard(box, () => (box.checked ? "" : wanted));

@@ -20,7 +20,7 @@ export function publicRowsCard(found, reload) {
   if (found.state !== "sealed" || found.kind !== "dense" || found.dimension <= MANY_COLUMNS) return null;
   const file = h("input", { type: "file", name: "file" });
   const made = form(
-    {},
+    { "data-kept": "no" },
     [
       field("File", file, {
         hint: "Rows with the same columns, in any format that an upload takes; at most 10,000.",

@@ -61,7 +61,7 @@ function factWords(reading, facts) {
 /**
  * The form of a reading: a sentence, its fields behind "Change", and a confirmation of what came from rows.
  * @param {object} start the reading of a dataset; what it leaves out is as in plain CSV
- * @returns {{element: HTMLElement, set: Function, read: Function, isChanged: Function, named: Function}}
+ * @returns {{element: HTMLElement, set: Function, proposed: Function, read: Function, isChanged: Function, named: Function}}
  */
 export function readingEditor(start = {}) {
   const controls = readingControls();
@@ -94,6 +94,7 @@ export function readingEditor(start = {}) {
   return {
     element,
     set,
+    proposed: () => proposed,
     read: () => ({ ...read(), ...(fromRows().length && { confirmed_from_rows: fromRows() }) }),
     isChanged: () => JSON.stringify(read()) !== before,
     // Only columns without names can come from a file without a header line.

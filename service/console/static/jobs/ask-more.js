@@ -3,6 +3,7 @@
 
 import { get } from "../api.js";
 import { h, replace } from "../dom.js";
+import { keepForms } from "../kept.js";
 import { questionForm } from "./question-form.js";
 
 // A card that stays hidden unless the service offers questions about this number of clusterings.
@@ -16,6 +17,7 @@ function card(dataset, clusterings, heading, about) {
       made.form = questionForm(dataset, offered, about);
       replace(place, heading, made.form.element);
       place.hidden = false;
+      keepForms(place);
     },
     () => {},
   );

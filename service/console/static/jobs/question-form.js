@@ -60,7 +60,7 @@ export function questionForm(dataset, kinds, about) {
   let boxes = null;
   const ticked = new Map();
   const element = form(
-    {},
+    { "data-asks": "no" },
     [
       radios(
         "kind",

@@ -66,7 +66,7 @@ export function chosenFacts({ columns, weights, scaling }) {
 
 function choice(column, anyChosen) {
   const id = freshId("choice");
-  const box = h("input", { type: "checkbox", id, props: { checked: true } });
+  const box = h("input", { type: "checkbox", name: "clustered", id, props: { checked: true } });
   const weight = input("weight", {
     inputmode: "decimal",
     value: String(column.weight),

@@ -1,6 +1,7 @@
 // The audit log: every act of a curator, in sentences.
 
 import { all, pages } from "../api.js";
+import { filters, setFilter } from "../address.js";
 import { h, replace } from "../dom.js";
 import { field, select } from "../forms.js";
 import { moment, withPowers } from "../format.js";
@@ -31,7 +32,9 @@ export async function audit() {
     ["", "All datasets, people and keys"],
     ...owned.map((each) => [each.name, each.name]),
   ]);
+  chosen.value = filters().get("dataset") ?? "";
   const show = async () => {
+    setFilter("dataset", chosen.value);
     const filter = chosen.value ? `?dataset=${chosen.value}` : "";
     const list = growing(pages(`/v1/audit${filter}`, 50), (items) => auditTable(items));
     await list.more();

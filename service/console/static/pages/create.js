@@ -51,7 +51,7 @@ export async function createDataset() {
   const draw = () => {
     const isTable = kind.value === "table";
     reading.named(isTable || kind.value === "box");
-    replace(described, isTable ? [start, columns.element] : boundsFields(kind.value, box));
+    replace(described, isTable ? [start, columns.element] : boundsFields(kind.value, box.element));
     idColumn.hidden = idColumn.querySelector("input").disabled = isTable;
   };
   kind.addEventListener("change", draw);
@@ -146,6 +146,14 @@ export async function createDataset() {
       location.hash = `#/datasets/${found.name}`;
     },
   );
+  made.shape = {
+    read: () => ({ columns: columns.shape(), rows: box.count(), reading: reading.proposed() }),
+    restore(shape) {
+      columns.reshape(shape.columns);
+      box.reshape(shape.rows);
+      reading.set(shape.reading);
+    },
+  };
   const content = h(
     "div",
     { class: "stack loose" },

@@ -478,7 +478,7 @@ function retire(found, reload) {
       go.disabled = typed.value !== found.name;
     });
     return form(
-      {},
+      { "data-kept": "no" },
       [
         h(
           "p",

@@ -74,6 +74,7 @@ export async function editDraft(_context, name) {
       location.hash = back;
     },
   );
+  made.shape = { read: columns.shape, restore: columns.reshape };
   const content = h(
     "div",
     { class: "stack loose" },

@@ -87,7 +87,7 @@ export async function newJob(context, name) {
     h("div", { class: "row apart" }, send, elsewhere),
   ];
   const made = form(
-    { class: "stack" },
+    { class: "stack", "data-asks": "no" },
     fields,
     async () => {
       try {
@@ -95,6 +95,7 @@ export async function newJob(context, name) {
       } catch (error) {
         if (!["budget-exhausted", "cap-exhausted"].includes(error.slug)) throw error;
         refuse(refusal, error);
+        return false;
       }
     },
     () => offered.stands(),

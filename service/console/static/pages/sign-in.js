@@ -20,7 +20,7 @@ function wrongKey() {
 export function signIn(signedIn, reason) {
   const key = input("key", { type: "password", placeholder: "cairn_…", autocomplete: "current-password" });
   const card = form(
-    { class: "stack" },
+    { class: "stack", "data-kept": "no" },
     [
       h("h2", {}, "Sign in"),
       reason && notice("warn", h("p", {}, `You were signed out: ${reason}.`)),

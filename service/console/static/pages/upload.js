@@ -230,7 +230,7 @@ export function lookBeforeSeal(found, reload) {
     return box;
   });
   const seal = form(
-    {},
+    { "data-kept": "no" },
     [
       boxes.length > 0 && notice("warn", h("p", {}, "Look again before you seal these rows:")),
       boxes,

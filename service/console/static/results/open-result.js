@@ -2,6 +2,7 @@
 
 import { get } from "../api.js";
 import { cloudMap } from "./cloud.js";
+import { filters, setFilter } from "../address.js";
 import { announce, h, replace } from "../dom.js";
 import { elbow, mergeTree } from "./elbow.js";
 import { number, percent, sentence } from "../format.js";
@@ -49,6 +50,7 @@ export function openResultView(job, first, receipt, chosen) {
   const choose = async (k) => {
     wanted = k;
     knob.set(k);
+    setFilter("k", k === range.suggested ? "" : String(k));
     try {
       const result = await answer(k);
       if (wanted !== k) return;
@@ -80,6 +82,8 @@ export function openResultView(job, first, receipt, chosen) {
   };
   show(first);
   drawMap();
+  const asked = Number(filters().get("k"));
+  if (asked >= range.from && asked <= range.to && Number.isInteger(asked)) choose(asked);
   return [
     h(
       "section",
