@@ -24,8 +24,8 @@ from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
-from service.jobs.timing import Rates, planned_ms
 from service.operations.settings import Settings
+from service.operations.timing import Rates, planned_ms
 from service.workers import calibration
 from service.workers.calibration import Shape
 from service.workers.rehearsal import synthetic_source

@@ -26,7 +26,7 @@ from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
-from service.jobs.timing import Rates
+from service.operations.timing import Rates
 from service.workers import calibration
 from service.workers.calibration import Shape
 

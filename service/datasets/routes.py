@@ -13,7 +13,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.datasets import access, drafts, lifecycle, view
+from service.datasets import access, capacity, drafts, lifecycle, view
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import FORMATS, Spool
@@ -218,7 +218,10 @@ def _store(
         faults.reach("upload.encoded")
         if from_thread.run(request.is_disconnected):
             raise ClientDisconnect
-        report = encoded.report(view.warnings(dataset, upload.expected.domain))
+        domain = upload.expected.domain
+        with context.database.read() as session:
+            limits = capacity.warnings(session, domain, encoded.chunk_file.bytes, context.settings)
+        report = encoded.report([*view.warnings(dataset, domain), *limits])
         with context.database.write() as session:
             now = context.clock.now()
             chunks, expected = encoded.chunks(), upload.expected

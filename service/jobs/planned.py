@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 from core.plan import Plan
 from service.datasets.access import Right, domain_of
 from service.errors import QuoteMismatch, WorkLimit
-from service.jobs import timing
 from service.jobs.limits import Limits
 from service.jobs.wire import PlanBody
 from service.ledger.units import NOTHING, Cost
+from service.operations import timing
 
 
 @dataclass(frozen=True)

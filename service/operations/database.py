@@ -28,6 +28,9 @@ SILENT_SECONDS = 60.0
 #: How long, and how often, a worker in the middle of a job retries a database that does not answer.
 PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
+#: Bytes that SQLite's write-ahead log keeps on disk once what it holds is in the database file. An upload
+#: makes it as large as its rows; the next transaction, such as that of the seal, cuts it to this.
+_KEPT_LOG_BYTES = 16 << 20
 #: A connection that was idle for longer is tried before it is used: the server may have gone meanwhile.
 _TRUSTED_SECONDS = 1.0
 #: Timeouts of libpq over TCP: seconds, and milliseconds for the last.
@@ -136,6 +139,7 @@ def _sqlite_engine(url: str, pool: int) -> Engine:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
         cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute(f"PRAGMA journal_size_limit = {_KEPT_LOG_BYTES}")
         # FULL: a charge must survive a power cut before the first row is read.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")

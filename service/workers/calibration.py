@@ -36,18 +36,19 @@ from core.data import (
 )
 from core.errors import CoreError
 from core.jobs import kinds
+from core.kernels.backend import body_in_use
 from core.plan import Plan, Request
 from core.postprocessing import kmeans
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
 from core.views import clear_cache
-from service.jobs.timing import Rates, operations_of, reading
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
 from service.operations.settings import Settings
 from service.operations.tables import Timing
+from service.operations.timing import Rates, operations_of, reading
 from service.workers.rehearsal import synthetic_source
 
 log = structlog.get_logger()
@@ -111,7 +112,10 @@ class Spent:
 
 
 def calibrate(database: Database, clock: Clock, names: Sequence[str]) -> None:
-    """Measure algorithms and questions by name, and store their rates in place of earlier ones."""
+    """Measure algorithms and questions by name, and store their rates in place of earlier ones.
+
+    Rates are of the body of the kernels that is in use; those of another body are replaced, too.
+    """
     spent: list[Spent] = []
     work = [(name, *each) for name in names for each in variants(name)]
     for name, objective, kind in work:
@@ -129,6 +133,7 @@ def calibrate(database: Database, clock: Clock, names: Sequence[str]) -> None:
                     run_seconds=rates.run,
                     row_seconds=rates.row,
                     operation_seconds=rates.operation,
+                    kernels=body_in_use(),
                     measured_at=clock.now(),
                 )
             )

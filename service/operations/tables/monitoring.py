@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
+from core.kernels.backend import NUMPY
 from service.operations.tables.columns import Base, DatasetId, Id, Name, Units
 
 
@@ -33,6 +34,8 @@ class Timing(Base):
     run_seconds: Mapped[float]
     row_seconds: Mapped[float]
     operation_seconds: Mapped[float]
+    #: The body of the kernels that ran (`core.kernels.backend`).
+    kernels: Mapped[str] = mapped_column(String(16), default=NUMPY, server_default=NUMPY)
     measured_at: Mapped[datetime]
 
 

@@ -56,6 +56,16 @@ def test_good_rows_are_sealed_without_questions(house: House) -> None:
     assert house.seal(confirm=[]).status_code == 200
 
 
+def test_limits_that_rows_do_not_fit_are_named_before_sealing(house: House) -> None:
+    house.create(size=200)
+    assert not any("operator" in warning for warning in house.check(table(200)).json()["warnings"])
+    tight = {"cache_bytes": 100, "job_seconds": 0.5}
+    house.app.state.context.settings = house.settings.model_copy(update=tight)
+    found = [warning for warning in house.check(table(200)).json()["warnings"] if "operator" in warning]
+    assert "each pass over them reads the database" in found[0]
+    assert "planned to take 0.75 seconds, but jobs may take 0.5" in found[1]
+
+
 @pytest.mark.parametrize(
     ("size", "doubted"), [(1000, True), (601, True), (600, False), (67, False), (66, True)]
 )

@@ -24,7 +24,7 @@ PLANNED = 6.0
 @pytest.fixture(autouse=True)
 def six_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan six seconds for every job."""
-    monkeypatch.setattr("service.jobs.timing.planned_ms", lambda *_, **__: round(PLANNED * 1000))
+    monkeypatch.setattr("service.operations.timing.planned_ms", lambda *_, **__: round(PLANNED * 1000))
 
 
 @given(SPANS)

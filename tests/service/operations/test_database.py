@@ -158,6 +158,23 @@ def test_commits_are_durable_whatever_the_servers_default(
     postgres.drop(name)
 
 
+def test_log_of_a_large_write_is_cut_by_the_next_transaction(tmp_path: Path) -> None:
+    """Otherwise the log of an upload would take as much disk as its rows until a restart."""
+    file = Database(f"sqlite:///{tmp_path / 'log.sqlite3'}")
+    log = tmp_path / "log.sqlite3-wal"
+    with file.write() as session:
+        session.execute(text("CREATE TABLE pieces (piece BLOB)"))
+    with file.write() as session:
+        for _ in range(3):
+            session.execute(text("INSERT INTO pieces VALUES (zeroblob(8000000))"))
+    assert log.stat().st_size > 24_000_000
+    with file.write() as session:
+        session.execute(text("DELETE FROM pieces WHERE rowid = 0"))
+        session.execute(text("INSERT INTO pieces VALUES (NULL)"))
+    assert log.stat().st_size <= 16 << 20
+    file.dispose()
+
+
 def test_files_of_the_server_are_for_its_user_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "service.cli", "migrate"]
     environment = {**os.environ, "CAIRN_DATABASE_URL": f"sqlite:///{tmp_path}/made/cairn.sqlite3"}

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from core.blocks.work import numbers
 from core.jobs import kinds
+from core.kernels.backend import NUMPY, body_in_use
 from core.kernels.cache import CACHE_BYTES
 from core.plan import Plan
 from service.operations.tables import Timing
@@ -42,6 +43,7 @@ _MEASURED = select(Timing.run_seconds, Timing.row_seconds, Timing.operation_seco
     Timing.algorithm == bindparam("algorithm"),
     Timing.objective == bindparam("objective"),
     Timing.kind == bindparam("kind"),
+    Timing.kernels.in_((bindparam("kernels"), NUMPY)),
 )
 #: Enough for most plans on a machine of ten years ago.
 DEFAULT = Rates(run=0.3, row=60e-9, operation=0.8e-9)
@@ -61,8 +63,13 @@ def reading(plan: Plan, rows: int, *, narrowed: bool = False) -> float:
 
 
 def rates_of(session: Session, plan: Plan) -> Rates:
-    """Return what this service measured for the algorithm of a plan, or the defaults."""
+    """Return what this service measured for the algorithm of a plan, or the defaults.
+
+    Rates of another body of the kernels than this process uses do not count, unless they are numpy's:
+    others are preferred to it only where they are faster.
+    """
     key = {"algorithm": plan.algorithm, "objective": plan.objective, "kind": plan.domain.kind}
+    key["kernels"] = body_in_use()
     found = session.connection().execute(_MEASURED, key).one_or_none()
     return DEFAULT if found is None else Rates(*found)
 

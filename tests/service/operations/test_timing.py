@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from sqlalchemy import select
 
 from core.algorithms import registry
 from core.data import Dense, Number, Table
+from core.kernels.backend import NUMPY, bodies, body_in_use, computed_by
 from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
-from service.jobs import timing
-from service.jobs.timing import DEFAULT, Rates, planned_ms
+from service.operations import timing
 from service.operations.tables import Timing
+from service.operations.timing import DEFAULT, Rates, planned_ms
 from service.workers import calibration
 from tests.support.service import House
 
@@ -141,6 +143,22 @@ def test_job_on_a_table_is_planned_by_what_was_measured_on_tables(small_house: H
         assert timing.rates_of(session, plan_of(1000)).run == 0.2
 
 
+def test_rates_of_compiled_kernels_are_not_used_without_them(small_house: House) -> None:
+    rates = Timing(
+        algorithm="sulq", objective="means", kind="dense", run_seconds=0.2, row_seconds=0.0,
+        operation_seconds=0.0, kernels="other", measured_at=small_house.clock.now(),
+    )  # fmt: skip
+    with small_house.database.write() as session:
+        session.add(rates)
+    with small_house.database.read() as session:
+        assert timing.rates_of(session, plan_of(1000)) == DEFAULT
+    with small_house.database.write() as session:
+        session.merge(rates).kernels = NUMPY
+    for body in bodies():
+        with computed_by(body), small_house.database.read() as session:
+            assert timing.rates_of(session, plan_of(1000)).run == 0.2
+
+
 def test_runs_are_hardly_overestimated_where_none_is_far_underestimated() -> None:
     plans = [plan_of(*shape) for shape in ((1000, 3), (100_000, 3), (20_000, 10, 20), (50_000, 10, 60))]
     times = [0.9 * DEFAULT.seconds(plans[0], 1000)]
@@ -171,6 +189,7 @@ def test_calibration_measures_synthetic_rows_and_plans_follow_it(
         assert timing.rates_of(session, plan_of(1000)) == DEFAULT
     calibration.calibrate(small_house.database, small_house.clock, ["sulq", "quantiles"])
     with small_house.database.read() as session:
+        assert set(session.scalars(select(Timing.kernels))) == {body_in_use()}
         rates = timing.rates_of(session, plan_of(1000))
         domain = Dense.box(0.0, 1.0, dimension=2, size=1000)
         asked = questions.plan(domain, Question("quantiles", Budget.of("1")))
