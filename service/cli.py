@@ -342,7 +342,7 @@ def verify(
         Path | None, typer.Option(help="A folder of `export-ledgers`, whose entries must be there.")
     ] = None,
 ) -> None:
-    """Verify every ledger, and the signature of every receipt; run it after a restore."""
+    """Verify every ledger, receipt and event of the audit log; run it after a restore."""
     from service import maintenance
     from service.operations import signing
     from service.operations.database import Database
@@ -357,7 +357,7 @@ def verify(
         typer.echo(f"{fault}.", err=True)
     if faults:
         raise typer.Exit(1)
-    typer.echo("Every ledger and every receipt verifies.")
+    typer.echo("Every ledger, every receipt and the audit log verify.")
 
 
 def _require_signing_key(settings: Settings) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from service.jobs.results import receipts
 from service.ledger import checkpoints
+from service.operations import audit_chain
 from service.operations.clock import rfc3339
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
@@ -49,7 +50,7 @@ def _entries(session: Session, dataset_id: int) -> Iterator[tuple[object, ...]]:
 
 
 def faults(database: Database, keys: SigningKeys, exported: Path | None = None) -> Iterator[str]:
-    """Verify every ledger and the signature of every receipt; yield what is wrong, each in a sentence.
+    """Verify every ledger, receipt and audit event; yield what is wrong, each in a sentence.
 
     `exported` is a folder of `export_ledgers`, whose newest entries must be in the database: those that a
     restored back-up lacks were spent, and would be available again.
@@ -61,6 +62,7 @@ def faults(database: Database, keys: SigningKeys, exported: Path | None = None) 
             unsigned = _without_signature(session, dataset_id, keys)
             if unsigned:
                 yield f"{name}: {unsigned} receipts are not signed by a key of this service"
+        yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
         for path in sorted(exported.glob("*.csv")) if exported else ():
             yield from _missing(session, path)
 

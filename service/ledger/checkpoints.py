@@ -1,10 +1,11 @@
-"""Verify a ledger against jobs and results, from its last checkpoint on, and sign the next checkpoint.
+"""Verify a ledger against jobs and results, and the dataset's audit events, and sign the next checkpoint.
 
 A checkpoint is what a verification without faults ended with, signed by a key that is not in the database:
 later ones trust it and read newer entries alone. One that is changed, or signed by anybody else, is a fault.
 """
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,8 @@ from sqlalchemy.orm import Session
 
 from service.ledger.accounts import lock
 from service.ledger.verification import Replay, Verification, verify
+from service.operations import audit_chain
+from service.operations.audit_chain import ChainEnd
 from service.operations.signing import SigningKeys
 from service.operations.states import EntryKind, JobState
 from service.operations.tables import Job, LedgerCheckpoint, LedgerEntry, Result
@@ -25,7 +28,7 @@ _MOST_FAULTS = 20
 def verify_ledger(
     session: Session, dataset_id: int, keys: SigningKeys, *, whole: bool = False
 ) -> tuple[Verification, dict[str, Any]]:
-    """Verify a dataset's ledger, and compare it with jobs and results.
+    """Verify a dataset's ledger and audit events, and compare the ledger with jobs and results.
 
     From the last checkpoint on, unless `whole` or no checkpoint is valid. Returns the next one's state too.
     """
@@ -42,8 +45,14 @@ def verify_ledger(
     first_job = 0 if state is None else state["jobs"]
     jobs = _settled_jobs(session, dataset_id)
     found = verify(session, dataset_id, replay)
-    found.faults += [*distrusted, *_job_faults(session, dataset_id, first_job, found.since)]
-    return found, {**replay.to_json(), "jobs": jobs}
+    audited, audit_faults = audit_chain.verify(session, dataset_id, _audited(state))
+    found.faults += [*distrusted, *_job_faults(session, dataset_id, first_job, found.since), *audit_faults]
+    return found, {**replay.to_json(), "jobs": jobs, "audit": asdict(audited)}
+
+
+def _audited(state: dict[str, Any] | None) -> ChainEnd:
+    """Return how far a checkpoint verified the audit events; those of earlier versions did not."""
+    return ChainEnd(**(state or {}).get("audit", {}))
 
 
 def sign(

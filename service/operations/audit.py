@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
+from service.operations import audit_chain
 from service.operations.tables import AuditEvent
 
 Details = Mapping[str, Any]
@@ -94,9 +95,13 @@ def in_words(action: str, details: Details) -> str:
 def record(
     session: Session, action: str, *, actor: str, at: datetime, dataset_id: int | None = None, **details: Any
 ) -> None:
-    """Record an act in the transaction that performs it; KeyError for one that has no words."""
+    """Record an act in the transaction that performs it; KeyError for one that has no words.
+
+    The event is stored when the transaction commits.
+    """
     in_words(action, details)
-    session.add(AuditEvent(at=at, actor=actor, action=action, dataset_id=dataset_id, details=details))
+    event = AuditEvent(at=at, actor=actor, action=action, dataset_id=dataset_id, details=details)
+    audit_chain.add(session, event)
 
 
 def events(

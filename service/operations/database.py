@@ -18,6 +18,8 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
+from service.operations import audit_chain
+
 Found = TypeVar("Found")
 
 WRITE = "cairn_write"
@@ -108,11 +110,15 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Open a session for one transaction: committed at the end, rolled back by an exception."""
+        """Open a session for one transaction: committed at the end, rolled back by an exception.
+
+        What was recorded in the audit log meanwhile is appended to its chains last.
+        """
         with Session(self._write_engine, expire_on_commit=False) as session, session.begin():
             if self.is_sqlite:
                 session.connection()  # takes the write lock now, before anything is read
             yield session
+            audit_chain.append_recorded(session)
 
     def dispose(self) -> None:
         """Close every connection."""

@@ -184,7 +184,7 @@ def test_a_job_runs_in_the_pods(made: Pods) -> None:
 def test_a_cron_job_succeeds(made: Pods, name: str) -> None:
     done = finish(made.command(name, host=name))
     assert done.returncode == 0, done.stderr
-    assert name == "cairn-backup" or "Every ledger and every receipt verifies." in done.stdout
+    assert name == "cairn-backup" or "Every ledger, every receipt and the audit log verify." in done.stdout
 
 
 @pytest.mark.parametrize("host", ["api", "worker"])

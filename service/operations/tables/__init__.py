@@ -16,13 +16,14 @@ from service.operations.tables.datasets import (
 )
 from service.operations.tables.jobs import Answer, Job, JournalEntry, Result, TranscriptPart
 from service.operations.tables.ledger import Account, LedgerCheckpoint, LedgerEntry
-from service.operations.tables.monitoring import AuditEvent, Counter, Timing, WorkerRecord
+from service.operations.tables.monitoring import AuditChain, AuditEvent, Counter, Timing, WorkerRecord
 from service.operations.tables.people import ApiKey, BrowserSession, Principal
 
 __all__ = [
     "Account",
     "Answer",
     "ApiKey",
+    "AuditChain",
     "AuditEvent",
     "Base",
     "BrowserSession",

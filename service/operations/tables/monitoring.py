@@ -3,15 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import String
+from sqlalchemy import Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from core.kernels.backend import NUMPY
-from service.operations.tables.columns import Base, DatasetId, Id, Name, Units
+from service.operations.tables.columns import Base, DatasetId, Id, Key, Name, Sha256, Units
 
 
 class AuditEvent(Base):
-    """Every act of a curator, and every refusal that matters."""
+    """An act of a curator or operator, with its place in a chain; see `operations.audit_chain`."""
 
     __tablename__ = "audit_events"
 
@@ -21,6 +21,23 @@ class AuditEvent(Base):
     action: Mapped[str] = mapped_column(String(32))
     dataset_id: Mapped[DatasetId | None] = mapped_column(index=True)
     details: Mapped[dict[str, Any]]
+    #: Place in the chain of the dataset, or of the service; None for events of versions before revision 0024,
+    #: until the next event is appended.
+    sequence: Mapped[Units | None]
+    previous: Mapped[Sha256 | None]
+    hash: Mapped[Sha256 | None]
+
+    __table_args__ = (Index("ix_audit_events_dataset_sequence", "dataset_id", "sequence"),)
+
+
+class AuditChain(Base):
+    """The end of a chain of audit events, whose lock puts them in order; 0 is that of the service."""
+
+    __tablename__ = "audit_chains"
+
+    id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    events: Mapped[Units]
+    head: Mapped[Sha256]
 
 
 class Timing(Base):
