@@ -24,6 +24,7 @@ class Group:
 _LEDGER = (
     "tests/service/ledger/test_units.py",
     "tests/service/ledger/test_accountants.py",
+    "tests/service/ledger/test_charging.py",
     "tests/service/ledger/test_accounts.py",
     "tests/service/ledger/test_checkpoints.py",
     "tests/service/jobs/test_costs.py",

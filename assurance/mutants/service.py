@@ -16,8 +16,8 @@ LEDGER = {
         ),
         ("(present.reserved + present.spent).fits(total)", "present.spent.fits(total)"),
         (
-            "_require_room({whose: balance(account) for whose, account in paying.items()}, cost)",
-            '_require_room({"dataset": balance(accounts.dataset)}, cost)',
+            "_require_room({key: balance(account) for key, account in paying.items()}, cost)",
+            "_require_room({AccountKey(): balance(accounts.dataset)}, cost)",
         ),
         (
             "for account in paying.values():\n        account.loss_reserved += cost.loss",
@@ -29,14 +29,19 @@ LEDGER = {
             "if [row.kind for row in rows] != [EntryKind.RESERVE] or",
             "if EntryKind.RESERVE not in [row.kind for row in rows] or",
         ),
-        (" or rows[0].grant_id != accounts.grant_id:", ":"),
+        (" or _payer(rows[0]) != payer:", ":"),
         ("account.delta_spent += cost.delta", "account.delta_spent += 0"),
         ("account.loss_reserved -= cost.loss", "account.loss_reserved -= 0"),
-        ("if self.grant_id is None:\n            return", "if self.grant is None:\n            return"),
+        ("return {key: self.found[key] for key", "return {key: self.found[AccountKey()] for key"),
         ("select(func.min(Account.delta_total", "select(func.max(Account.delta_total"),
-        ("append(session, account, Event(EntryKind.RAISE, total, actor, at))", "pass"),
+        ("    account.loss_total, account.delta_total = total.loss, total.delta\n    append(", "    ("),
+    ),
+    "service/ledger/charging.py": (
+        ("tuple(sorted(set(periods)))", "tuple(sorted(set(periods)))[:1]"),
+        ("rows_per_person * len(set(periods)) if", "rows_per_person if"),
     ),
     "service/ledger/entries.py": (
+        ("        content.append(entry.periods)", "        pass"),
         ('    "actor",\n', ""),
         ('    "delta_units",\n', ""),
         ("previous=account.head,", "previous=GENESIS,"),
@@ -47,7 +52,7 @@ LEDGER = {
         ("if entry.sequence != found.entries:", "if False:"),
         ("if job in self.open or job in self.settled:", "if job in self.open:"),
         ("(account.entries, account.head) != (found.entries, found.head)", "False"),
-        ("if self.open.pop(job, None) != (entry.grant_id, cost):", "if self.open.pop(job, None) is None:"),
+        ("if self.open.pop(job, None) != reservation:", "if self.open.pop(job, None) is None:"),
         ("if replayed != balance(account):", "if replayed.spent != balance(account).spent:"),
     ),
     "service/ledger/checkpoints.py": (

@@ -18,6 +18,7 @@ from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
 from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
 from service.ledger import accountants
+from service.ledger.charging import AccountKey
 from service.operations import audit
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, DatasetChunk, PublicRowSet, WorkingBounds
@@ -186,7 +187,7 @@ def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: s
     smaller = budget.epsilon_units < dataset.epsilon_units or budget.delta_units < dataset.delta_units
     try:
         if smaller:
-            raise ledger.Overdrawn("dataset", total, ledger.balance(accounts.dataset))
+            raise ledger.Overdrawn(AccountKey(), total, ledger.balance(accounts.dataset))
         ledger.raise_total(session, accounts, total, actor=actor, at=at)
     except ledger.Overdrawn as error:
         raise InvalidRequest(

@@ -221,13 +221,14 @@ def _require_quota(
 
 
 def _exhausted(right: Right, body: PlanBody, refusal: ledger.Overdrawn) -> ServiceError:
-    of_dataset = refusal.whose == "dataset" or right.grant is None
+    of_dataset = refusal.account.grant is None
     accountant = right.accountant if of_dataset else accountants.of(right.dataset, right.grant)
     present: dict[str, Any] = accountant.amounts(refusal.balance)
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
     automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
     why = ", chosen automatically and never less than a tenth of the default" if automatic else ""
-    less = "Your cap has less left than that. " if refusal.tightest != refusal.whose else ""
+    cap_is_tighter = of_dataset and refusal.tightest.grant is not None
+    less = "Your cap has less left than that. " if cap_is_tighter else ""
     return kind(
         f"{whose}{right.dataset.name} has {accountant.in_words(refusal.balance.remaining)} left, and "
         f"this asks for {accountant.in_words(refusal.requested)}{why}. {less}The largest job that you can "

@@ -12,12 +12,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from service.ledger.charging import WHOLE
 from service.ledger.units import Cost
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
 
 GENESIS = "0" * 64
-#: The columns of an entry that its hash covers, in this order.
+#: The columns of an entry that its hash covers, in this order; `periods` follow if it names any.
 _HASHED = (
     "dataset_id",
     "sequence",
@@ -34,7 +35,7 @@ _HASHED = (
 
 @dataclass(frozen=True)
 class Event:
-    """What an entry records: an amount, who acted and when, and the grant and job concerned."""
+    """What an entry records: an amount, who acted and when, and the grant, job and periods concerned."""
 
     kind: EntryKind
     cost: Cost
@@ -42,6 +43,8 @@ class Event:
     at: datetime
     grant_id: int | None = None
     job_id: str | None = None
+    #: Labels of the periods whose accounts it changes.
+    periods: tuple[str, ...] = (WHOLE,)
 
 
 def append(session: Session, account: Account, event: Event) -> None:
@@ -56,6 +59,7 @@ def append(session: Session, account: Account, event: Event) -> None:
         loss_units=event.cost.loss,
         delta_units=event.cost.delta,
         at=event.at,
+        periods=None if event.periods == (WHOLE,) else list(event.periods),
         previous=account.head,
     )
     entry.hash = hash_of(entry)
@@ -65,12 +69,19 @@ def append(session: Session, account: Account, event: Event) -> None:
     session.add(entry)
 
 
+def charged_in(entry: Any) -> tuple[str, ...]:
+    """Return the labels of the accounts that an entry changed; `entry` is as for `hash_of`."""
+    return (WHOLE,) if entry.periods is None else tuple(entry.periods)
+
+
 def hash_of(entry: Any) -> str:
     """Return the hash of an entry's columns, the previous entry's hash among them.
 
     `entry`: a LedgerEntry, or a row of its columns.
     """
     content: list[Any] = [getattr(entry, name) for name in _HASHED]
+    if entry.periods is not None:
+        content.append(entry.periods)
     text = json.dumps(
         [each.isoformat() if isinstance(each, datetime) else each for each in content], separators=(",", ":")
     )

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.ledger.accounts import Balance, balance
-from service.ledger.entries import GENESIS, hash_of
+from service.ledger.charging import WHOLE, AccountKey, account_keys
+from service.ledger.entries import GENESIS, charged_in, hash_of
 from service.ledger.units import NOTHING, Cost
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
@@ -57,11 +59,25 @@ def verify(session: Session, dataset_id: int, replay: Replay | None = None) -> V
     accounts = session.scalars(select(Account).where(Account.dataset_id == dataset_id)).all()
     for account in accounts:
         replay.compare(account)
-        if account.grant_id is None and (account.entries, account.head) != (found.entries, found.head):
+        if account.carries_chain and (account.entries, account.head) != (found.entries, found.head):
             found.faults.append(
                 "the newest entries are missing: the account records another end of the chain"
             )
     return found
+
+
+@dataclass(frozen=True)
+class _Reservation:
+    """A job's reservation: the grant and the periods whose accounts pay it, and the amount of each."""
+
+    grant: int | None
+    periods: tuple[str, ...]
+    cost: Cost
+
+    @cached_property
+    def accounts(self) -> tuple[AccountKey, ...]:
+        """The accounts that pay it."""
+        return account_keys(self.periods, self.grant)
 
 
 class Replay:
@@ -70,9 +86,12 @@ class Replay:
     def __init__(self) -> None:
         self.entries, self.head = 0, GENESIS
         self.faults: list[str] = []
-        self.totals: dict[int | None, Cost] = {}
-        self.open: dict[str, tuple[int | None, Cost]] = {}
-        self.spent: dict[int | None, Cost] = {}
+        #: By label of the period; empty for the dataset as a whole.
+        self.totals: dict[str, Cost] = {}
+        #: By grant; the cap of each of its accounts.
+        self.caps: dict[int, Cost] = {}
+        self.open: dict[str, _Reservation] = {}
+        self.spent: dict[AccountKey, Cost] = {}
         self.settled: set[str] = set()
 
     def to_json(self) -> dict[str, Any]:
@@ -80,48 +99,62 @@ class Replay:
         return {
             "entries": self.entries,
             "head": self.head,
-            "totals": [[grant, cost.loss, cost.delta] for grant, cost in self.totals.items()],
-            "spent": [[grant, cost.loss, cost.delta] for grant, cost in self.spent.items()],
-            "open": [[job, grant, cost.loss, cost.delta] for job, (grant, cost) in self.open.items()],
+            "totals": [[None, cost.loss, cost.delta, label] for label, cost in self.totals.items()]
+            + [[grant, cost.loss, cost.delta, WHOLE] for grant, cost in self.caps.items()],
+            "spent": [[key.grant, cost.loss, cost.delta, key.period] for key, cost in self.spent.items()],
+            "open": [
+                [job, each.grant, each.cost.loss, each.cost.delta, each.periods]
+                for job, each in self.open.items()
+            ],
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
+        """Read a state; those of earlier versions name no periods."""
         made = cls()
         made.entries, made.head = data["entries"], data["head"]
-        made.totals = {grant: Cost(loss, delta) for grant, loss, delta in data["totals"]}
-        made.spent = {grant: Cost(loss, delta) for grant, loss, delta in data["spent"]}
-        made.open = {job: (grant, Cost(loss, delta)) for job, grant, loss, delta in data["open"]}
+        for grant, loss, delta, *label in data["totals"]:
+            if grant is None:
+                made.totals[label[0] if label else WHOLE] = Cost(loss, delta)
+            else:
+                made.caps[grant] = Cost(loss, delta)
+        for grant, loss, delta, *label in data["spent"]:
+            made.spent[AccountKey(label[0] if label else WHOLE, grant)] = Cost(loss, delta)
+        for job, grant, loss, delta, *periods in data["open"]:
+            charged = tuple(periods[0]) if periods else (WHOLE,)
+            made.open[job] = _Reservation(grant, charged, Cost(loss, delta))
         return made
 
     def apply(self, entry: Any) -> None:
         cost = Cost(entry.loss_units, entry.delta_units)
-        if entry.kind in (EntryKind.OPEN, EntryKind.RAISE, EntryKind.CAP):
-            self.totals[entry.grant_id] = cost
+        periods = charged_in(entry)
+        if entry.kind == EntryKind.CAP:
+            self.caps[entry.grant_id] = cost
             return
-        job = entry.job_id or ""
+        if entry.kind in (EntryKind.OPEN, EntryKind.RAISE):
+            self.totals |= dict.fromkeys(periods, cost)
+            return
+        job, reservation = entry.job_id or "", _Reservation(entry.grant_id, periods, cost)
         if entry.kind == EntryKind.RESERVE:
             if job in self.open or job in self.settled:
                 self.faults.append(f"entry {entry.sequence} reserves a job a second time")
-            self.open[job] = (entry.grant_id, cost)
+            self.open[job] = reservation
             return
-        if self.open.pop(job, None) != (entry.grant_id, cost):
+        if self.open.pop(job, None) != reservation:
             self.faults.append(f"entry {entry.sequence} settles what was not reserved")
         self.settled.add(job)
         if entry.kind == EntryKind.CHARGE:
-            for account in {None, entry.grant_id}:  # a job of the owner is paid from the dataset's alone
-                self.spent[account] = self.spent.get(account, NOTHING) + cost
+            for key in reservation.accounts:
+                self.spent[key] = self.spent.get(key, NOTHING) + cost
 
     def compare(self, account: Account) -> None:
-        reserved = NOTHING
-        for grant_id, cost in self.open.values():
-            if account.grant_id in (None, grant_id):
-                reserved += cost
-        replayed = Balance(
-            self.totals.get(account.grant_id, NOTHING), reserved, self.spent.get(account.grant_id, NOTHING)
-        )
+        key = AccountKey(account.period, account.grant_id)
+        reserved = sum((each.cost for each in self.open.values() if key in each.accounts), NOTHING)
+        total = self.totals.get(key.period) if key.grant is None else self.caps.get(key.grant)
+        replayed = Balance(total or NOTHING, reserved, self.spent.get(key, NOTHING))
         if replayed != balance(account):
-            whose = "the dataset" if account.grant_id is None else f"grant {account.grant_id}"
+            whose = "the dataset" if key.grant is None else f"grant {key.grant}"
+            whose += f" in period {key.period}" if key.period else ""
             self.faults.append(f"the account of {whose} differs from what its entries add up to")
         if not (replayed.reserved + replayed.spent).fits(replayed.total):
             self.faults.append("the entries add up to more than the total")

@@ -77,13 +77,16 @@ class _Snapshot:
     def _budgets(self) -> Metric:
         family = GaugeMetricFamily(
             "cairn_budget_spent_ratio",
-            "Share of a dataset's epsilon or rho that is spent or reserved.",
+            "Share of a dataset's epsilon or rho that is spent or reserved; of its periods, the largest.",
             labels=["dataset"],
         )
+        shares: dict[str, float] = {}
         for account in self._session.scalars(select(Account).where(Account.grant_id.is_(None))):
             if name := self._datasets.get(account.dataset_id):
-                used = account.loss_spent + account.loss_reserved
-                family.add_metric([name], used / max(1, account.loss_total))
+                share = (account.loss_spent + account.loss_reserved) / max(1, account.loss_total)
+                shares[name] = max(share, shares.get(name, 0.0))
+        for name, share in shares.items():
+            family.add_metric([name], share)
         return family
 
     def _by_dataset(
@@ -122,7 +125,7 @@ class _Snapshot:
 
     def _ledger(self) -> Metric:
         found: collections.Counter[str] = collections.Counter()
-        query = select(Account.dataset_id, Account.entries_by_kind).where(Account.grant_id.is_(None))
+        query = select(Account.dataset_id, Account.entries_by_kind).where(Account.entries > 0)
         for dataset_id, kinds in self._session.execute(query):
             found.update(kinds or {} if dataset_id in self._datasets else {})
         family = CounterMetricFamily(

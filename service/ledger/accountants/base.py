@@ -1,15 +1,19 @@
 """The base of all accountants: a currency in which the losses of jobs add up, within a declared budget."""
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from core.errors import InvalidBudget
 from core.plan import Plan
-from core.privacy import Budget
+from core.privacy import DELTA_UNIT, Budget
 from service.ledger.accounts import Balance
 from service.ledger.units import Cost
 
+#: Enlarges products of floating-point numbers, whose relative error is below 1e-14.
+_ROUNDING = 1 + 1e-12
 #: An amount by name, as exact decimals: what answers and receipts show.
 Amount = dict[str, str]
 
@@ -60,6 +64,10 @@ class Accountant(ABC):
         """The cost of a whole plan."""
 
     @abstractmethod
+    def group(self, costs: Sequence[Cost]) -> Cost:
+        """Return the loss of somebody whose rows lie behind several accounts, which were charged these."""
+
+    @abstractmethod
     def amount(self, cost: Cost) -> Amount:
         """An amount as exact decimals, with the epsilon it is equivalent to and its delta."""
 
@@ -75,6 +83,15 @@ class Accountant(ABC):
             "reserved": self.amount(balance.reserved),
             "remaining": self.amount(balance.remaining),
         }
+
+
+def group_delta(costs: Sequence[Cost], epsilon: float) -> int:
+    """Return the delta of a group whose members, all but one, lose at most this epsilon together."""
+    delta = sum(cost.delta for cost in costs)
+    if delta == 0:
+        return 0
+    # An exponent beyond this makes a delta of one unit larger than one.
+    return min(math.ceil(delta * math.exp(min(epsilon, 42.0)) * _ROUNDING), DELTA_UNIT)
 
 
 def declared(budget: Budget) -> Amount:

@@ -1,9 +1,11 @@
 """The accountant `sum`: adds epsilon and delta."""
 
+from collections.abc import Sequence
+
 from core.plan import Plan
 from core.privacy import DELTA_UNIT, EPSILON_UNIT, units_text
-from service.ledger.accountants.base import Accountant, Amount
-from service.ledger.units import Cost
+from service.ledger.accountants.base import Accountant, Amount, group_delta
+from service.ledger.units import LARGEST_UNITS, Cost
 
 
 class Sum(Accountant):
@@ -19,6 +21,11 @@ class Sum(Accountant):
 
     def cost(self, plan: Plan) -> Cost:
         return Cost(plan.epsilon_units, plan.delta_units)
+
+    def group(self, costs: Sequence[Cost]) -> Cost:
+        losses = [cost.loss for cost in costs]
+        others = sum(losses) - min(losses, default=0)
+        return Cost(min(sum(losses), LARGEST_UNITS), group_delta(costs, others / EPSILON_UNIT))
 
     def amount(self, cost: Cost) -> Amount:
         return {"epsilon": units_text(cost.loss, EPSILON_UNIT), "delta": units_text(cost.delta, DELTA_UNIT)}

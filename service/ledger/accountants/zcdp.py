@@ -1,11 +1,13 @@
 """The accountant `zcdp`: adds rho, and keeps half of delta for the approximate parts of plans."""
 
 import math
+from collections.abc import Sequence
+from itertools import combinations
 
 from core.plan import Plan
 from core.privacy import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Budget, rho_to_epsilon, units_text, zcdp_rho
-from service.ledger.accountants.base import Accountant, Amount
-from service.ledger.units import Cost
+from service.ledger.accountants.base import Accountant, Amount, group_delta
+from service.ledger.units import LARGEST_UNITS, Cost
 
 #: Units of epsilon in the last decimal of an equivalent epsilon, which is computed and rounded up.
 _EQUIVALENT_STEP = EPSILON_UNIT // 10**6
@@ -36,6 +38,14 @@ class Zcdp(Accountant):
 
     def cost(self, plan: Plan) -> Cost:
         return Cost(plan.rho_units, plan.approximate_delta_units)
+
+    def group(self, costs: Sequence[Cost]) -> Cost:
+        """Square the sum of the roots of rho; an approximate part has at most the epsilon sqrt(2 rho)."""
+        losses = [cost.loss for cost in costs]
+        pairs = sum(math.isqrt(4 * one * other) + 1 for one, other in combinations(losses, 2) if one * other)
+        roots = [math.sqrt(loss / RHO_UNIT) for loss in losses]
+        others = math.sqrt(2) * (sum(roots) - min(roots, default=0.0))
+        return Cost(min(sum(losses) + pairs, LARGEST_UNITS), group_delta(costs, others))
 
     def amount(self, cost: Cost) -> Amount:
         return {

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.operations.states import EntryKind
@@ -22,7 +22,7 @@ from service.operations.tables.columns import (
 
 
 class Account(Base):
-    """Reserved, spent and total of a dataset or of a grant; the database itself refuses to overspend.
+    """Reserved, spent and total of a dataset, of a period or of a grant; the database refuses to overspend.
 
     The dataset's account also carries the head of the ledger's chain, so that cutting off the newest
     entries is noticed, and its row lock puts the entries in order. Its entries are also counted by kind.
@@ -32,7 +32,9 @@ class Account(Base):
 
     id: Mapped[Id]
     dataset_id: Mapped[DatasetId]
-    grant_id: Mapped[GrantId | None] = mapped_column(unique=True)
+    #: Label of the period; empty: of the dataset as a whole.
+    period: Mapped[Name] = mapped_column(server_default=text("''"))
+    grant_id: Mapped[GrantId | None]
     loss_total: Mapped[Units]
     loss_reserved: Mapped[Units]
     loss_spent: Mapped[Units]
@@ -48,8 +50,14 @@ class Account(Base):
         CheckConstraint("delta_reserved >= 0 AND delta_spent >= 0", name="delta_not_negative"),
         CheckConstraint("loss_reserved + loss_spent <= loss_total", name="loss_within_total"),
         CheckConstraint("delta_reserved + delta_spent <= delta_total", name="delta_within_total"),
-        indexed_where("uq_accounts_dataset", "dataset_id", condition="grant_id IS NULL"),
+        UniqueConstraint("grant_id", "period"),
+        indexed_where("uq_accounts_period", "dataset_id", "period", condition="grant_id IS NULL"),
     )
+
+    @property
+    def carries_chain(self) -> bool:
+        """Whether it is the dataset's own account."""
+        return self.grant_id is None and not self.period
 
 
 class LedgerEntry(Base):
@@ -67,6 +75,8 @@ class LedgerEntry(Base):
     loss_units: Mapped[Units]
     delta_units: Mapped[Units]
     at: Mapped[datetime]
+    #: Labels of the periods whose accounts it changes; None: the account of the dataset as a whole.
+    periods: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
     previous: Mapped[Sha256]
     hash: Mapped[Sha256]
 

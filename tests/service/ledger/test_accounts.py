@@ -12,6 +12,7 @@ from core.privacy import DELTA_UNIT, EPSILON_UNIT
 from core.privacy.budget import to_units
 from service import ledger
 from service.ledger import entries, verification
+from service.ledger.charging import AccountKey
 from service.ledger.units import Cost
 from service.operations.database import Database
 from service.operations.tables import Dataset, Grant, Principal
@@ -101,7 +102,7 @@ def test_cannot_reserve_more_than_the_cap(books: Database) -> None:
     reserve(books, "a", cost("0.5"), grant=2)
     with pytest.raises(ledger.Overdrawn) as refusal:
         reserve(books, "b", cost("1e-12"), grant=2)
-    assert refusal.value.whose == "grant"
+    assert refusal.value.account.grant == 2
     assert held(books).reserved == cost("0.5")
 
 
@@ -226,3 +227,83 @@ def test_failed_transaction_leaves_the_session_usable(books: Database) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_midway()
     reserve(books, "b", cost("1"))
+
+
+@pytest.fixture
+def monthly(books: Database) -> Database:
+    """Two periods of epsilon 1 and 0.4 beside the dataset's account, where analyst 2 has a cap of 0.5."""
+    with books.write() as session:
+        caps = {1: cost("1", "1e-6"), 2: cost("0.5", "1e-6")}
+        for label, total in (("2026-01", cost("1", "1e-6")), ("2026-02", cost("0.4", "1e-6"))):
+            ledger.open_period(session, ledger.lock(session, 1), label, total, caps, actor="p1", at=AT)
+    return books
+
+
+BOTH = ("2026-01", "2026-02")
+
+
+def reserve_in(monthly: Database, job: str, amount: str, periods: tuple[str, ...], grant: int | None) -> None:
+    with monthly.write() as session:
+        accounts = ledger.lock(session, 1, grant, periods)
+        ledger.reserve(session, accounts, job, cost(amount), actor="p2", at=AT)
+
+
+def test_job_on_two_periods_is_charged_in_full_to_each_and_to_nothing_else(monthly: Database) -> None:
+    reserve_in(monthly, "a", "0.3", BOTH, 1)
+    with monthly.write() as session:
+        ledger.charge(session, ledger.lock(session, 1, 1, BOTH), "a", actor="worker", at=AT)
+    with monthly.read() as session:
+        spent = {key: each.spent for key, each in ledger.balances(session, 1, 1).items()}
+        untouched = ledger.balances(session, 1, 2)[AccountKey("2026-01", 2)]
+    paid = {AccountKey(label, grant): cost("0.3") for label in BOTH for grant in (None, 1)}
+    assert spent == {AccountKey(): cost("0"), AccountKey(grant=1): cost("0"), **paid}
+    assert untouched.spent == cost("0")
+    assert faults(monthly) == []
+
+
+def test_refusal_names_every_account_that_lacks_room_and_changes_nothing(monthly: Database) -> None:
+    with pytest.raises(ledger.Overdrawn) as refusal:
+        reserve_in(monthly, "a", "0.6", BOTH, 2)
+    assert refusal.value.account == AccountKey("2026-02")
+    assert set(refusal.value.short) == {AccountKey("2026-02"), *(AccountKey(each, 2) for each in BOTH)}
+    assert refusal.value.largest.loss == cost("0.4").loss
+    reserve_in(monthly, "b", "0.4", BOTH, 2)
+    assert faults(monthly) == []
+
+
+def test_reservation_is_settled_in_the_accounts_that_it_was_made_in(monthly: Database) -> None:
+    reserve_in(monthly, "a", "0.3", BOTH, None)
+    for periods in (("2026-01",), ("",)):
+        with monthly.write() as session, pytest.raises(ledger.NotReserved):
+            ledger.charge(session, ledger.lock(session, 1, None, periods), "a", actor="worker", at=AT)
+
+
+def test_cap_is_set_in_every_period_and_never_below_what_one_has_used(monthly: Database) -> None:
+    reserve_in(monthly, "a", "0.3", ("2026-01",), 1)
+    with monthly.write() as session, pytest.raises(ledger.Overdrawn):
+        ledger.set_cap(session, 1, 1, cost("0.2"), periods=BOTH, actor="p1", at=AT)
+    with monthly.write() as session:
+        ledger.set_cap(session, 1, 1, cost("0.35"), periods=("", *BOTH), actor="p1", at=AT)
+    with pytest.raises(ledger.Overdrawn):
+        reserve_in(monthly, "b", "0.36", ("2026-02",), 1)
+    assert faults(monthly) == []
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE accounts SET loss_spent = 0 WHERE period = '2026-02'",
+        "UPDATE ledger_entries SET periods = '[\"2026-01\"]' WHERE kind = 'charge'",
+    ],
+)
+def test_verification_notices_what_was_changed_in_one_period(monthly: Database, tampering: str) -> None:
+    reserve_in(monthly, "a", "0.3", BOTH, None)
+    with monthly.write() as session:
+        ledger.charge(session, ledger.lock(session, 1, None, BOTH), "a", actor="worker", at=AT)
+    with monthly.write() as session:
+        if monthly.is_sqlite:
+            session.execute(text("DROP TRIGGER ledger_entries_no_update"))
+        else:
+            session.execute(text("ALTER TABLE ledger_entries DISABLE TRIGGER ALL"))
+        session.execute(text(tampering))
+    assert faults(monthly)
