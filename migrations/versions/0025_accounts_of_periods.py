@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0024"
-down_revision = "0023"
+revision = "0025"
+down_revision = "0024"
 
 CHECKS = {
     "loss_not_negative": "loss_reserved >= 0 AND loss_spent >= 0",
