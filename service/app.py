@@ -47,6 +47,7 @@ def create_app(
         _ = context.signing_keys  # a process without them should not start
         async with monitoring.storing_requests(context):
             yield
+        context.helper.close()
         if database is None:
             opened.dispose()
 

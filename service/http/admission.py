@@ -92,15 +92,18 @@ class Allowances:
         allowance.level -= price
         allowance.running += 1
 
+    def use(self, caller: int, price: float) -> None:
+        """Use some of the allowance of a caller whose request runs."""
+        self._refilled(caller).level -= price
+
     def pause(self, caller: int) -> float:
         """Return the seconds that a refusal of this caller should wait."""
         return self._callers[caller].refusals.wait()
 
     def leave(self, caller: int, price: float) -> None:
         """Count a request out and use the price of its bytes."""
-        allowance = self._refilled(caller)
-        allowance.level -= price
-        allowance.running -= 1
+        self.use(caller, price)
+        self._callers[caller].running -= 1
 
     def _refilled(self, caller: int) -> _Allowance:
         now = self._clock()

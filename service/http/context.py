@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from service.operations import workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
+from service.operations.helper import Helper
 from service.operations.settings import Settings
 from service.operations.signing import SigningKeys, open_keys
 
@@ -33,6 +34,9 @@ class Context:
     submissions: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SUBMISSIONS_AT_ONCE))
     #: The thread that writes long tables, piece by piece: several would keep the interpreter from everybody.
     downloads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_DOWNLOADS_AT_ONCE))
+
+    #: The process that makes long conversions.
+    helper: Helper = field(default_factory=Helper)
 
     _plan_bytes: tuple[float, int | None] = (-math.inf, None)
 

@@ -192,7 +192,8 @@ class RequestLimits:
         except Unauthorized:
             await asyncio.sleep(self._strangers.wait())
             raise
-        scope.setdefault("state", {})["caller"] = caller
+        state = scope.setdefault("state", {})
+        state.update(caller=caller, use_allowance=partial(self._allowances.use, caller.id))
         try:
             self._allowances.enter(caller.id, limits.price + price_of_list(scope))
         except RateLimited:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
@@ -58,6 +59,11 @@ def declared_limits(route: object) -> RouteLimits | None:
     """Return what a route declares, if anything."""
     limits = getattr(getattr(route, "endpoint", None), "limits", None)
     return limits if isinstance(limits, RouteLimits) else None
+
+
+def use_allowance(request: Request, price: float) -> None:
+    """Use some more of the caller's allowance, before the work that it pays for begins."""
+    request.state.use_allowance(price)
 
 
 class LimitsOfRoutes:

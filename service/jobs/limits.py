@@ -24,6 +24,8 @@ class Limits:
     rehearsal_operations: float = math.inf
     release_margin: float = 1.5
     job_seconds: float = math.inf
+    #: Coordinates of centres that one clustering may release.
+    released_values: float = math.inf
 
     @classmethod
     def of(cls, settings: Settings, plan_bytes: int | None = None) -> Limits:
@@ -39,6 +41,7 @@ class Limits:
             settings.rehearsal_operations,
             settings.release_margin,
             settings.job_seconds,
+            settings.max_released_values,
         )
 
     def rows(self, plan: Plan, *, rehearsal: bool) -> int:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sqlalchemy.orm import Session
 
-from core.plan import Plan
+from core.plan import CLUSTER, Plan
 from service.datasets.access import Right, domain_of
 from service.errors import QuoteMismatch, WorkLimit
 from service.jobs.limits import Limits
@@ -59,7 +59,8 @@ class PlannedJob:
 
 
 def price(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Limits) -> PlannedJob:
-    """Return a job with its cost and planned time; WorkLimit if it would take too long."""
+    """Return a job with its cost and planned time; WorkLimit if it takes too long or releases too much."""
+    _require_few_values(plan, limits)
     return PlannedJob(
         right,
         body,
@@ -68,6 +69,16 @@ def price(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Li
         _planned_ms(session, right, body, plan, limits),
         _operations(body, plan, limits),
     )
+
+
+def _require_few_values(plan: Plan, limits: Limits) -> None:
+    """Refuse long results of clusterings; questions have a limit of their own."""
+    values = plan.k * plan.domain.dimension if plan.kind == CLUSTER else 0
+    if values > limits.released_values:
+        raise WorkLimit(
+            f"this job would release {values:,} coordinates of centres; the limit is "
+            f"{limits.released_values:,}: ask for fewer clusters, or for fewer columns"
+        )
 
 
 def _planned_ms(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Limits) -> int:

@@ -100,6 +100,9 @@ class Settings(BaseSettings):
     max_memory_bytes: int = Field(default=4 * GIB, gt=0)
     """Most memory a worker may hold before its job is ended, in bytes; never more than its share of the
     container's limit. A plan may need 512 MiB and the view cache less; more is refused as `work-limit`."""
+    max_released_values: int = Field(default=500_000, ge=1000)
+    """Most coordinates of centres that one clustering may release (k times columns); more is refused as
+    `work-limit`."""
     transcript_bytes: int = Field(default=64 << 20, ge=0)
     """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
     job_seconds: float = Field(default=3600.0, gt=0)

@@ -128,6 +128,7 @@ class House:
 
     def close(self) -> None:
         self.client.close()
+        self.app.state.context.helper.close()
         close_databases()
         self.database.dispose()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.arrays import Floats
@@ -25,7 +25,7 @@ from service.errors import InvalidRequest
 from service.operations.tables import Answer
 
 #: The number under which made-up rows are stored; no answer has it.
-_ROWS = 0
+ROWS = 0
 #: The number under which merges of a single k are stored; no answer has it.
 _MERGES = -1
 _ARRAYS = ("centres", "sizes", "centre_low", "centre_high", "size_low", "size_high", "spreads", "apart")
@@ -38,15 +38,15 @@ class MadeUpRows:
     domain: Domain
     rows: npt.NDArray[Any]
 
-    def decoded(self) -> npt.NDArray[Any]:
-        """Return the rows in the data's units, with a field for each column of a table."""
-        return decoded_rows(self.domain, self.rows)
+    def first(self, count: int) -> npt.NDArray[Any]:
+        """Return the first rows in the data's units, with a field for each column of a table."""
+        return decoded_rows(self.domain, self.rows[:count])
 
 
 def encoded(synopsis: Synopsis) -> dict[int, bytes]:
     """Return the answer for each k, and the made-up rows, as the bytes that are stored."""
     levels = {level.k: _saved(level_facts(level)) for level in synopsis.levels}
-    return {**levels, _ROWS: _saved({"rows": synopsis.rows})}
+    return {**levels, ROWS: _saved({"rows": synopsis.rows})}
 
 
 def encoded_merges(merged: Coarsening) -> dict[int, bytes]:
@@ -59,6 +59,12 @@ def store(session: Session, job_id: str, answers: Mapping[int, bytes]) -> None:
     for k, payload in answers.items():
         session.add(Answer(job_id=job_id, k=k, payload=payload))
     session.flush()
+
+
+def stored_bytes(session: Session, job_id: str, k: int) -> int:
+    """Return the length of what is stored for one k, or for the made-up rows."""
+    length = select(func.length(Answer.payload)).filter_by(job_id=job_id, k=k)
+    return session.scalars(length).one_or_none() or 0
 
 
 def of_other_k(
@@ -120,18 +126,18 @@ def _merged_noise(noise: Mapping[str, Any], members: npt.NDArray[np.bool_], shar
 
 def level_arrays(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
     """Return the answer for one k of a job that left k open, as arrays; None outside its range."""
-    return _loaded(session, job_id, k) if k > _ROWS else None
+    return _loaded(session, job_id, k) if k > ROWS else None
 
 
 def has_made_up_rows(session: Session, job_id: str) -> bool:
     """Return True for a job that left k open."""
-    found = session.scalars(select(Answer.k).filter_by(job_id=job_id, k=_ROWS)).one_or_none()
+    found = session.scalars(select(Answer.k).filter_by(job_id=job_id, k=ROWS)).one_or_none()
     return found is not None
 
 
 def made_up_rows(session: Session, job_id: str, receipt: Mapping[str, Any]) -> MadeUpRows | None:
     """Return the made-up rows of a job that left k open."""
-    found = _loaded(session, job_id, _ROWS)
+    found = _loaded(session, job_id, ROWS)
     return None if found is None else MadeUpRows(clustered(receipt["domain"]), found["rows"])
 
 

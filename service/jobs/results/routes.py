@@ -1,50 +1,41 @@
-"""Routes of what jobs have released: results, made-up rows, receipts and transcripts."""
+"""Routes of what jobs have released: results, made-up rows, receipts and transcripts.
 
-import io
+No request converts in this process more than a little. What was stored is sent as it is, in pieces; a long
+conversion is made by the helper process, and waits on disk for callers who read slowly.
+"""
+
+import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
-import numpy as np
 from anyio import to_thread
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic_core import from_json, to_json
+from starlette.requests import ClientDisconnect
 
-from core.data import Stored
 from core.plan import CLUSTER
-from service.datasets.access import domain_of
-from service.errors import InvalidRequest, JobFailed, NotFound
+from service.errors import JobFailed, NotFound
 from service.http.context import Context, Services
 from service.http.documentation import BINARY
 from service.http.json_limits import StrictRoute
 from service.http.problems import answers
+from service.http.route_limits import RouteLimits, use_allowance
 from service.jobs import release
-from service.jobs.results import answers as stored_answers
-from service.jobs.results import csv_files, findings, stored, transcripts
+from service.jobs.results import stored, transcripts
+from service.jobs.results.conversions import Conversion, Format, ResultFile, SampleFile, convert
 from service.jobs.results.wire import FindingsFacts, Receipt, ResultFacts, SampleFacts
 from service.jobs.routes import JobId
+from service.operations.helper import CallerGone
 from service.operations.states import JobState
+from service.operations.tables import Job
 from service.people.authentication import Anyone, Caller
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
-_NPY = "application/x-npy"
-#: Bytes of a response that are sent at once.
+#: Bytes of a file that are in memory at once when it is sent; a shorter one is not written to disk.
 _PIECE = 256 << 10
-#: Values of made-up rows that are sent as text.
-_MOST_TEXT_VALUES = 200_000
-
-
-@dataclass(frozen=True)
-class Released:
-    """A job that has released its result, with its receipt; the result itself may be long."""
-
-    job_id: str
-    kind: str
-    receipt: dict[str, Any]
-    #: The declared domain of the dataset.
-    declared: Stored
+#: Stored bytes that are converted in this process: it takes a few milliseconds.
+_SHORT = 64 << 10
 
 
 @router.get(
@@ -57,7 +48,7 @@ class Released:
                     "schema": {"type": "string"},
                     "example": "cluster,petal_length,petal_width,size,size_noise\n",
                 },
-                _NPY: BINARY,
+                Format.NPY: BINARY,
             }
         },
     },
@@ -67,6 +58,7 @@ async def get_result(
     job_id: JobId,
     caller: Anyone,
     context: Services,
+    request: Request,
     k: Annotated[
         int | None,
         Query(
@@ -85,52 +77,76 @@ async def get_result(
     A job that left k open answers for the suggested k, or for the `k` of the query. Of other jobs of k-means
     a smaller `k` merges clusters, by their released centres and sizes.
     """
-    work = partial(_result_file, job_id, caller, context, k, accept)
-    content, media_type = await to_thread.run_sync(work, limiter=context.downloads)
-    length = {"Content-Length": str(len(content))}
-    return StreamingResponse(_in_pieces(content), media_type=media_type, headers=length)
+    job = await to_thread.run_sync(_released, job_id, caller, context)
+    file = ResultFile(job.id, Format.accepted(accept), k)
+    if job.kind == CLUSTER and k is None and file.format is Format.JSON:
+        return await to_thread.run_sync(_as_stored, job.id, context)
+    return await _converted(file, request, caller, context)
 
 
-def _result_file(
-    job_id: str, caller: Caller, context: Context, k: int | None, accept: str
-) -> tuple[bytes, str]:
-    """Return a result in the format that was asked for, and its media type."""
-    released = _released(job_id, caller, context)
+def _as_stored(job_id: str, context: Context) -> Response:
+    """Send a result as it was stored, to the letter."""
     with context.database.read() as session:
-        text = stored.text(session, released.job_id)
-    wants_json = _NPY not in accept and "text/csv" not in accept
-    if released.kind != CLUSTER:
-        return _findings_file(from_json(text), released, k, accept)
-    if k is None and wants_json:
-        return text.encode(), "application/json"  # as it was stored, to the letter
-    body = from_json(text)
-    if k is not None:
-        body = _at(body, k, released, context)
-    if _NPY in accept:
-        return _npy(np.array(body["centres"], dtype=np.float64)), _NPY
-    if "text/csv" in accept:
-        return csv_files.result_csv(body).encode(), "text/csv"
-    return to_json(body), "application/json"
+        size = stored.length(session, job_id)
+    pieces = stored.pieces(context.database, job_id, size)
+    return StreamingResponse(pieces, media_type="application/json", headers={"Content-Length": str(size)})
 
 
-async def _in_pieces(content: bytes) -> AsyncIterator[bytes]:
-    """Yield a response part by part, so that a caller who stops reading is noticed."""
-    for start in range(0, len(content), _PIECE):
-        yield content[start : start + _PIECE]
+async def _converted(file: Conversion, request: Request, caller: Caller, context: Context) -> Response:
+    """Send a file that is made now: by the helper, if it is made of much, whose length is paid for first."""
+    content = await to_thread.run_sync(_if_short, file, context)
+    if isinstance(content, int):
+        use_allowance(request, content / RouteLimits.sent_per_request)
+        work = partial(convert, context.settings.database_address(), file)
+        try:
+            await request.body()  # else its end would be taken for a sign of life
+            content = await context.helper.run(caller.id, request.is_disconnected, work)
+        except CallerGone:
+            raise ClientDisconnect from None
+    if len(content) <= _PIECE:
+        return Response(content, media_type=file.format)
+    length = {"Content-Length": str(len(content))}
+    kept = await to_thread.run_sync(_on_disk, content, context)
+    return StreamingResponse(_in_pieces(kept), media_type=file.format, headers=length)
+
+
+def _if_short(file: Conversion, context: Context) -> bytes | int:
+    """Return a file that is made of little, or the bytes that it is made of."""
+    with context.database.read() as session:
+        size = file.stored_bytes(session)
+        return file.content(session) if size <= _SHORT else size
+
+
+def _on_disk(content: bytes, context: Context) -> IO[bytes]:
+    """Write a file without a name, which is gone when it is closed."""
+    kept: IO[bytes] = tempfile.TemporaryFile(dir=context.settings.spool_directory)  # noqa: SIM115 by _in_pieces
+    kept.write(content)
+    kept.seek(0)
+    return kept
+
+
+async def _in_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    """Yield a file piece by piece, and close it."""
+    with file:
+        while piece := await to_thread.run_sync(file.read, _PIECE):
+            yield piece
 
 
 @router.get(
     "/jobs/{job_id}/sample",
     responses={
         **answers("job-failed"),
-        200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": "a,b\n"}, _NPY: BINARY}},
+        200: {
+            "content": {"text/csv": {"schema": {"type": "string"}, "example": "a,b\n"}, Format.NPY: BINARY}
+        },
     },
     response_model=SampleFacts,
 )
-def get_sample(
+async def get_sample(
     job_id: JobId,
     caller: Anyone,
     context: Services,
+    request: Request,
     n: Annotated[
         int, Query(ge=1, le=10_000, description="number of rows: the first ones of those made")
     ] = 1000,
@@ -142,54 +158,17 @@ def get_sample(
 
     Of a table they have values of the chosen columns' kinds; as NPY, a field for each column.
     """
-    released = _released(job_id, caller, context)
-    with context.database.read() as session:
-        made_up = stored_answers.made_up_rows(session, released.job_id, released.receipt)
-    if made_up is None:
-        raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
-    rows = made_up.decoded()[:n]
-    if _NPY in accept:
-        return Response(_npy(rows), media_type=_NPY)
-    columns = list(rows.dtype.names or released.receipt["domain"]["columns"])
-    if len(rows) * len(columns) > _MOST_TEXT_VALUES:
-        raise InvalidRequest(
-            f"as text at most {_MOST_TEXT_VALUES} values are sent: ask for fewer rows, or for {_NPY}"
-        )
-    listed = csv_files.plain_rows(rows)
-    if "text/csv" in accept:
-        return Response(csv_files.rows_csv(columns, listed), media_type="text/csv")
-    return JSONResponse({"columns": columns, "rows": listed, "made_up": True})
-
-
-def _findings_file(body: dict[str, Any], released: Released, k: int | None, accept: str) -> tuple[bytes, str]:
-    if k is not None or _NPY in accept:
-        raise InvalidRequest(f"the result of a {released.kind} has no centres: ask for it as JSON or CSV")
-    if "text/csv" in accept:
-        return findings.as_csv(body).encode(), "text/csv"
-    return to_json(findings.shown(body, released.declared)), "application/json"
-
-
-def _at(body: dict[str, Any], k: int, released: Released, context: Context) -> dict[str, Any]:
-    """Return a result with the centres, sizes and intervals of another k."""
-    if "range" not in body and k == len(body["centres"]):
-        return body
-    with context.database.read() as session:
-        found = stored_answers.of_other_k(session, released.job_id, k, body, released.receipt)
-    return {**body, **found}
-
-
-def _npy(array: Any) -> bytes:
-    file = io.BytesIO()
-    version = (3, 0) if array.dtype.names else None  # only that one has names in any alphabet
-    np.lib.format.write_array(file, array, version=version, allow_pickle=False)
-    return file.getvalue()
+    job = await to_thread.run_sync(_released, job_id, caller, context)
+    return await _converted(SampleFile(job.id, Format.accepted(accept), n), request, caller, context)
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
 def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     """Get the receipt: what was planned and charged, step by step, with the receipt's own digest."""
-    # As it was stored, to the letter, so that its digest can be checked.
-    return JSONResponse(_released(job_id, caller, context).receipt)
+    # As it was stored, so that its digest can be checked. It is about as long as the plan, which has a limit.
+    job = _released(job_id, caller, context)
+    with context.database.read() as session:
+        return JSONResponse(stored.receipt(session, job.id))
 
 
 @router.get(
@@ -202,18 +181,19 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
 )
 def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
     """Get the transcript: every released value in order, from which the result can be computed again."""
-    released = _released(job_id, caller, context)
-    named = released.receipt.get("transcript")
-    if named is None:
+    job = _released(job_id, caller, context)
+    with context.database.read() as session:
+        size = transcripts.length(session, job.id)
+    if not size:
         raise NotFound("this job has no transcript: it ran under an earlier version, or released too much")
     return StreamingResponse(
-        transcripts.stored_parts(context.database, released.job_id),
+        transcripts.stored_parts(context.database, job.id),
         media_type=transcripts.MEDIA_TYPE,
-        headers={"Content-Length": str(named["bytes"])},
+        headers={"Content-Length": str(size)},
     )
 
 
-def _released(job_id: str, caller: Caller, context: Context) -> Released:
+def _released(job_id: str, caller: Caller, context: Context) -> Job:
     """Return a job whose result the caller may see now."""
     with context.database.read() as session:
         found = release.find(session, job_id, caller)
@@ -228,5 +208,4 @@ def _released(job_id: str, caller: Caller, context: Context) -> Released:
                 headers={"Retry-After": str(visible.retry_after or 1)},
                 state=visible.state,
             )
-        job = found.job
-        return Released(job.id, job.kind, stored.receipt(session, job.id), domain_of(found.dataset))
+        return found.job

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.data import domain_from_json
@@ -51,6 +51,12 @@ def store(session: Session, job_id: str, parts: Sequence[bytes]) -> None:
     for ordinal, part in enumerate(parts):
         session.add(TranscriptPart(job_id=job_id, ordinal=ordinal, payload=part))
     session.flush()
+
+
+def length(session: Session, job_id: str) -> int:
+    """Return the bytes of a stored transcript; 0 for a job without one."""
+    parts = select(func.sum(func.length(TranscriptPart.payload))).filter_by(job_id=job_id)
+    return session.scalars(parts).one() or 0
 
 
 def stored_parts(database: Database, job_id: str) -> Iterator[bytes]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from sqlalchemy import select
 from starlette.routing import Match
 
 from service.errors import InvalidRequest, RateLimited
@@ -19,9 +18,7 @@ from service.http import json_limits
 from service.http.admission import Allowances, Pacing, price_of_list
 from service.http.json_limits import strict_json
 from service.http.route_limits import LimitsOfRoutes
-from service.jobs.results import routes
 from service.operations.settings import KIB, Settings
-from service.operations.tables import Result
 from tests.support.service import House
 
 PLAN = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
@@ -236,27 +233,6 @@ def test_json_that_the_parser_would_accept_or_choke_on_is_refused(text: str) -> 
 )
 def test_json_within_the_limits_is_read_as_it_is(value: Any) -> None:
     assert strict_json(json.dumps(value).encode()) == value
-
-
-@pytest.mark.both_databases
-def test_result_is_sent_as_it_was_stored_and_in_pieces(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parsing and writing a result of some MB would keep the interpreter from everybody else."""
-    house.ready(release_ticks=False)
-    house.submit()
-    assert house.work()
-    monkeypatch.setattr(routes, "from_json", lambda _: pytest.fail("parsed"))
-    answer = house.ada.get("/v1/jobs/latest/result")
-    with house.database.read() as session:
-        stored = session.scalars(select(Result)).one()
-    assert answer.json() == stored.body
-    monkeypatch.setattr(routes, "_PIECE", 100)
-
-    async def pieces() -> list[bytes]:
-        return [each async for each in routes._in_pieces(answer.content)]
-
-    sent = asyncio.run(pieces())
-    assert b"".join(sent) == answer.content
-    assert max(map(len, sent)) == 100
 
 
 def test_slow_reader_is_dropped(shared_house: House) -> None:

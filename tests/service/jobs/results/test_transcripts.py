@@ -225,6 +225,7 @@ def test_result_of_an_earlier_version_says_that_it_has_no_transcript(small_house
     receipt["digest"] = receipts.digest_of(receipt)
     with small_house.database.write() as session:
         session.execute(update(Result).values(receipt=receipt))
+        session.execute(delete(TranscriptPart))
     answer = small_house.ada.get(f"{job}/transcript")
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
     assert "no transcript" in answer.json()["detail"]
