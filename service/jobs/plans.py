@@ -145,7 +145,7 @@ def _budget(right: Right, body: PlanBody, size: int, delta_left: int) -> Budget:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not right.offers_delta or pure:
             return Budget.of(body.epsilon)
-        left = delta_left if right.accountant.charges_delta else LARGEST_UNITS
+        left = delta_left if right.accountant.charges_as_asked else LARGEST_UNITS
         return Budget.of(body.epsilon, units_text(_automatic_delta(size, left), DELTA_UNIT))
     budget = Budget.of(body.epsilon, body.delta)
     if not budget.is_pure and not right.offers_delta:

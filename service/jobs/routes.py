@@ -119,9 +119,8 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
     limits = Limits.of(context.settings, context.plan_bytes())
     plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
-        quote = view.quote(session, price(session, right, body, plan, limits))
         earlier = earlier_release(session, right, body, context.clock.now())
-        return Quote.model_validate({**quote, "earlier": earlier})
+        return Quote.model_validate(view.quote(session, price(session, right, body, plan, limits), earlier))
 
 
 @router.post(

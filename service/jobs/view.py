@@ -1,5 +1,6 @@
 """Views of jobs and of plans, as their callers see them."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,12 +13,15 @@ from core.questions import registry as questions
 from service import ledger
 from service.datasets import view as dataset_view
 from service.datasets.access import Right, domain_of
+from service.jobs.accuracy import accuracy
 from service.jobs.planned import PlannedJob
 from service.jobs.release import VisibleJob
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.units import Cost
 from service.operations.tables import Job
+
+_LEAST_DELTA = "An automatic delta is never less than a tenth of the default: give a smaller one, or 0. "
 
 
 def facts(found: VisibleJob, now: datetime) -> JobFacts:
@@ -86,7 +90,7 @@ def kinds_of(right: Right | None) -> list[dict[str, Any]]:
     ]
 
 
-def quote(session: Session, planned: PlannedJob) -> dict[str, Any]:
+def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None) -> dict[str, Any]:
     """Describe a planned job: its cost, what would remain, and whether it fits now."""
     right, plan, cost = planned.right, planned.plan, planned.cost
     rooms = {"budget": ledger.balance(ledger.find(session, right.dataset.id)).remaining}
@@ -102,7 +106,26 @@ def quote(session: Session, planned: PlannedJob) -> dict[str, Any]:
         "planned_seconds": planned.planned_ms / 1000,
         "fits": fits,
         "remaining_after": {name: amount(room - cost) for name, room in rooms.items()} if fits else None,
+        "shortfall": None if fits else _shortfall(planned, rooms),
         "forecast": dict(plan.forecast),
-        "expectation": None if plan.kind == CLUSTER else questions.get(plan.kind).expectation(plan.forecast),
+        "accuracy": accuracy(plan, earlier),
+        "earlier": earlier,
         "warnings": dataset_view.warnings(right.dataset, plan.described),
+    }
+
+
+def _shortfall(planned: PlannedJob, rooms: Mapping[str, Cost]) -> dict[str, Any]:
+    """Say which account has too little left for a job, what to do about it, and what would fit instead."""
+    cost, accountant = planned.cost, planned.right.accountant
+    least = Cost(min(room.loss for room in rooms.values()), min(room.delta for room in rooms.values()))
+    short = "loss" if cost.loss > least.loss else "delta"
+    tightest = min(rooms, key=lambda name: getattr(rooms[name], short))
+    whose = "your cap" if tightest == "cap" else "the dataset's budget"
+    smaller = Cost(min(cost.loss, least.loss), min(cost.delta, least.delta))
+    automatic = planned.body.delta is None and cost.delta > least.delta
+    return {
+        "sentence": f"This does not fit: it costs {accountant.in_words(cost)}, and {whose} has "
+        f"{accountant.in_words(rooms[tightest])} left.",
+        "next": (_LEAST_DELTA if automatic else "") + "Ask for less, or ask the curator for more.",
+        "offer": accountant.amount(smaller) if accountant.charges_as_asked and smaller.loss > 0 else None,
     }

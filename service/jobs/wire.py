@@ -284,8 +284,20 @@ _PLANNED = {
         "budget": {"epsilon": "2.5", "delta": "0"},
         "cap": {"epsilon": "0.5", "delta": "0"},
     },
-    "forecast": {},
-    "expectation": None,
+    "shortfall": None,
+    "forecast": {"size_noise": 12.1},
+    "accuracy": {
+        "figures": [
+            {
+                "name": "size_noise",
+                "label": "Size of a cluster",
+                "value": "± 24",
+                "explanation": "records in 95 of 100 runs; an average one has 5,000",
+            }
+        ],
+        "verdict": {"tone": "good", "sentence": "The noise is small compared with the clusters."},
+        "basis": "From public numbers alone: 10 measurements with noise, for about 15,000 records.",
+    },
     "earlier": None,
     "warnings": [],
 }
@@ -301,6 +313,38 @@ class EarlierFacts(Answer):
     sentence: str
 
 
+class AccuracyFigure(Answer):
+    """A figure of a forecast, ready to show."""
+
+    name: str
+    label: str
+    value: str
+    explanation: str
+
+
+class Verdict(Answer):
+    """What noise does to the result, in words."""
+
+    tone: Literal["good", "warn", "bad"] | None = Field(description="null where nothing is compared")
+    sentence: str
+
+
+class AccuracyFacts(Answer):
+    """The accuracy to expect, in words."""
+
+    figures: list[AccuracyFigure]
+    verdict: Verdict
+    basis: str = Field(description="what the figures rest on")
+
+
+class Shortfall(Answer):
+    """Why a job does not fit, in words."""
+
+    sentence: str
+    next: str
+    offer: AmountFacts | None = Field(description="epsilon and delta of a request that would fit")
+
+
 class Quote(Answer, json_schema_extra=example(_PLANNED)):
     """A plan with its cost, what would remain, and a forecast of its accuracy."""
 
@@ -311,8 +355,9 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     planned_seconds: float = Field(description="time from a worker's claim of the job to its result")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
+    shortfall: Shortfall | None = Field(description="of a job that does not fit: what is short, what to do")
     forecast: dict[str, Any] = Field(description="from public numbers alone: it counts noise only")
-    expectation: str | None = Field(default=None, description="of a question: what noise does to the answer")
+    accuracy: AccuracyFacts = Field(description="the forecast in words, ready to show")
     earlier: EarlierFacts | None = Field(
         default=None, description="what a release of yours that left k open says beyond noise"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from cairn_client import (
 from cairn_client.errors import DamagedTranscript, QuoteMismatch
 from cairn_client.transport import Transport
 from cairn_client.wire import JobFacts
-from tests.markdown import ROOT
 from tests.support.live import Live
 
 
@@ -262,18 +260,11 @@ def test_the_beginning_of_several_job_ids_is_ambiguous(live: Live) -> None:
         live.analyst().job(shared)
 
 
-def test_a_plan_has_the_verdict_of_the_console(live: Live) -> None:
+def test_a_plan_shows_what_the_service_says_of_its_accuracy(live: Live) -> None:
     visits = live.analyst().dataset("visits")
-    script = (ROOT / "service/console/static/jobs/forecast.js").read_text()
-    sentences = re.sub(r"""["`] \+\s+["`]""", "", script)  # long texts are written in parts
-    verdicts = [visits.plan(k=3, epsilon=epsilon, delta=1e-6).verdict for epsilon in ("0.02", "0.1", "4")]
-    assert len(set(verdicts)) == 3
-    bad, *others = map(str, verdicts)
-    assert bad in sentences
-    for each in others:
-        noise, _, rest = each.partition(" This counts noise only")
-        assert noise in sentences
-        assert f"This counts noise only{rest}" in sentences
+    plans = [visits.plan(k=3, epsilon=epsilon, delta=1e-6) for epsilon in ("0.02", "0.1", "4")]
+    assert [plan.accuracy["verdict"]["tone"] for plan in plans] == ["bad", "warn", "good"]
+    assert all(plan.verdict == plan.accuracy["verdict"]["sentence"] for plan in plans)
 
 
 def test_an_amount_is_rounded_for_people_and_exact_in_its_fields(finished: Job) -> None:

@@ -41,7 +41,7 @@ def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None
     owned.grant(live.analyst().whoami().name, kinds=["cluster", "quantiles", "table", "summary", "profile"])
     assert "quantiles" in cairn("kinds").stdout
     planned = cairn("ask", owned.name, "quantiles", "--epsilon", "0.5", "--plan").stdout
-    assert "counts below about" in planned
+    assert "Counts below about" in planned
     answer = as_json("ask", owned.name, "quantiles", "--epsilon", "0.5", "--option", "levels=[0.5]")
     assert answer["findings"]["levels"] == [0.5]
     printed = cairn("ask", owned.name, "table", "--epsilon", "0.5", "--columns", "a", "-o", "table.csv")

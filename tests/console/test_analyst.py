@@ -123,7 +123,8 @@ def test_what_does_not_fit_cannot_be_submitted_and_what_remains_is_offered(
 ) -> None:
     page = plan_a_job(tab, granted)
     page.get_by_label("Epsilon, exactly").fill("3.5")
-    expect(page.locator("#too-much")).to_contain_text("ε 3.5 is more than the ε 2 that your cap has left")
+    expect(page.locator("#too-much")).to_contain_text("it costs epsilon 3.5 and delta")
+    expect(page.locator("#too-much")).to_contain_text("your cap has epsilon 2 and delta")
     expect(page.get_by_role("button", name="Submit for ε 3.5")).to_be_disabled()
     page.get_by_role("button", name="Ask for what remains (ε 2, δ 1×10⁻⁶)").click()
     expect(page.locator("#cost")).to_have_text("ε 2")
@@ -138,8 +139,7 @@ def test_the_tighter_of_two_limits_is_named(tab: Tab, service: Service, granted:
     taken = {"dataset": granted[0], "k": 2, "epsilon": "2.5"}
     service.call("POST", "/v1/jobs", key=other, json=taken)
     page = tab.sign_in(granted[1], f"#/datasets/{granted[0]}/job")
-    words = "ε 1 is more than the ε 0.5 that the dataset's budget has left"
-    expect(page.locator("#too-much")).to_contain_text(words)
+    expect(page.locator("#too-much")).to_contain_text("the dataset's budget has epsilon 0.5 and delta")
     page.get_by_role("button", name="Ask for what remains (ε 0.5").click()
     expect(page.get_by_role("button", name="Submit for ε 0.5")).to_be_enabled()
 
@@ -156,7 +156,7 @@ def test_a_refusal_shows_the_numbers_and_leaves_the_button_locked(tab: Tab, gran
         expect(refusal.get_by_role("row", name=name).first).to_contain_text(number)
     expect(refusal).to_contain_text("The largest job that you can submit now costs ε 0.5 and δ 4×10⁻⁶.")
     expect(refusal).to_contain_text("ask the curator to raise your cap")
-    expect(page.locator("#too-much")).to_contain_text("ε 1 is more than the ε 0.5 that your cap has left")
+    expect(page.locator("#too-much")).to_contain_text("your cap has epsilon 0.5 and delta")
     expect(page.get_by_role("button", name="Submit for ε 1")).to_be_disabled()
     assert len(tab.service.call("GET", "/v1/jobs", key=granted[1])["items"]) == 1
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from core.algorithms import registry
 from core.data import Dense, Geometry, Table
 from core.data.tables.profiles import ranges_of
-from core.plan import Plan, Request
-from core.privacy import Budget
+from core.plan import Plan
 from tests.console.conftest import Tab
 
 CALL = "([file, name, given]) => import(`/console/${file}`).then((m) => m[name](...given))"
@@ -102,41 +100,6 @@ def test_a_result_of_an_earlier_version_states_no_noise(tab: Tab) -> None:
     domain = Dense.box([0, 0], [1, 10], size=10_000)
     found = call(tab.go(""), "results/noise.js", "noise", domain.to_json(), {"details": {}})
     assert (found["size"], found["places"]) == (None, None)
-
-
-def quoted(plan: Plan, forecast: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"plan": shown(plan), "forecast": dict(plan.forecast) if forecast is None else forecast}
-
-
-def test_a_forecast_shows_the_figures_of_the_service(tab: Tab) -> None:
-    domain = Dense.box([0, 0], [1, 1], size=20_000)
-    plan = registry.plan(domain, Request(k=4, budget=Budget.of("0.5", "0.000001")))
-    given = {"smallest_cluster": 300.4, "noise_per_radius": 0.0123, "cluster_share": 0.25, "swaps_tried": 7}
-    found = call(tab.go(""), "jobs/forecast.js", "expectations", quoted(plan, given))
-    assert [each[:3] for each in found["figures"]] == [
-        ["smallest_cluster", "Smallest cluster that is found", "≈ 300"],
-        ["noise_per_radius", "Position of a centre", "± 2.5%"],
-    ]
-    assert "an average one has 5,000" in found["figures"][0][3]
-    assert found["others"] == [["swaps tried", "7"]]
-
-
-def test_without_a_forecast_nothing_is_promised(tab: Tab) -> None:
-    domain = Dense.box([0, 0], [1, 1], size=20_000)
-    plan = registry.plan(domain, Request(k=4, budget=Budget.of("0.5", "0.000001")))
-    found = call(tab.go(""), "jobs/forecast.js", "expectations", quoted(plan, {}))
-    assert (found["figures"], found["others"], found["verdict"]) == ([], [], None)
-
-
-@pytest.mark.parametrize(
-    ("k", "epsilon", "kind"), [(3, "1", "good"), (10, "0.2", "warn"), (30, "0.05", "bad")]
-)
-def test_the_verdict_follows_the_forecast(tab: Tab, k: int, epsilon: str, kind: str) -> None:
-    domain = Dense.box([0, 0], [1, 1], size=20_000)
-    plan = registry.plan(domain, Request(k=k, budget=Budget.of(epsilon, "0.000001")))
-    verdict = call(tab.go(""), "jobs/forecast.js", "expectations", quoted(plan))["verdict"]
-    assert verdict[1] == kind
-    assert ("This counts noise only" in verdict[0]) == (kind != "bad")  # which says enough
 
 
 def test_modules_that_need_no_page_pass_their_own_tests() -> None:

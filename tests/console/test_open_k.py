@@ -11,14 +11,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from core.algorithms import registry
-from core.data import Dense
-from core.plan import KRange, Request
-from core.privacy.budget import Budget
 from tests.console.conftest import Tab
 from tests.console.test_accessibility import complaints_in_every_dress
 from tests.console.test_manners import BASIC_CHECKS, CONTRAST
-from tests.console.test_modules import call, quoted
+from tests.console.test_modules import call
 from tests.console.test_prices import submissions
 from tests.console.test_results import copied, run
 from tests.support.console import Service
@@ -70,7 +66,7 @@ def test_a_job_leaves_k_open_unless_told_otherwise(tab: Tab, granted: tuple[str,
     expect(page.get_by_label("leave open")).to_be_checked()
     expect(page.get_by_label("Clusters (k)")).to_be_hidden()
     page.get_by_label("To", exact=True).fill("5")
-    expect(page.locator("#fine-clusters")).to_contain_text("small ones, which are merged for every k")
+    expect(page.locator("#quote")).to_contain_text("small ones, which are merged for every k")
     sent = submissions(page)
     page.get_by_role("button", name="Submit for ε 1").click()
     expect(page.get_by_role("heading", name=f"1 to 5 centres of {granted[0]}")).to_be_visible()
@@ -104,28 +100,6 @@ def test_a_range_is_copied_as_commands_that_ask_for_it(tab: Tab, granted: tuple[
     python, curl = copied(page, "Copy as Python"), copied(page, "Copy as curl")
     assert "k=(1, 3)" in python
     assert json.loads(run(["sh", "-c", curl], granted[1]))["request"]["k"] == {"from": 1, "to": 3}
-
-
-def test_the_forecast_of_a_range_says_up_to_which_k_it_holds(tab: Tab) -> None:
-    from cairn_client.forecast import plan_verdict
-
-    page = tab.go("")
-    for size, epsilon in ((2000, "1"), (20_000, "1"), (200_000, "0.1"), (10_000_000, "2"), (300, "0.2")):
-        domain = Dense.box([0, 0], [1, 1], size=size)
-        plan = registry.plan(domain, Request(k=KRange(1, 32), budget=Budget.of(epsilon, "0.000001")))
-        words = call(page, "jobs/forecast.js", "expectations", quoted(plan))["verdict"][0]
-        share = plan.forecast.get("cluster_share", 1 / plan.k)
-        planned = {"k": plan.k, "k_range": {"from": 1, "to": 32}}
-        assert words == plan_verdict(planned, plan.forecast, size * share, None)
-
-
-def test_the_verdict_heeds_an_earlier_release_of_the_analyst(tab: Tab) -> None:
-    domain = Dense.box([0, 0], [1, 1], size=20_000)
-    plan = registry.plan(domain, Request(k=3, budget=Budget.of("1", "0.000001")))
-    for uncertain, kind in ((0, "good"), (1, "warn")):
-        earlier = {"job": "", "epsilon": "1", "k": 3, "uncertain": uncertain, "sentence": "Your release."}
-        found = call(tab.go(""), "jobs/forecast.js", "expectations", {**quoted(plan), "earlier": earlier})
-        assert found["verdict"] == ["The noise is small beside the clusters. Your release.", kind]
 
 
 def test_the_suggested_k_is_shown_first_with_its_reason(tab: Tab, opened: tuple[str, str]) -> None:

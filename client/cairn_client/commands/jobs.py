@@ -29,7 +29,6 @@ from cairn_client.commands.requests import (
 )
 from cairn_client.commands.results import print_findings, print_result
 from cairn_client.errors import NotFound, Unreachable
-from cairn_client.forecast import expectations, shortfall
 from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.progress import Show, in_words
@@ -95,34 +94,35 @@ def plan(
 ) -> None:
     """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
     with Client() as signed_in:
-        dataset = signed_in.dataset(name)
         request = request_of(objective, algorithm, option, sites)
         request |= table_request(columns, weight, scaling)
-        quote = dataset.plan(clusters, epsilon, delta, **request)
-        too_much = None if quote.fits else shortfall(dataset.facts, quote.cost, automatic_delta=delta is None)
+        quote = signed_in.dataset(name).plan(clusters, epsilon, delta, **request)
+    print_plan(quote, as_json)
+
+
+def print_plan(quote: PlanFacts, as_json: bool) -> None:
+    """Print a plan with its price and its forecast; exit with code 5 if the job does not fit."""
     if not print_json(quote, as_json):
-        print_plan(quote, too_much)
-    if too_much is not None:
+        _print_plan(quote)
+    if not quote.fits:
         raise typer.Exit(ExitCode.BUDGET)
 
 
-def print_plan(quote: PlanFacts, too_much: str | None) -> None:
-    """Print a plan with its price and its forecast."""
-    after = quote.remaining_after or {}
-    refused = f"{too_much} A job would be refused: ask for less, or ask the curator for more."
+def _print_plan(quote: PlanFacts) -> None:
+    after, shortfall = quote.remaining_after or {}, quote.shortfall
     print_pairs(
         [
             ("algorithm", quote.plan.get("algorithm", quote.plan.get("kind"))),
             ("why", quote.plan.get("reason") or "you chose it"),
             ("cost", quote.cost),
-            ("fits", "yes" if too_much is None else refused),
+            ("fits", f"{shortfall['sentence']} {shortfall['next']}" if shortfall else "yes"),
             ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),
             *((f"left of the {where} after it", amount) for where, amount in after.items()),
-            *expectations(quote.forecast, quote.average_size),
-            (
-                "verdict",
-                quote.verdict or "No forecast: a rehearsal is free and shows what an answer looks like.",
+            *(
+                (figure["label"].lower(), f"{figure['value']} {figure['explanation']}".rstrip())
+                for figure in quote.accuracy.get("figures", [])
             ),
+            ("verdict", quote.verdict),
             *(("warning", each) for each in quote.warnings),
             ("quote", quote.quote),
         ]

@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 
 from cairn_client.client import Client
-from cairn_client.commands.common import DatasetName, ExitCode, Json
+from cairn_client.commands.common import DatasetName, Json
 from cairn_client.commands.jobs import print_plan, wait_for
 from cairn_client.commands.printing import print_json, print_table
 from cairn_client.commands.requests import Delta, Epsilon, Options, RehearseOn, parsed_options
 from cairn_client.commands.results import print_findings
-from cairn_client.forecast import shortfall
 from cairn_client.questions import QuestionRequest
 
 
@@ -67,13 +66,7 @@ def ask(
             "rehearse_on": None if rehearse_on is None else signed_in.job(rehearse_on).id,
         }
         if plan:
-            quote = dataset.plan_question(kind, epsilon, **request)
-            given = {"automatic_delta": delta is None}
-            too_much = None if quote.fits else shortfall(dataset.facts, quote.cost, **given)
-            if not print_json(quote, as_json):
-                print_plan(quote, too_much)
-            if too_much is not None:
-                raise typer.Exit(ExitCode.BUDGET)
+            print_plan(dataset.plan_question(kind, epsilon, **request), as_json)
             return
         job = dataset.ask(kind, epsilon, **request)
         print_findings(wait_for(job, job.findings), output, as_json)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cairn_client.forecast import plan_verdict
 from cairn_client.wire.amounts import Amount
 
 
@@ -56,10 +55,12 @@ class PlanFacts:
     remaining_after: dict[str, Amount] | None
     forecast: dict[str, Any]
     warnings: list[str]
+    #: The forecast in words: `figures`, `verdict` and `basis`.
+    accuracy: dict[str, Any]
     #: The uncertainty that your newest comparable release states: noise, clipping and what noise hides.
     earlier: dict[str, Any] | None = None
-    #: Of a question: what noise does to the answer.
-    expectation: str | None = None
+    #: Of a job that does not fit: the reason (`sentence`), what to do (`next`), and an amount that would fit.
+    shortfall: dict[str, Any] | None = None
 
     @property
     def average_size(self) -> float:
@@ -72,9 +73,9 @@ class PlanFacts:
         return self.forecast.get("size_noise")
 
     @property
-    def verdict(self) -> str | None:
-        """The noise beside the clusters, and what your earlier release adds; None without a forecast."""
-        return plan_verdict(self.plan, self.forecast, self.average_size, self.earlier)
+    def verdict(self) -> str:
+        """What the noise does to the result, and what your earlier release adds."""
+        return str(self.accuracy["verdict"]["sentence"])
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class Accountant(ABC):
     composition: ClassVar[str]
     #: The noise that counts cost least with, for questions that leave it open and offer a delta.
     noise: ClassVar[str] = "auto"
-    #: Whether a job costs the delta that it asks for; if not, what is left of delta does not limit requests.
-    charges_delta: ClassVar[bool] = True
+    #: Whether a job costs the epsilon and delta it asks for; if not, what is left of delta limits no request.
+    charges_as_asked: ClassVar[bool] = True
     #: What a budget lacks that this accountant does not support.
     unsupported: ClassVar[str] = ""
 

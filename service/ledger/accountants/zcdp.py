@@ -25,7 +25,7 @@ class Zcdp(Accountant):
     composition = "the losses of all releases are added up in zero-concentrated differential privacy"
     # Gaussian noise costs a fraction of the Laplace noise that may be smaller at one epsilon.
     noise = "gaussian"
-    charges_delta = False
+    charges_as_asked = False
     unsupported = "needs a delta above zero; give one, or use the accountant sum"
 
     @staticmethod

@@ -3,6 +3,7 @@
 
 import { h, replace } from "../dom.js";
 import { checkbox, decimal, field, form, guard, input, isEpsilon, radios, submit } from "../forms.js";
+import { withPowers } from "../format.js";
 import { offers } from "./offers.js";
 import { optionFields, readOptions } from "./options.js";
 import { explain } from "../widgets.js";
@@ -97,7 +98,10 @@ export function questionForm(dataset, kinds, about) {
     mistaken: () => replace(forecast, "Correct the marked field to see the price."),
     working: () => replace(forecast),
     priced: (plan) =>
-      replace(forecast, `${plan.fits ? "" : "This costs more than is left. "}${plan.expectation}`),
+      replace(
+        forecast,
+        plan.shortfall ? withPowers(plan.shortfall.sentence) : plan.accuracy.verdict.sentence,
+      ),
     failed: (error) => replace(forecast, explain(error)),
   });
   const draw = () => {

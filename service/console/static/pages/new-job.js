@@ -3,7 +3,6 @@
 import { get, nextStep, Problem } from "../api.js";
 import { clusterFields } from "../jobs/clusters.js";
 import { h, replace, toast } from "../dom.js";
-import { expectations } from "../jobs/forecast.js";
 import {
   checkbox,
   decimal,
@@ -22,8 +21,6 @@ import {
 } from "../forms.js";
 import {
   amount,
-  count,
-  currency,
   delta,
   epsilonInWords,
   number,
@@ -31,12 +28,13 @@ import {
   sentence,
   strength,
   value,
+  withPowers,
 } from "../format.js";
 import { offers } from "../jobs/offers.js";
 import { optionFields, readOptions } from "../jobs/options.js";
 import { requestAsCurl, requestAsPython } from "../jobs/snippets.js";
 import { tableChoices } from "../jobs/table-choices.js";
-import { copyButton, explain, facts, figures, gauge, notice } from "../widgets.js";
+import { copyButton, explain, figures, gauge, notice } from "../widgets.js";
 import { KINDS } from "./sites.js";
 
 const LEAST = 0.01;
@@ -318,9 +316,9 @@ function read(element, dataset, k, usable) {
   return body;
 }
 
-function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRemains) {
-  const plan = quote.plan;
-  const expected = expectations(quote);
+function drawQuote(place, quote, found, { rehearsal }, useWhatRemains) {
+  const { plan, accuracy, shortfall } = quote;
+  const { tone, sentence: verdict } = accuracy.verdict;
   const after = quote.remaining_after;
   replace(
     place,
@@ -348,7 +346,7 @@ function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRem
         { class: "small muted" },
         epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit),
       ),
-    !quote.fits && tooMuch(found, quote.cost, chosen === undefined, useWhatRemains),
+    shortfall && tooMuch(shortfall, useWhatRemains),
     !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
     !rehearsal && account("The dataset's budget", found.budget, quote.cost),
     !rehearsal &&
@@ -367,36 +365,16 @@ function drawQuote(place, quote, found, { rehearsal, delta: chosen }, useWhatRem
     ),
     h("hr", {}),
     h("h2", {}, "Forecast"),
-    expected.figures.length > 0 &&
+    accuracy.figures.length > 0 &&
       figures(
-        expected.figures.map(([key, name, figure, words]) => [
-          name,
-          h("span", { id: `forecast-${key.replaceAll("_", "-")}` }, figure),
-          words,
+        accuracy.figures.map(({ name, label, value: figure, explanation }) => [
+          label,
+          h("span", { id: `forecast-${name.replaceAll("_", "-")}` }, figure),
+          explanation,
         ]),
       ),
-    plan.k_range &&
-      h(
-        "p",
-        { class: "small muted", id: "fine-clusters" },
-        `A job that leaves k open measures ${plan.k} fine clusters: small ones, which are ` +
-          "merged for every k.",
-      ),
-    expected.verdict && notice(expected.verdict[1], h("p", {}, expected.verdict[0])),
-    expected.others.length > 0 && facts(expected.others),
-    !expected.figures.length &&
-      !expected.others.length &&
-      h(
-        "p",
-        { class: "muted", id: "no-forecast" },
-        `${plan.algorithm} makes no forecast. A rehearsal is free and shows what an answer looks like.`,
-      ),
-    h(
-      "p",
-      { class: "small muted" },
-      `From public numbers alone: ${plural(expected.measurements, "measurement")} with ` +
-        `noise, for about ${count(plan.domain.size)} records.`,
-    ),
+    tone ? notice(tone, h("p", {}, verdict)) : h("p", { class: "muted" }, verdict),
+    h("p", { class: "small muted" }, accuracy.basis),
     h("h3", {}, `Algorithm: ${plan.algorithm}`),
     h("p", { class: "muted", id: "reason" }, plan.reason ? sentence(plan.reason) : "You chose it."),
     quote.warnings.map((words) => notice("warn", h("p", {}, sentence(words)))),
@@ -414,54 +392,20 @@ function account(name, held, cost) {
   );
 }
 
-const smaller = (a, b) => (Number(b) < Number(a) ? b : a);
-
-// What remains for one more job in the currency of the accounts: both must have it.
-function least(found) {
-  const left = [found.cap, found.budget].filter(Boolean).map((each) => each.remaining);
-  return Object.fromEntries(
-    Object.keys(left[0]).map((key) => [key, left.map((each) => each[key]).reduce(smaller)]),
-  );
-}
-
-// Which amount is too large, for the account that has the least of it.
-function wanting(found, cost) {
-  const left = least(found);
-  const whose = (key) =>
-    found.cap && found.cap.remaining[key] === left[key] ? "your cap" : "the dataset's budget";
-  const key = currency(cost);
-  if (value(cost) > value(left))
-    return `${amount(cost)} is more than the ${amount(left)} that ${whose(key)} has left`;
-  if (Number(cost.delta) > Number(left.delta))
-    return `${delta(cost.delta)} is more than the ${delta(left.delta)} that ${whose("delta")} has left`;
-  return "what remains has just changed";
-}
-
-function tooMuch(found, cost, automatic, useWhatRemains) {
-  const left = least(found);
-  const leastDelta = automatic && Number(cost.delta) > Number(left.delta);
-  const less = { epsilon: smaller(left.epsilon, cost.epsilon), delta: smaller(left.delta, cost.delta) };
-  // Under zCDP the epsilon that is worth what remains depends on the plan.
-  const offered = currency(cost) === "epsilon" && Number(less.epsilon) > 0;
+function tooMuch({ sentence: why, next, offer }, useWhatRemains) {
   return h(
     "div",
     { class: "notice bad stack", id: "too-much" },
-    h("p", {}, `This does not fit: ${wanting(found, cost)}. A job would be refused.`),
-    h(
-      "p",
-      { class: "next" },
-      leastDelta &&
-        "An automatic delta is never less than a tenth of the default: enter a smaller one, or 0. ",
-      "Ask for less, or ask the curator for more.",
-    ),
-    offered &&
+    h("p", {}, withPowers(why)),
+    h("p", { class: "next" }, next),
+    offer &&
       h(
         "div",
         {},
         h(
           "button",
-          { type: "button", class: "small", on: { click: () => useWhatRemains(less) } },
-          `Ask for what remains (${amount(less)}, ${delta(less.delta)})`,
+          { type: "button", class: "small", on: { click: () => useWhatRemains(offer) } },
+          `Ask for what remains (${amount(offer)}, ${delta(offer.delta)})`,
         ),
       ),
   );
