@@ -20,7 +20,7 @@ from service.http.context import Context, Services
 from service.http.problems import answers
 from service.operations.exposition import measure
 from service.operations.metrics import count, put_back_requests, take_requests
-from service.people.authentication import Operator
+from service.people.authentication import Monitor
 
 log = structlog.get_logger()
 
@@ -53,9 +53,9 @@ def ready(context: Services) -> str:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, responses={**answers(), 200: _METRICS})
-def metrics(context: Services, curator: Operator) -> Response:
-    """Prometheus metrics: of all datasets for the scraper's token, of a curator's own for the curator."""
-    owner_id = curator.id if curator else None
+def metrics(context: Services, caller: Monitor) -> Response:
+    """Prometheus metrics: of all datasets for operators and the scraper, of their own for curators."""
+    owner_id = caller.id if caller and caller.is_curator else None
     store_requests(context)
     with context.database.read() as session:
         measured = measure(session, context.clock.now(), owner_id, context.settings.spool_directory)

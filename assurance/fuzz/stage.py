@@ -1,7 +1,8 @@
-"""A service with two curators, their analysts, and a dataset and a job in every state that matters.
+"""A service with people of every role, and a dataset and a job in every state that matters.
 
 carla owns what the tests ask for; cleo is another curator. ada is an analyst with grants, ben has one on
-another dataset, dan is cleo's. Rows and their number are chosen so that a trace of them in an answer is seen.
+another dataset, dan is cleo's; nora is an auditor, otto an operator. Rows and their number are chosen so that
+a trace of them in an answer is seen.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from service.operations.states import Role
 from service.operations.tables import ApiKey, Base, BrowserSession, DatasetChunk, Principal
 from service.people import keys, principals
 from service.people.authentication import Caller
+from service.people.keys import KeyLimits
 from tests.support.service import DOUBTS, House, Person
 
 #: The private number of records, and a value that stands in the rows.
@@ -29,6 +31,7 @@ VALUE = "7.318264519"
 TOKEN = "scrape-" + "t" * 32
 MISSING_JOB = "00000000-0000-4000-8000-000000000000"
 
+PEOPLE = ("carla", "cleo", "ada", "ben", "dan", "nora", "otto")
 _BOX = {"box": {"low": [0, 0], "high": [10, 4]}}
 
 
@@ -47,7 +50,8 @@ class Stage(House):
         self.cleo = Person(self.client, "cleo", made["first_key"]["key"])
         made = self.cleo.post("/v1/principals", {"name": "dan", "role": "analyst"}).json()
         self.dan = Person(self.client, "dan", made["first_key"]["key"])
-        self.key_ids = {each: self._key_id(each) for each in ("carla", "cleo", "ada", "ben", "dan")}
+        made = self.carla.post("/v1/principals", {"name": "nora", "role": "auditor"}).json()
+        self.nora = Person(self.client, "nora", made["first_key"]["key"])
         self.strangers = {
             "nobody": None,
             "malformed key": "cairn_nothing",
@@ -56,7 +60,13 @@ class Stage(House):
             "expired key": self._spoiled("expired"),
             "key of a disabled person": self._spoiled("disabled"),
         }
-        self._sessions()
+        ended = self._ended_sessions()
+        made = self.carla.post("/v1/principals", {"name": "otto", "role": "operator"}).json()
+        self.otto = Person(self.client, "otto", made["first_key"]["key"])
+        self.key_ids = {each: self._key_id(each) for each in PEOPLE}
+        sessions = {name: self._session(name, getattr(self, name).key) for name in PEOPLE}
+        self.session_ids = {name: session for name, (session, _) in sessions.items()}
+        self.cookies = {name: cookie for name, (_, cookie) in sessions.items()} | ended
         self._datasets()
         self._jobs()
         self.clock.move(3600)
@@ -74,25 +84,21 @@ class Stage(House):
             by = Caller(carla.id, "carla", Role.CURATOR)
             person = principals.create(session, f"former-{how}", Role.CURATOR, by=by, at=now)
             lifetime = timedelta(seconds=60) if how == "expired" else None
-            issued = keys.issue(session, person, by="carla", at=now, lifetime=lifetime)
+            issued = keys.issue(session, person, by="carla", at=now, limits=KeyLimits(lifetime))
             if how == "revoked":
                 keys.revoke(session, person, issued.row.handle, by="carla", at=now)
             if how == "disabled":
                 principals.disable(session, person, by="carla", at=now)
         return issued.text
 
-    def _sessions(self) -> None:
-        """A session of each person, and one of each kind that is over."""
-        self.cookies: dict[str, str] = {}
-        self.session_ids: dict[str, str] = {}
-        for name in ("carla", "cleo", "ada", "ben", "dan"):
-            person = getattr(self, name)
-            self.session_ids[name], self.cookies[name] = self._session(name, person.key)
+    def _ended_sessions(self) -> dict[str, str]:
+        """The cookie of a session of each kind that is over."""
+        cookies: dict[str, str] = {}
         for kind in ("ended", "expired", "key revoked", "person disabled"):
             name = "over-" + kind.replace(" ", "-")
             made = self.carla.post("/v1/principals", {"name": name, "role": "curator"}).json()
             key = made["first_key"]
-            session, self.cookies[kind] = self._session(name, key["key"])
+            session, cookies[kind] = self._session(name, key["key"])
             if kind == "ended":
                 self.carla.delete(f"/v1/sessions/{session}")
             elif kind == "key revoked":
@@ -106,6 +112,7 @@ class Stage(House):
                         .where(BrowserSession.handle == session)
                         .values(expires_at=self.clock.now())
                     )
+        return cookies
 
     def _session(self, name: str, key: str) -> tuple[str, str]:
         """The id and the cookie of a new session."""

@@ -234,11 +234,23 @@ class Client:
         """Disable an account. Its keys stop working; its history is kept."""
         self._transport.call("DELETE", f"/v1/principals/{quoted(name)}", repeatable=False)
 
-    def issue_key(self, name: str, label: str = "", expires_in_days: int | None = None) -> NewKey:
-        """Issue another key for an account. It is shown only once."""
+    def issue_key(
+        self,
+        name: str,
+        label: str = "",
+        expires_in_days: int | None = None,
+        *,
+        datasets: Sequence[str] | None = None,
+        read_only: bool = False,
+    ) -> NewKey:
+        """Issue another key for an account, shown only once; `datasets` and `read_only` limit it."""
         body: dict[str, Any] = {"label": label}
         if expires_in_days is not None:
             body["expires_in_days"] = expires_in_days
+        if datasets is not None:
+            body["datasets"] = list(datasets)
+        if read_only:
+            body["read_only"] = True
         return self._transport.request(
             NewKey, "POST", f"/v1/principals/{quoted(name)}/keys", body=body, repeatable=False
         )

@@ -1,4 +1,4 @@
-"""Access to datasets: who may use one, as its owner or under a grant."""
+"""Access to datasets: who may use one, as its owner or under a grant, and who may read about it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from core.data import Stored, domain_from_json
 from service.errors import NotFound
 from service.ledger import accountants
 from service.ledger.accountants import Accountant
-from service.operations.states import DatasetState
+from service.operations.states import DatasetState, Role
 from service.operations.tables import Dataset, Grant, Principal, allowed_kinds
 from service.people.authentication import Caller
 
@@ -22,10 +22,13 @@ _GRANTED = (
     .join(Grant, Grant.dataset_id == Dataset.id)
     .where(Grant.principal_id == bindparam("caller"), Grant.revoked_at.is_(None))
 )
-_OWNED = select(Dataset, Grant).outerjoin(Grant, false()).where(Dataset.owner_id == bindparam("caller"))
+_EVERY = select(Dataset, Grant).outerjoin(Grant, false())
+_OWNED = _EVERY.where(Dataset.owner_id == bindparam("caller"))
+_VISIBLE = {Role.CURATOR: _OWNED, Role.ANALYST: _GRANTED, Role.AUDITOR: _EVERY}
 _NAMED = Dataset.name == bindparam("name")
-_GRANTED_BY_NAME = _GRANTED.where(_NAMED).execution_options(populate_existing=True)
-_OWNED_BY_NAME = _OWNED.where(_NAMED).execution_options(populate_existing=True)
+_BY_NAME = {
+    role: query.where(_NAMED).execution_options(populate_existing=True) for role, query in _VISIBLE.items()
+}
 _STATE = (
     select(Dataset.state, Grant.revoked_at, Principal.disabled_at, Grant.kinds)
     .join(Grant, Grant.dataset_id == Dataset.id)
@@ -41,11 +44,19 @@ _OWNERS_STATE = (
 
 @dataclass(frozen=True)
 class Right:
-    """A caller's right to a dataset: as its owner, whom only the total limits, or under a grant."""
+    """A caller's right to a dataset: as its owner, whom only the total limits, under a grant, or to audit it.
+
+    Whoever may use a dataset is its owner or has a grant: routes that use it let no auditor in.
+    """
 
     caller: Caller
     dataset: Dataset
     grant: Grant | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the dataset is the caller's own."""
+        return self.dataset.owner_id == self.caller.id
 
     @property
     def grant_id(self) -> int | None:
@@ -65,13 +76,14 @@ class Right:
 
     def allows(self, kind: str) -> bool:
         """Return True if jobs of this kind may be submitted; the owner may submit every kind."""
-        return self.grant is None or kind in self.grant.allowed_kinds
+        return self.is_owner if self.grant is None else kind in self.grant.allowed_kinds
 
 
 def find(session: Session, name: str, caller: Caller) -> Right:
     """Return the caller's right to a dataset, or raise NotFound."""
-    query = _OWNED_BY_NAME if caller.is_curator else _GRANTED_BY_NAME
-    found = session.execute(query, {"caller": caller.id, "name": name}).one_or_none()
+    found = None
+    if caller.role in _BY_NAME and caller.reaches(name):
+        found = session.execute(_BY_NAME[caller.role], {"caller": caller.id, "name": name}).one_or_none()
     if found is None:
         raise NotFound(f"there is no dataset named {name}, or you have no grant for it")
     dataset, grant = found
@@ -93,9 +105,10 @@ def is_open(session: Session, dataset_id: int, grant_id: int | None, kind: str) 
 
 def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[Right]:
     """Return the caller's rights to datasets, by the datasets' names."""
-    visible = _OWNED if caller.is_curator else _GRANTED
     named = ~Dataset.name.startswith(NAMELESS)
-    query = visible.where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
+    if caller.datasets is not None:
+        named &= Dataset.name.in_(caller.datasets)
+    query = _VISIBLE[caller.role].where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
     return [Right(caller, dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 
 

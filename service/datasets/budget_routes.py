@@ -24,9 +24,9 @@ from service.ledger import accountants, checkpoints, entries
 from service.ledger.units import Cost
 from service.operations.clock import rfc3339
 from service.operations.settings import KIB
-from service.operations.tables import Dataset, Grant, LedgerEntry
+from service.operations.tables import Dataset, Grant, LedgerEntry, Principal
 from service.people import principals
-from service.people.authentication import Anyone, Curator
+from service.people.authentication import Curator, Overseer, Reader
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["budgets"], route_class=StrictRoute)
 AnalystName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of an analyst")]
@@ -61,7 +61,7 @@ def raise_budget(name: DatasetName, body: BudgetBody, caller: Curator, context: 
 
 
 @router.get("/grants", responses=answers())
-def list_grants(name: DatasetName, caller: Curator, context: Services, paging: Paging) -> GrantPage:
+def list_grants(name: DatasetName, caller: Overseer, context: Services, paging: Paging) -> GrantPage:
     """List the analysts who may use a dataset, with their caps; revoked grants keep what was spent."""
     with context.database.read() as session:
         dataset = access.find(session, name, caller).dataset
@@ -106,21 +106,22 @@ def delete_grant(name: DatasetName, analyst: AnalystName, caller: Curator, conte
 @limited(RouteLimits(sent_per_request=16 * KIB))  # a table takes long to write
 def get_ledger(
     name: DatasetName,
-    caller: Anyone,
+    caller: Reader,
     context: Services,
     paging: Paging,
     accept: Annotated[str, Header(description="`text/csv` for a table", max_length=500)] = "application/json",
 ) -> Any:
-    """List the ledger's entries in order: all of them to the owner, an analyst's own to the analyst."""
+    """List the ledger's entries in order: an analyst's own to the analyst, all of them to others."""
     with context.database.read() as session:
         right = access.find(session, name, caller)
         dataset = right.dataset
         analysts: dict[int | None, str] = {
             row.id: person.name for row, person in grants.page(session, dataset, after="", limit=None)
         }
+        owner = session.get_one(Principal, dataset.owner_id).name
     whole = right.grant is None
     if whole:
-        analysts[None] = caller.name  # whose own jobs have no grant
+        analysts[None] = owner  # whose own jobs have no grant
 
     def page(after: int, limit: int) -> list[LedgerEntry]:
         with context.database.read() as session:
@@ -150,7 +151,7 @@ def _all_after(after: int, page: Callable[[int, int], list[LedgerEntry]]) -> Ite
 @router.post("/ledger/verify", responses=answers())
 def verify_ledger(
     name: DatasetName,
-    caller: Curator,
+    caller: Overseer,
     context: Services,
     whole: Annotated[
         bool, Query(description="read every entry, not only those after the checkpoint")

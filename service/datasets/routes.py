@@ -38,7 +38,7 @@ from service.http.wire import NAME_PATTERN
 from service.operations import faults
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset
-from service.people.authentication import Anyone, Caller, Curator
+from service.people.authentication import Caller, Curator, FreeCurator, Reader
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictRoute)
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a dataset")]
@@ -52,7 +52,7 @@ FILE = file_body(_CSV, *(kind for kind in sorted(FORMATS) if kind != "text/csv")
 
 
 @router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
-def create_dataset(body: DatasetBody, caller: Curator, context: Services) -> DatasetFacts:
+def create_dataset(body: DatasetBody, caller: FreeCurator, context: Services) -> DatasetFacts:
     """Describe a new dataset: columns, bounds, size and budget, all known without looking at the rows."""
     with context.database.write() as session:
         dataset = lifecycle.create(session, body, owner=caller, at=context.clock.now())
@@ -61,8 +61,8 @@ def create_dataset(body: DatasetBody, caller: Curator, context: Services) -> Dat
 
 
 @router.get("", responses=answers())
-def list_datasets(caller: Anyone, context: Services, paging: Paging) -> DatasetPage:
-    """List datasets that you own, or that are granted to you."""
+def list_datasets(caller: Reader, context: Services, paging: Paging) -> DatasetPage:
+    """List datasets that you own, or that are granted to you; auditors see all of them."""
     with context.database.read() as session:
         found = access.page(session, caller, after=paging.after(str) or "", limit=paging.fetch)
         shown, following = paging.cut(found, lambda right: right.dataset.name)
@@ -71,7 +71,7 @@ def list_datasets(caller: Anyone, context: Services, paging: Paging) -> DatasetP
 
 
 @router.get("/{name}", responses=answers())
-def get_dataset(name: DatasetName, caller: Anyone, context: Services) -> DatasetFacts:
+def get_dataset(name: DatasetName, caller: Reader, context: Services) -> DatasetFacts:
     """Get a dataset's public facts, its remaining budget and your cap."""
     with context.database.read() as session:
         return DatasetFacts.model_validate(view.facts(session, access.find(session, name, caller)))

@@ -47,8 +47,8 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "release_ticks": dataset.release_ticks,
         "least_epsilon": units_text(dataset.least_epsilon_units, EPSILON_UNIT),
         "jobs_per_hour": dataset.jobs_per_hour,
-        "overruns": metrics.overruns(session, dataset.id) if grant is None else None,
-        "size_warning": _size_warning(dataset, domain) if grant is None else None,
+        "overruns": metrics.overruns(session, dataset.id) if right.is_owner else None,
+        "size_warning": _size_warning(dataset, domain) if right.is_owner else None,
         "owner": session.get_one(Principal, dataset.owner_id).name,
         "created_at": dataset.created_at,
         "revised": revised(dataset),
@@ -56,7 +56,7 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "budget": balance_view(session, dataset),
         "cap": balance_view(session, dataset, grant) if grant else None,
         "kinds": grant.allowed_kinds if grant else None,
-        "upload": report_on(dataset) if grant is None else None,
+        "upload": report_on(dataset) if right.is_owner else None,
     }
 
 

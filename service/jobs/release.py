@@ -9,11 +9,11 @@ ticks 1, 2, 4, 8, ... seconds after the claim.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Select, or_, select
+from sqlalchemy import ColumnElement, Select, or_, select, true
 from sqlalchemy.orm import Session, defer
 
 from service.errors import Forbidden, NotFound
-from service.operations.states import EndReason, JobState
+from service.operations.states import EndReason, JobState, Role
 from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
 
@@ -152,23 +152,32 @@ def page(
 
 
 def _visible(caller: Caller, dataset: str | None = None) -> Select[Job, str]:
-    """Select the jobs that a caller may see: a curator those on their datasets, an analyst their own.
+    """Select the jobs that a caller may see: on a curator's datasets, an analyst's own, an auditor all.
 
     Each condition is on one column of jobs, whose index has them in order.
     """
-    mine: ColumnElement[bool]
+    query = select(Job, Principal.name).join(Principal, Job.principal_id == Principal.id)
+    if caller.datasets is not None:
+        within = select(Dataset.id).where(Dataset.name.in_(caller.datasets))
+        query = query.where(Job.dataset_id.in_(within))
+    return query.where(_mine(caller, dataset)).options(
+        defer(Job.plan, raiseload=True)  # up to 64 KiB, which no list shows
+    )
+
+
+def _mine(caller: Caller, dataset: str | None) -> ColumnElement[bool]:
+    everywhere = {
+        Role.CURATOR: Job.owner_id == caller.id,
+        Role.ANALYST: Job.principal_id == caller.id,
+        Role.AUDITOR: true(),
+    }
     if dataset is None:
-        mine = (Job.owner_id if caller.is_curator else Job.principal_id) == caller.id
-    elif caller.is_curator:
-        owned = select(Dataset.id).where(Dataset.name == dataset, Dataset.owner_id == caller.id)
-        mine = Job.dataset_id == owned.scalar_subquery()
-    else:
+        return everywhere[caller.role]
+    if caller.role == Role.ANALYST:
         granted = select(Grant.id).join(Dataset, Dataset.id == Grant.dataset_id)
         granted = granted.where(Dataset.name == dataset, Grant.principal_id == caller.id)
-        mine = Job.grant_id == granted.scalar_subquery()
-    return (
-        select(Job, Principal.name)
-        .join(Principal, Job.principal_id == Principal.id)
-        .where(mine)
-        .options(defer(Job.plan, raiseload=True))  # up to 64 KiB, which no list shows
-    )
+        return Job.grant_id == granted.scalar_subquery()
+    named = select(Dataset.id).where(Dataset.name == dataset)
+    if caller.is_curator:
+        named = named.where(Dataset.owner_id == caller.id)
+    return Job.dataset_id == named.scalar_subquery()

@@ -36,7 +36,7 @@ from service.jobs.wire import (
 )
 from service.ledger import accountants
 from service.operations.settings import KIB
-from service.people.authentication import Anyone, Curator
+from service.people.authentication import Anyone, Curator, Reader, User
 
 log = structlog.get_logger()
 
@@ -110,7 +110,7 @@ def list_kinds(
 
 @router.post("/plans", responses=answers(*_PLANNING))
 @limited(_PLANNED)
-def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
+def make_plan(body: PlanBody, caller: User, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
         right = access.find(session, body.dataset, caller)
@@ -142,7 +142,7 @@ def make_plan(body: PlanBody, caller: Anyone, context: Services) -> Quote:
 @limited(_PLANNED)
 async def submit_job(
     body: JobBody,
-    caller: Anyone,
+    caller: User,
     context: Services,
     response: Response,
     idempotency_key: Annotated[
@@ -172,7 +172,7 @@ async def submit_job(
 
 @router.get("/jobs", responses=answers())
 def list_jobs(
-    caller: Anyone,
+    caller: Reader,
     context: Services,
     paging: Paging,
     dataset: Annotated[
@@ -185,7 +185,7 @@ def list_jobs(
         ),
     ] = "",
 ) -> JobPage:
-    """List your jobs, or the jobs on datasets that you own, newest first."""
+    """List your jobs, or the jobs on datasets that you own, newest first; auditors see all jobs."""
     now, before = context.clock.now(), paging.after(str)
     with context.database.read() as session:
         found = release.page(
@@ -196,7 +196,7 @@ def list_jobs(
 
 
 @router.get("/jobs/{job_id}", responses=answers())
-def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response) -> JobFacts:
+def get_job(job_id: JobId, caller: Reader, context: Services, response: Response) -> JobFacts:
     """Get the state of a job; `Retry-After` says when it may have changed."""
     now = context.clock.now()
     with context.database.read() as session:
@@ -208,7 +208,7 @@ def get_job(job_id: JobId, caller: Anyone, context: Services, response: Response
 
 
 @router.delete("/jobs/{job_id}", responses=answers("not-cancellable"))
-def cancel_job(job_id: JobId, caller: Anyone, context: Services) -> JobFacts:
+def cancel_job(job_id: JobId, caller: User, context: Services) -> JobFacts:
     """Cancel a queued job of yours; its reservation is given back."""
     now = context.clock.now()
     with context.database.write() as session:
@@ -219,7 +219,7 @@ def cancel_job(job_id: JobId, caller: Anyone, context: Services) -> JobFacts:
 
 
 @router.put("/jobs/{job_id}/note", responses=answers())
-def describe_job(job_id: JobId, body: NoteBody, caller: Anyone, context: Services) -> JobFacts:
+def describe_job(job_id: JobId, body: NoteBody, caller: User, context: Services) -> JobFacts:
     """Name a job of yours or write a note about it; the dataset's owner can read both."""
     now = context.clock.now()
     with context.database.write() as session:

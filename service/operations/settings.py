@@ -44,7 +44,7 @@ class Settings(BaseSettings):
     worker_processes: int = Field(default=1, ge=0, le=256)
     """Worker processes that `serve` and `worker` start; 0 with `serve` means none."""
     metrics_token: SecretStr = SecretStr("")
-    """Bearer token a Prometheus scraper may use for /metrics; empty: curators only."""
+    """Bearer token a Prometheus scraper may use for /metrics; empty: curators and operators only."""
     metrics_token_file: Path | None = None
     """File that holds the scrape token."""
     signing_key_file: Path | None = None

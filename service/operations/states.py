@@ -8,6 +8,10 @@ class Role(StrEnum):
 
     CURATOR = "curator"
     ANALYST = "analyst"
+    #: Reads the ledgers, receipts and facts of all datasets, and the audit log; no results.
+    AUDITOR = "auditor"
+    #: Manages people and watches the service; sees no datasets and no jobs.
+    OPERATOR = "operator"
 
 
 class DatasetState(StrEnum):

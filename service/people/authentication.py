@@ -1,27 +1,37 @@
 """Authentication: the caller of a request, found by key or session, and the roles that routes require."""
 
 import hmac
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from sqlalchemy import Executable, bindparam, literal, select
+from sqlalchemy import Executable, bindparam, func, literal, null, select
 from starlette.requests import HTTPConnection
 
 from service.errors import Forbidden, Unauthorized
 from service.http import cookies
 from service.http.context import Context, Services
 from service.operations.states import Role
-from service.operations.tables import ApiKey, BrowserSession, Principal
+from service.operations.tables import ApiKey, BrowserSession, Identity, Principal
 from service.people import keys
 
 _NO_DIGEST = keys.digest_of("")
+#: Methods that change nothing.
+_READING = {"GET", "HEAD"}
 # Built once: every request needs one of them.
-_HOLDER = (ApiKey.id.label("key_id"), ApiKey.revoked_at, Principal.disabled_at)
-_PERSON = (Principal.id, Principal.name, Principal.role)
+_PERSON = (Principal.id, Principal.name, Principal.role, Principal.disabled_at)
+_KEY = (ApiKey.id.label("key_id"), ApiKey.revoked_at, ApiKey.datasets, ApiKey.read_only)
 _BY_KEY = (
-    select(ApiKey.digest, ApiKey.expires_at, literal(None).label("session"), *_HOLDER, *_PERSON)
+    select(
+        ApiKey.digest,
+        ApiKey.expires_at,
+        literal(None).label("session"),
+        null().label("refused_at"),
+        *_KEY,
+        *_PERSON,
+    )
     .join(Principal, ApiKey.principal_id == Principal.id)
     .where(ApiKey.handle == bindparam("handle"))
 )
@@ -30,11 +40,13 @@ _BY_SESSION = (
         BrowserSession.digest,
         BrowserSession.expires_at,  # no later than the key's
         BrowserSession.handle.label("session"),
-        *_HOLDER,
+        Identity.refused_at,
+        *_KEY,
         *_PERSON,
     )
-    .join(ApiKey, BrowserSession.key_id == ApiKey.id)
-    .join(Principal, ApiKey.principal_id == Principal.id)
+    .outerjoin(ApiKey, BrowserSession.key_id == ApiKey.id)
+    .outerjoin(Identity, BrowserSession.identity_id == Identity.id)
+    .join(Principal, func.coalesce(ApiKey.principal_id, Identity.principal_id) == Principal.id)
     .where(BrowserSession.handle == bindparam("handle"))
 )
 
@@ -46,15 +58,23 @@ class Caller:
     id: int
     name: str
     role: Role
-    #: The key that was sent, or that the session came from.
+    #: The key that was sent, or that the session came from; None in a session of an identity.
     key_id: int | None = None
     #: The id of the session, if a cookie was sent instead of a key.
     session: str | None = None
+    #: Names of the datasets that the key is limited to; None: all that the principal may use.
+    datasets: tuple[str, ...] | None = None
+    #: The key makes no request that changes anything.
+    read_only: bool = False
 
     @property
     def is_curator(self) -> bool:
         """True for the role that may see and manage data."""
         return self.role == Role.CURATOR
+
+    def reaches(self, dataset: str) -> bool:
+        """Return True if the key is not limited to other datasets."""
+        return self.datasets is None or dataset in self.datasets
 
 
 def identify(context: Context, connection: HTTPConnection) -> Caller:
@@ -66,7 +86,7 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
             raise Unauthorized(
                 "your session has ended; sign in again", headers={"WWW-Authenticate": "Bearer"}
             )
-        return caller
+        return _within_limits(caller, connection)
     scheme, _, token = (header or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized(
@@ -78,6 +98,13 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
             "this key is unknown, expired or revoked; ask a curator for a new one",
             headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
+    return _within_limits(caller, connection)
+
+
+def _within_limits(caller: Caller, connection: HTTPConnection) -> Caller:
+    """Return the caller; Forbidden for a request that their key may not make."""
+    if caller.read_only and connection.scope["method"] not in _READING:
+        raise Forbidden("this key is for reading alone; use another key of yours to change something")
     return caller
 
 
@@ -86,11 +113,14 @@ def _find(context: Context, query: Executable, token: str) -> Caller | None:
     found = context.database.find_row(query, {"handle": keys.handle_of(token) or ""})
     # Compared even when there is nothing to compare with, so that both cases take the same time.
     matches = hmac.compare_digest(keys.digest_of(token), found.digest if found else _NO_DIGEST)
-    if found is None or not matches or found.revoked_at or found.disabled_at:
+    if found is None or not matches or found.revoked_at or found.disabled_at or found.refused_at:
         return None
     if found.expires_at and found.expires_at <= context.clock.now():
         return None
-    return Caller(found.id, found.name, found.role, found.key_id, found.session)
+    datasets = None if found.datasets is None else tuple(found.datasets)
+    return Caller(
+        found.id, found.name, found.role, found.key_id, found.session, datasets, bool(found.read_only)
+    )
 
 
 Credentials = Annotated[
@@ -105,26 +135,48 @@ async def _caller(request: Request, _documented: Credentials) -> Caller:
     return caller
 
 
+def _only(*roles: Role, all_datasets: bool = False) -> Callable[[Caller], Awaitable[Caller]]:
+    """Return a dependency that lets these roles in; `all_datasets`: with no key limited to some."""
+    named = " and ".join(filter(None, (", ".join(f"{role}s" for role in roles[:-1]), f"{roles[-1]}s")))
+
+    async def check(caller: Anyone) -> Caller:
+        if caller.role not in roles:
+            raise Forbidden(f"only {named} may do this")
+        if all_datasets and caller.datasets is not None:
+            raise Forbidden("this key is limited to some datasets; use another key of yours for this")
+        return caller
+
+    return check
+
+
+#: Everybody who is signed in.
 Anyone = Annotated[Caller, Depends(_caller)]
+#: Somebody who may own datasets.
+Curator = Annotated[Caller, Depends(_only(Role.CURATOR))]
+#: A curator with a key that is not limited to datasets.
+FreeCurator = Annotated[Caller, Depends(_only(Role.CURATOR, all_datasets=True))]
+#: Somebody who may submit jobs and read their results.
+User = Annotated[Caller, Depends(_only(Role.CURATOR, Role.ANALYST))]
+#: Somebody who may read facts, ledgers and receipts.
+Reader = Annotated[Caller, Depends(_only(Role.CURATOR, Role.ANALYST, Role.AUDITOR))]
+#: Somebody who may check the books of a dataset.
+Overseer = Annotated[Caller, Depends(_only(Role.CURATOR, Role.AUDITOR))]
+#: Somebody who may manage people.
+Manager = Annotated[Caller, Depends(_only(Role.CURATOR, Role.OPERATOR, all_datasets=True))]
+#: Somebody who may read the audit log.
+AuditReader = Annotated[Caller, Depends(_only(Role.CURATOR, Role.AUDITOR, Role.OPERATOR, all_datasets=True))]
 
 
-async def _curator(caller: Anyone) -> Caller:
-    if not caller.is_curator:
-        raise Forbidden("only curators may do this")
-    return caller
-
-
-def _operator(request: Request, context: Services, credentials: Credentials) -> Caller | None:
+def _monitor(request: Request, context: Services, credentials: Credentials) -> Caller | None:
     token = context.settings.scrape_token()
     sent = credentials.credentials.encode("utf-8", "surrogateescape") if credentials else b""
     if token and hmac.compare_digest(token.encode(), sent):
         return None
     caller = identify(context, request)
-    if not caller.is_curator:
-        raise Forbidden("metrics are for curators: they tell how long jobs take")
+    if caller.role not in (Role.CURATOR, Role.OPERATOR) or caller.datasets is not None:
+        raise Forbidden("metrics are for curators and operators: they tell how long jobs take")
     return caller
 
 
-Curator = Annotated[Caller, Depends(_curator)]
-#: A curator, or None for the metrics scraper with its own token.
-Operator = Annotated[Caller | None, Depends(_operator)]
+#: A curator, an operator, or None for the metrics scraper with its own token.
+Monitor = Annotated[Caller | None, Depends(_monitor)]

@@ -20,6 +20,20 @@ _KEY = re.compile(r"cairn_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True)
+class KeyLimits:
+    """What a key is limited to, other than to what its holder may do."""
+
+    lifetime: timedelta | None = None
+    #: Names of datasets; None: all.
+    datasets: tuple[str, ...] | None = None
+    read_only: bool = False
+
+
+#: A key that does whatever its holder may, until it is revoked.
+UNLIMITED = KeyLimits()
+
+
+@dataclass(frozen=True)
 class IssuedKey:
     """A new key with its secret, which is shown once and not stored."""
 
@@ -50,7 +64,7 @@ def issue(
     by: str,
     at: datetime,
     label: str = "",
-    lifetime: timedelta | None = None,
+    limits: KeyLimits = UNLIMITED,
     text: str | None = None,
 ) -> IssuedKey:
     """Issue a key to a principal: a random one, or the one given as `text`."""
@@ -64,8 +78,10 @@ def issue(
         digest=digest_of(text),
         label=label,
         created_at=at,
-        expires_at=at + lifetime if lifetime else None,
+        expires_at=at + limits.lifetime if limits.lifetime else None,
         revoked_at=None,
+        datasets=None if limits.datasets is None else list(limits.datasets),
+        read_only=limits.read_only,
     )
     session.add(key)
     session.flush()

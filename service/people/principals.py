@@ -1,6 +1,7 @@
-"""Principals: people and programs that hold keys, and the curators who manage them.
+"""Principals: people and programs, their roles, and who manages them.
 
-Whoever created a principal manages its keys; a curator manages their own too.
+A curator manages the analysts and curators that they created, and themself. Operators manage everybody.
+While there is an operator, curators create analysts alone.
 """
 
 from datetime import datetime
@@ -17,7 +18,9 @@ from service.people.authentication import Caller
 
 
 def create(session: Session, name: str, role: Role, *, by: Caller | None, at: datetime) -> Principal:
-    """Create a principal; InvalidRequest when the name is taken."""
+    """Create a principal; InvalidRequest when the name is taken, Forbidden for a role that is not theirs."""
+    if role != Role.ANALYST and by is not None and by.is_curator and _has_operator(session):
+        raise Forbidden(f"operators create {role}s here; ask one of them")
     principal = Principal(name=name, role=role, created_by=by.id if by else None, created_at=at)
     try:
         with session.begin_nested():
@@ -71,10 +74,18 @@ def exist(session: Session) -> bool:
 
 def manages(caller: Caller, principal: Principal) -> bool:
     """Return True when the caller may issue and revoke the principal's keys."""
-    return caller.is_curator and (principal.created_by == caller.id or principal.id == caller.id)
+    if caller.role == Role.OPERATOR:
+        return True
+    created = principal.created_by == caller.id and principal.role in (Role.CURATOR, Role.ANALYST)
+    return caller.is_curator and (created or principal.id == caller.id)
 
 
 def require_manager(caller: Caller, principal: Principal) -> None:
     """Raise Forbidden unless the caller manages the principal."""
     if not manages(caller, principal):
-        raise Forbidden("only the curator who created this principal manages it and its keys")
+        raise Forbidden("only operators, and the curator who created this account, manage it and its keys")
+
+
+def _has_operator(session: Session) -> bool:
+    active = select(Principal.id).where(Principal.role == Role.OPERATOR, Principal.disabled_at.is_(None))
+    return session.scalar(active.limit(1)) is not None

@@ -18,7 +18,7 @@ from service.operations import audit
 from service.operations.states import Role
 from service.operations.tables import ApiKey, BrowserSession, Dataset, Principal
 from service.people import keys, principals, sessions
-from service.people.authentication import Anyone, Caller, Curator
+from service.people.authentication import Anyone, AuditReader, Caller, Manager
 from service.people.wire import (
     AuditPage,
     KeyBody,
@@ -43,7 +43,7 @@ def whoami(caller: Anyone) -> WhoAmI:
 
 
 @router.post("/principals", status_code=201, responses={**answers(), **links(201, "principal")})
-def create_principal(body: PrincipalBody, caller: Curator, context: Services) -> NewPrincipal:
+def create_principal(body: PrincipalBody, caller: Manager, context: Services) -> NewPrincipal:
     """Create a person or program and a first key, which is shown this once."""
     now = context.clock.now()
     with context.database.write() as session:
@@ -55,13 +55,13 @@ def create_principal(body: PrincipalBody, caller: Curator, context: Services) ->
 
 
 @router.get("/principals", responses=answers())
-def list_principals(caller: Curator, context: Services, paging: Paging) -> PrincipalPage:
+def list_principals(caller: Manager, context: Services, paging: Paging) -> PrincipalPage:
     """List principals by name; keys and sessions are shown of those you manage."""
     query = select(Principal).where(Principal.name > (paging.after(str) or "")).order_by(Principal.name)
-    curators = select(Principal).where(Principal.role == Role.CURATOR)
+    managers = select(Principal).where(Principal.role.in_((Role.CURATOR, Role.OPERATOR)))
     with context.database.read() as session:
         shown, following = paging.cut(session.scalars(query.limit(paging.fetch)).all(), lambda row: row.name)
-        names = {row.id: row.name for row in session.scalars(curators)}
+        names = {row.id: row.name for row in session.scalars(managers)}
         managed = [row.id for row in shown if principals.manages(caller, row)]
         owned = keys.of_principals(session, managed)
         signed_in = sessions.of_principals(session, managed, context.clock.now())
@@ -81,7 +81,7 @@ def list_principals(caller: Curator, context: Services, paging: Paging) -> Princ
 
 
 @router.delete("/principals/{name}", status_code=204, responses=answers())
-def disable_principal(name: PrincipalName, caller: Curator, context: Services) -> None:
+def disable_principal(name: PrincipalName, caller: Manager, context: Services) -> None:
     """Disable a principal: their keys stop working; what they did stays on record."""
     with context.database.write() as session:
         principal = principals.find(session, name)
@@ -90,9 +90,13 @@ def disable_principal(name: PrincipalName, caller: Curator, context: Services) -
 
 
 @router.post("/principals/{name}/keys", status_code=201, responses={**answers(), **links(201, "key")})
-def issue_key(name: PrincipalName, body: KeyBody, caller: Curator, context: Services) -> NewKey:
+def issue_key(name: PrincipalName, body: KeyBody, caller: Manager, context: Services) -> NewKey:
     """Issue another key, which is shown this once."""
-    lifetime = timedelta(days=body.expires_in_days) if body.expires_in_days else None
+    limits = keys.KeyLimits(
+        timedelta(days=body.expires_in_days) if body.expires_in_days else None,
+        None if body.datasets is None else tuple(body.datasets),
+        body.read_only,
+    )
     with context.database.write() as session:
         principal = principals.find(session, name)
         principals.require_manager(caller, principal)
@@ -102,7 +106,7 @@ def issue_key(name: PrincipalName, body: KeyBody, caller: Curator, context: Serv
             by=caller.name,
             at=context.clock.now(),
             label=body.label,
-            lifetime=lifetime,
+            limits=limits,
         )
         return NewKey.model_validate(_new_key(issued))
 
@@ -111,7 +115,7 @@ def issue_key(name: PrincipalName, body: KeyBody, caller: Curator, context: Serv
 def revoke_key(
     name: PrincipalName,
     key_id: Annotated[str, Path(pattern=KEY_PATTERN, description="id of a key")],
-    caller: Curator,
+    caller: Manager,
     context: Services,
 ) -> None:
     """Revoke a key, with immediate effect."""
@@ -126,7 +130,7 @@ def start_session(
     body: SessionBody, caller: Anyone, context: Services, request: Request, response: Response
 ) -> SessionFacts:
     """Sign in with a browser: exchange the key for a session cookie."""
-    if caller.session is not None:
+    if caller.session is not None or caller.key_id is None:
         raise Forbidden("a session starts with a key: send it as `Authorization: Bearer <key>`")
     settings = context.settings
     if body.remember and not settings.remembered_session_days:
@@ -137,7 +141,7 @@ def start_session(
     with context.database.write() as session:
         started = sessions.start(
             session,
-            caller,
+            session.get_one(ApiKey, caller.key_id),
             at=context.clock.now(),
             lifetime=kept or timedelta(hours=settings.session_hours),
             remembered=body.remember,
@@ -174,18 +178,19 @@ def end_session(
 
 @router.get("/audit", responses=answers())
 def list_audit(
-    caller: Curator,
+    caller: AuditReader,
     context: Services,
     paging: Paging,
     dataset: Annotated[
         str | None, Query(pattern=NAME_PATTERN, description="only acts on this dataset")
     ] = None,
 ) -> AuditPage:
-    """List acts on your datasets, by you, and on principals, newest first."""
+    """List acts on your datasets, by you, and on principals, newest first; auditors see all acts."""
+    visible = select(Dataset.id, Dataset.name)
+    if caller.role != Role.AUDITOR:
+        visible = visible.where(Dataset.owner_id == caller.id)
     with context.database.read() as session:
-        owned = {
-            row.id: row.name for row in session.scalars(select(Dataset).where(Dataset.owner_id == caller.id))
-        }
+        owned = {row.id: row.name for row in session.execute(visible)}
         found = audit.events(
             session,
             dataset_ids=[number for number, name in owned.items() if dataset in (None, name)],
@@ -216,6 +221,8 @@ def _key(key: ApiKey) -> dict[str, Any]:
         "created_at": key.created_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
+        "datasets": key.datasets,
+        "read_only": key.read_only,
     }
 
 
@@ -226,7 +233,8 @@ def _new_key(issued: keys.IssuedKey) -> dict[str, Any]:
 def _session(row: BrowserSession, caller: Caller) -> dict[str, Any]:
     return {
         "id": row.handle,
-        "key": row.key.handle,
+        "key": row.key.handle if row.key else None,
+        "issuer": row.identity.issuer if row.identity else None,
         "created_at": row.created_at,
         "expires_at": row.expires_at,
         "remembered": row.remembered,

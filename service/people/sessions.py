@@ -1,20 +1,28 @@
-"""Sessions: a key exchanged for the cookie of a browser, of which only the SHA-256 is stored.
+"""Sessions: browsers signed in with a key or by an identity; only the SHA-256 of a cookie is stored.
 
-A session ends when it is ended, when its time is over, and with the key or the person that it came from.
+A session ends when it is ended, when its time is over, and with the key, identity or person it came from.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, and_, delete, func, select
+from sqlalchemy.orm import Session, outerjoin
 
 from service.errors import NotFound
 from service.operations import audit
-from service.operations.tables import ApiKey, BrowserSession, Principal
+from service.operations.tables import ApiKey, BrowserSession, Identity, Principal
 from service.people import keys, principals
 from service.people.authentication import Caller
 
+#: Sessions with the key or the identity that each came from.
+_SIGN_INS = outerjoin(
+    outerjoin(BrowserSession, ApiKey, BrowserSession.key_id == ApiKey.id),
+    Identity,
+    BrowserSession.identity_id == Identity.id,
+)
+#: The principal that a session belongs to.
+_holder: ColumnElement[int] = func.coalesce(ApiKey.principal_id, Identity.principal_id)
 #: Sessions that one person may have at once; the oldest ends when another one starts.
 _MOST = 50
 
@@ -28,36 +36,42 @@ class StartedSession:
 
 
 def start(
-    session: Session, caller: Caller, *, at: datetime, lifetime: timedelta, remembered: bool
+    session: Session, sign_in: ApiKey | Identity, *, at: datetime, lifetime: timedelta, remembered: bool
 ) -> StartedSession:
-    """Start a session of a caller with a key; it lasts no longer than the key."""
-    key = session.get_one(ApiKey, caller.key_id)
-    live = select(BrowserSession.id).join(ApiKey).where(ApiKey.principal_id == caller.id, _is_live(at))
-    kept = live.order_by(BrowserSession.id.desc()).limit(_MOST - 1)
-    own_keys = select(ApiKey.id).where(ApiKey.principal_id == caller.id)
-    session.execute(
-        delete(BrowserSession).where(BrowserSession.key_id.in_(own_keys), BrowserSession.id.not_in(kept))
-    )
+    """Start a session of a person who signed in with a key, whose end is its end, or by an identity."""
+    key, identity = (sign_in, None) if isinstance(sign_in, ApiKey) else (None, sign_in)
+    ends = at + lifetime
+    if key is not None and key.expires_at is not None:
+        ends = min(ends, key.expires_at)
+    _end_oldest(session, sign_in.principal_id, at)
     token = keys.random_token()
     row = BrowserSession(
         key=key,
+        identity=identity,
         handle=keys.handle_of(token) or "",
         digest=keys.digest_of(token),
         remembered=remembered,
         created_at=at,
-        expires_at=min(at + lifetime, key.expires_at or datetime.max.replace(tzinfo=at.tzinfo)),
+        expires_at=ends,
     )
     session.add(row)
     session.flush()
     return StartedSession(row, token)
 
 
+def _end_oldest(session: Session, principal_id: int, at: datetime) -> None:
+    """Delete the sessions of a person that are over, and the oldest of too many."""
+    own = select(BrowserSession.id).select_from(_SIGN_INS).where(_holder == principal_id)
+    kept = own.where(_is_live(at)).order_by(BrowserSession.id.desc()).limit(_MOST - 1)
+    session.execute(delete(BrowserSession).where(BrowserSession.id.in_(own), BrowserSession.id.not_in(kept)))
+
+
 def end(session: Session, caller: Caller, handle: str, *, at: datetime) -> None:
     """End a session of the caller or of somebody they manage; NotFound when there is none."""
     found = session.execute(
         select(BrowserSession, Principal)
-        .join(ApiKey, BrowserSession.key_id == ApiKey.id)
-        .join(Principal, ApiKey.principal_id == Principal.id)
+        .select_from(_SIGN_INS)
+        .join(Principal, Principal.id == _holder)
         .where(BrowserSession.handle == handle, _is_live(at))
     ).one_or_none()
     if found is None or not (found[1].id == caller.id or principals.manages(caller, found[1])):
@@ -76,9 +90,9 @@ def of_principals(
     """Return the sessions of some principals that have not ended, oldest first."""
     grouped: dict[int, list[BrowserSession]] = {number: [] for number in principal_ids}
     query = (
-        select(ApiKey.principal_id, BrowserSession)
-        .join(ApiKey, BrowserSession.key_id == ApiKey.id)
-        .join(Principal, ApiKey.principal_id == Principal.id)
+        select(_holder, BrowserSession)
+        .select_from(_SIGN_INS)
+        .join(Principal, Principal.id == _holder)
         .where(Principal.id.in_(principal_ids), Principal.disabled_at.is_(None), _is_live(at))
         .order_by(BrowserSession.id)
     )
@@ -88,4 +102,5 @@ def of_principals(
 
 
 def _is_live(at: datetime) -> ColumnElement[bool]:
-    return and_(BrowserSession.expires_at > at, ApiKey.revoked_at.is_(None))
+    valid = and_(ApiKey.revoked_at.is_(None), Identity.refused_at.is_(None))
+    return and_(BrowserSession.expires_at > at, valid)

@@ -6,18 +6,21 @@ from pydantic import Field
 
 from service.http.wire import Answer, Body, Moment, Name, Page, Words, example, page_example
 
-Role = Literal["curator", "analyst"]
+Role = Literal["curator", "analyst", "auditor", "operator"]
 _KEY_FACTS: dict[str, Any] = {
     "id": "3f9c1a2b",
     "label": "laptop",
     "created_at": "2030-01-01T09:00:00.000Z",
     "expires_at": None,
     "revoked_at": None,
+    "datasets": None,
+    "read_only": False,
 }
 _KEY = {"key": "cairn_3f9c1a2b_kT0aGPrgx3k8W9hXx7nD1Zb2ZJm4nQ6s5vYcR8tUeLw", **_KEY_FACTS}
 _SESSION: dict[str, Any] = {
     "id": "91b0c2d4",
     "key": "3f9c1a2b",
+    "issuer": None,
     "created_at": "2030-01-01T09:00:00.000Z",
     "expires_at": "2030-01-01T21:00:00.000Z",
     "remembered": False,
@@ -46,6 +49,10 @@ class KeyBody(Body, json_schema_extra=example({"label": "laptop", "expires_in_da
 
     label: Words = Field(default="", max_length=64)
     expires_in_days: int | None = Field(default=None, ge=1, le=3650)
+    datasets: list[Name] | None = Field(
+        default=None, max_length=100, description="datasets that it is limited to; null: all"
+    )
+    read_only: bool = Field(default=False, description="it makes `GET` requests alone")
 
 
 class KeyFacts(Answer, json_schema_extra=example(_KEY_FACTS)):
@@ -56,6 +63,8 @@ class KeyFacts(Answer, json_schema_extra=example(_KEY_FACTS)):
     created_at: Moment
     expires_at: Moment | None
     revoked_at: Moment | None
+    datasets: list[str] | None = Field(description="datasets that it is limited to; null: all")
+    read_only: bool = Field(description="it makes `GET` requests alone")
 
 
 class NewKey(KeyFacts, json_schema_extra=example(_KEY)):
@@ -74,7 +83,8 @@ class SessionFacts(Answer, json_schema_extra=example(_SESSION)):
     """A browser that is signed in."""
 
     id: str
-    key: str = Field(description="id of the key that it signed in with")
+    key: str | None = Field(description="id of the key that it signed in with")
+    issuer: str | None = Field(description="the provider that it signed in by, if not with a key")
     created_at: Moment
     expires_at: Moment
     remembered: bool = Field(description="kept after the browser is closed")

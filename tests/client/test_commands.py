@@ -115,9 +115,9 @@ def test_bounds_are_shown_column_by_column(live: Live) -> None:
     assert re.search(r"bounds +a from \S+ to \S+, b from \S+ to \S+", cairn("dataset", "show", name).stdout)
 
 
-def test_an_analyst_is_told_that_a_command_is_for_curators() -> None:
+def test_an_analyst_is_told_that_a_command_is_for_other_roles() -> None:
     done = cairn("principals", "list", code=ExitCode.NOT_SIGNED_IN)
-    assert "only curators may do this: sign in with a curator's key" in sentence(done)
+    assert "only curators and operators may do this: sign in with such a key" in sentence(done)
 
 
 def test_an_unknown_dataset_has_its_own_exit_code() -> None:

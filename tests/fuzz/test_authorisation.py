@@ -16,18 +16,38 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from assurance.fuzz.stage import MISSING_JOB, TOKEN, Stage
+from assurance.fuzz.stage import MISSING_JOB, PEOPLE, TOKEN, Stage
 from service import console
 from service.app import create_app
 from tests.support.databases import migrated_database
 
-CURATORS, ANALYSTS = ("carla", "cleo"), ("ada", "ben", "dan")
-PEOPLE = (*CURATORS, *ANALYSTS)
+CURATORS, ANALYSTS, AUDITORS, OPERATORS = ("carla", "cleo"), ("ada", "ben", "dan"), ("nora",), ("otto",)
 DATASETS = ("own", "retired", "withdrawn", "ungranted", "draft", "other", "missing")
 OWNED = {"carla": {"own", "retired", "withdrawn", "ungranted", "draft"}, "cleo": {"other"}}
 GRANTED = {"ada": {"own", "retired", "draft"}, "ben": {"ungranted"}, "dan": {"other"}}
 SUBMITTED = {"ada": {"own", "retired", "withdrawn"}, "ben": {"ungranted"}, "dan": {"other"}}
-MANAGED = {"carla": {"carla", "cleo", "ada", "ben"}, "cleo": {"cleo", "dan"}}
+MANAGED = {"carla": {"carla", "cleo", "ada", "ben"}, "cleo": {"cleo", "dan"}, "otto": set(PEOPLE)}
+WITH_JOBS = {"own", "retired", "withdrawn", "ungranted", "other"}
+#: Who may make a call at all; the others are told that it is not theirs, whatever it is about.
+ADMITTED = {
+    "anybody": PEOPLE,
+    "key": PEOPLE,
+    "holder": PEOPLE,
+    "curator": CURATORS,
+    "owner": CURATORS,
+    "ender": CURATORS,
+    "planner": (*CURATORS, *ANALYSTS),
+    "watcher": (*CURATORS, *ANALYSTS),
+    "canceller": (*CURATORS, *ANALYSTS),
+    "reader": (*CURATORS, *ANALYSTS, *AUDITORS),
+    "follower": (*CURATORS, *ANALYSTS, *AUDITORS),
+    "readers": (*CURATORS, *ANALYSTS, *AUDITORS),
+    "overseer": (*CURATORS, *AUDITORS),
+    "manager": (*CURATORS, *OPERATORS),
+    "appointer": (*CURATORS, *OPERATORS),
+    "monitor": (*CURATORS, *OPERATORS),
+    "historian": (*CURATORS, *AUDITORS, *OPERATORS),
+}
 
 BUDGET = {"epsilon": "60", "delta": "0.0002"}
 JOB = {"k": 2, "algorithm": "sulq", "epsilon": "0.1"}
@@ -37,9 +57,9 @@ JOB = {"k": 2, "algorithm": "sulq", "epsilon": "0.1"}
 class Rule:
     """Who may make a call, and what happens when they do."""
 
-    #: `anybody`, `key` (any valid one), `curator`, `operator`; or, on a thing of the call's own:
-    #: `owner`, `reader`, `planner` (datasets), `watcher`, `canceller`, `ender` (jobs), `manager` (people),
-    #: `holder` (sessions).
+    #: A name of ADMITTED; `key` is any valid one. On a thing of the call's own: `owner`, `reader`, `planner`,
+    #: `overseer` (datasets), `watcher` (results), `follower`, `canceller`, `ender` (jobs),
+    #: `manager` (people), `holder` (sessions).
     who: str
     #: The status of a call that is allowed; differently for some things.
     allowed: int = 200
@@ -58,23 +78,23 @@ RULES = {
     "GET /docs": Rule("anybody"),
     "GET /.well-known/cairn-keys.json": Rule("anybody"),
     "GET /problems/{slug}": Rule("anybody"),
-    "GET /metrics": Rule("operator"),
+    "GET /metrics": Rule("monitor"),
     "GET /v1/whoami": Rule("key"),
     "GET /v1/algorithms": Rule("key"),
     "GET /v1/kinds": Rule("key"),
     "GET /v1/column-kinds": Rule("key"),
     "GET /v1/accountants": Rule("key"),
-    "POST /v1/principals": Rule("curator", 201, send=body({"name": "new", "role": "analyst"})),
-    "GET /v1/principals": Rule("curator"),
+    "POST /v1/principals": Rule("appointer", 201, send=body({"name": "new", "role": "analyst"})),
+    "GET /v1/principals": Rule("appointer"),
     "DELETE /v1/principals/{name}": Rule("manager", 204),
     "POST /v1/principals/{name}/keys": Rule("manager", 201, send=body({})),
     "DELETE /v1/principals/{name}/keys/{key_id}": Rule("manager", 204),
     "POST /v1/sessions": Rule("key", 201, send=body({})),
     "GET /v1/sessions": Rule("key"),
     "DELETE /v1/sessions/{session_id}": Rule("holder", 204),
-    "GET /v1/audit": Rule("curator"),
+    "GET /v1/audit": Rule("historian"),
     "POST /v1/datasets": Rule("curator", 201, send=body(_NEW)),
-    "GET /v1/datasets": Rule("key"),
+    "GET /v1/datasets": Rule("readers"),
     "GET /v1/datasets/{name}": Rule("reader"),
     "POST /v1/datasets/{name}/retire": Rule("owner"),
     "PUT /v1/datasets/{name}/data": Rule(
@@ -85,13 +105,13 @@ RULES = {
     "DELETE /v1/datasets/{name}/data": Rule("owner", 409, {"draft": 204}),
     "POST /v1/datasets/{name}/seal": Rule("owner", 409, {"draft": 200}, body({"confirm": ["size"]})),
     "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409}, body(BUDGET)),
-    "GET /v1/datasets/{name}/grants": Rule("owner"),
+    "GET /v1/datasets/{name}/grants": Rule("overseer"),
     "PUT /v1/datasets/{name}/grants/{analyst}": Rule(
         "owner", 200, {"retired": 409}, body({"epsilon": "55", "delta": "0.0001"})
     ),
     "DELETE /v1/datasets/{name}/grants/{analyst}": Rule("owner", 204, {"withdrawn": 404}),
     "GET /v1/datasets/{name}/ledger": Rule("reader"),
-    "POST /v1/datasets/{name}/ledger/verify": Rule("owner"),
+    "POST /v1/datasets/{name}/ledger/verify": Rule("overseer"),
     "PUT /v1/datasets/{name}/working-bounds": Rule(
         "owner",
         200,
@@ -113,14 +133,14 @@ RULES = {
     "POST /v1/previews": Rule("curator", send={"content": b"a,b\n1,1\n"}),
     "POST /v1/plans": Rule("planner", 200, {"retired": 409, "draft": 409}, body(JOB)),
     "POST /v1/jobs": Rule("planner", 202, {"retired": 409, "draft": 409}, body(JOB)),
-    "GET /v1/jobs": Rule("key"),
-    "GET /v1/jobs/{job_id}": Rule("watcher"),
+    "GET /v1/jobs": Rule("readers"),
+    "GET /v1/jobs/{job_id}": Rule("follower"),
     "DELETE /v1/jobs/{job_id}": Rule("canceller", 200, {"retired": 409, "withdrawn": 409}),
     "PUT /v1/jobs/{job_id}/note": Rule("canceller", send=body({"name": "x", "note": "y"})),
     "POST /v1/jobs/{job_id}/end": Rule("ender", 200, {"retired": 409, "withdrawn": 409}),
     "GET /v1/jobs/{job_id}/result": Rule("watcher"),
     "GET /v1/jobs/{job_id}/sample": Rule("watcher", 422),  # those jobs ask for a single k
-    "GET /v1/jobs/{job_id}/receipt": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/receipt": Rule("follower"),
     "GET /v1/jobs/{job_id}/transcript": Rule("watcher"),
 }
 #: What the description does not list: pages and files that hold no data, open to anybody.
@@ -129,25 +149,24 @@ HIDDEN = {"/", "/openapi.json", "/docs/style.css", "/console/{path:path}"}
 
 def expected(rule: Rule, person: str, thing: str) -> int:
     """The status that a person with a valid key gets."""
-    curator = person in CURATORS
+    if person not in ADMITTED[rule.who]:
+        return 403
     fine = rule.on.get(thing, rule.allowed)
+    audited = {who: set(DATASETS) - {"missing"} for who in AUDITORS}
+    watched = SUBMITTED | {who: OWNED[who] - {"draft"} for who in CURATORS}
     holds: dict[str, Mapping[str, set[str]]] = {
         "owner": OWNED,
-        "reader": OWNED | GRANTED,
+        "overseer": OWNED | audited,
+        "reader": OWNED | GRANTED | audited,
         "planner": OWNED | GRANTED,
-        "watcher": {
-            who: SUBMITTED.get(who, OWNED.get(who, set()) - {"draft"}) for who in (*CURATORS, *ANALYSTS)
-        },
+        "watcher": watched,
+        "follower": watched | dict.fromkeys(AUDITORS, WITH_JOBS),
         "canceller": SUBMITTED,
         "ender": {who: OWNED[who] - {"draft"} for who in CURATORS},
         "manager": MANAGED,
         "holder": {who: MANAGED.get(who, set()) | {who} for who in PEOPLE},
     }
-    if rule.who in ("anybody", "key"):
-        return fine
-    if rule.who in ("curator", "operator", "owner", "manager", "ender") and not curator:
-        return 403
-    if rule.who == "canceller" and curator:  # only whoever submitted a job: a curator can end it
+    if rule.who == "canceller" and person in CURATORS:  # only who submitted a job: a curator can end it
         return 403 if thing in OWNED[person] - {"draft"} else 404
     if rule.who in holds and thing not in holds[rule.who].get(person, set()):
         return 403 if rule.who == "manager" and thing != "missing" else 404
@@ -156,9 +175,9 @@ def expected(rule: Rule, person: str, thing: str) -> int:
 
 def things(rule: Rule) -> tuple[str, ...]:
     """What a call of this kind may be about."""
-    if rule.who in ("owner", "reader", "planner"):
+    if rule.who in ("owner", "reader", "planner", "overseer"):
         return DATASETS
-    if rule.who in ("watcher", "canceller", "ender"):
+    if rule.who in ("watcher", "follower", "canceller", "ender"):
         return tuple(name for name in DATASETS if name != "draft")
     return (*PEOPLE, "missing") if rule.who in ("manager", "holder") else ("-",)
 
@@ -170,7 +189,7 @@ def ask(
     verb, path = call.split(" ")
     rule = RULES[call]
     jobs = stage.queued | {n: stage.finished[n] for n in ("retired", "withdrawn")}
-    if rule.who == "watcher":
+    if rule.who in ("watcher", "follower"):
         jobs = stage.finished
     path = path.format(
         name=thing,
@@ -342,12 +361,32 @@ def test_quote_of_somebody_else_buys_nothing(stage: Stage) -> None:
 
 
 def test_lists_show_everybody_their_own_alone(stage: Stage) -> None:
-    for person in PEOPLE:
+    datasets = OWNED | GRANTED | {"nora": set(DATASETS) - {"missing"}}
+    with_jobs = {who: OWNED[who] - {"draft"} for who in CURATORS} | SUBMITTED | {"nora": WITH_JOBS}
+    for person in (*CURATORS, *ANALYSTS, *AUDITORS):
         caller = getattr(stage, person)
         named = {each["name"] for each in caller.get("/v1/datasets").json()["items"]}
-        assert named == OWNED.get(person, GRANTED.get(person))
+        assert named == datasets[person]
         jobs = {each["dataset"] for each in caller.get("/v1/jobs").json()["items"]}
-        assert jobs == SUBMITTED.get(person, OWNED.get(person, set()) - {"draft"})
+        assert jobs == with_jobs[person]
+
+
+def test_auditor_sees_no_report_on_rows_and_no_end_of_a_job_before_its_analyst(stage: Stage) -> None:
+    for name in ("own", "draft", "other"):
+        audited, owned = (who.get(f"/v1/datasets/{name}").json() for who in (stage.nora, stage.carla))
+        assert [audited[each] for each in ("upload", "overruns", "size_warning", "cap")] == [None] * 4
+        if name in OWNED["carla"]:
+            assert owned["upload"] is not None
+            assert audited["budget"] == owned["budget"]
+    facts = f"/v1/jobs/{stage.finished['own']}"
+    assert stage.nora.get(facts).json() == stage.ada.get(facts).json()
+
+
+def test_while_there_is_an_operator_curators_create_analysts_alone(stage: Stage) -> None:
+    before = stage.state()
+    for role in ("curator", "auditor", "operator"):
+        assert stage.carla.post("/v1/principals", {"name": "new", "role": role}).status_code == 403
+    assert stage.state() == before
 
 
 def test_latest_job_is_ones_own(stage: Stage) -> None:

@@ -75,8 +75,8 @@ class Group(TyperGroup):
 def sentence(error: Exception) -> str:
     """Return what went wrong and what to do next, in the words of the command."""
     text = str(error)
-    if isinstance(error, errors.Forbidden) and text.startswith("only curators"):
-        text += ": sign in with a curator's key"
+    if isinstance(error, errors.Forbidden) and text.startswith("only "):
+        text += ": sign in with such a key"
     elif isinstance(error, errors.Unauthorized):
         text += ", and sign in again with `cairn login`"
     elif isinstance(error, errors.BadFormat | errors.BadRows):

@@ -8,8 +8,9 @@ import typer
 from cairn_client.client import Client
 from cairn_client.commands.common import Group, Json
 from cairn_client.commands.printing import hint, print_json, print_table
-from cairn_client.wire import NewKey
+from cairn_client.wire import KeyFacts, NewKey
 
+Role = Literal["analyst", "curator", "auditor", "operator"]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 
 
@@ -27,7 +28,7 @@ def add(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name: lower-case letters, digits, `.`, `_`, `-`.")
     ],
-    role: Annotated[Literal["analyst", "curator"], typer.Option(help="What they may do.")] = "analyst",
+    role: Annotated[Role, typer.Option(help="What they may do.")] = "analyst",
     as_json: Json = False,
 ) -> None:
     """Create an account for a person or program and print its first key, which is shown only once."""
@@ -35,7 +36,7 @@ def add(
         made = signed_in.add_principal(name, role)
     if print_json(made, as_json):
         return
-    hint(f"{made.name} is {'an' if made.role == 'analyst' else 'a'} {made.role}.")
+    hint(f"{made.name} is {'a' if made.role == 'curator' else 'an'} {made.role}.")
     _show(made.first_key)
 
 
@@ -58,22 +59,36 @@ def list_keys(
     if print_json([{"principal": each.name, "keys": each.keys} for each in found], as_json):
         return
     rows = [
-        [each.name, key.id, key.label, _day(key.created_at), _day(key.expires_at), key.revoked_at]
+        [
+            each.name,
+            key.id,
+            key.label,
+            _limits(key),
+            _day(key.created_at),
+            _day(key.expires_at),
+            key.revoked_at,
+        ]
         for each in found
         for key in each.keys
     ]
-    print_table(["name", "id", "label", "created", "expires", "revoked"], rows, "There are no keys to show.")
+    headings = ["name", "id", "label", "only for", "created", "expires", "revoked"]
+    print_table(headings, rows, "There are no keys to show.")
 
 
 def issue(
     name: Name,
     label: Annotated[str, typer.Option(help="What the key is for.")] = "",
     days: Annotated[int | None, typer.Option(help="Days until the key expires.")] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DATASET", help="Only for this dataset; may be repeated.", show_default=False),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Only for reading.")] = False,
     as_json: Json = False,
 ) -> None:
     """Issue another key and print it. It is shown only once."""
     with Client() as signed_in:
-        made = signed_in.issue_key(name, label, days)
+        made = signed_in.issue_key(name, label, days, datasets=dataset or None, read_only=read_only)
     if not print_json(made, as_json):
         _show(made)
 
@@ -102,8 +117,8 @@ def list_sessions(
             ]
     if print_json(found, as_json):
         return
-    rows = [[each.id, each.key, each.created_at, each.expires_at] for each in found]
-    print_table(["id", "key", "signed in", "expires"], rows, "No browser is signed in.")
+    rows = [[each.id, each.key or each.issuer, each.created_at, each.expires_at] for each in found]
+    print_table(["id", "signed in with", "signed in", "expires"], rows, "No browser is signed in.")
 
 
 def end_session(id: Annotated[str, typer.Argument(metavar="ID", help="Id of the session.")]) -> None:
@@ -131,6 +146,12 @@ def _show(key: NewKey) -> None:
     typer.echo(key.key)
 
 
+def _limits(key: KeyFacts) -> str | None:
+    """What a key is limited to, in a few words."""
+    words = [*(key.datasets or ()), *(["reading"] if key.read_only else [])]
+    return ", ".join(words) or None
+
+
 def _day(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone().date().isoformat()
 
@@ -138,13 +159,13 @@ def _day(moment: datetime | None) -> str | None:
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
     principals = typer.Typer(
-        cls=Group, no_args_is_help=True, help="Accounts of people and programs, for curators."
+        cls=Group, no_args_is_help=True, help="Accounts of people and programs, for curators and operators."
     )
     principals.command("list")(list_principals)
     principals.command()(add)
     principals.command()(disable)
     app.add_typer(principals, name="principals")
-    keys = typer.Typer(cls=Group, no_args_is_help=True, help="Keys of accounts, for curators.")
+    keys = typer.Typer(cls=Group, no_args_is_help=True, help="Keys of accounts, for curators and operators.")
     keys.command("list")(list_keys)
     keys.command()(issue)
     keys.command("revoke")(revoke_key)

@@ -22,6 +22,8 @@ class KeyFacts:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    datasets: list[str] | None = None
+    read_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +35,15 @@ class NewKey(KeyFacts):
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """A browser that is signed in with a key."""
+    """A browser that is signed in, with a key or by the provider that `issuer` names."""
 
     id: str
-    key: str
+    key: str | None
     created_at: datetime
     expires_at: datetime
     remembered: bool
     current: bool
+    issuer: str | None = None
 
 
 @dataclass(frozen=True)

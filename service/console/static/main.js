@@ -7,60 +7,75 @@ import { clear, hasChanges, keepFor, keepForms, remember } from "./kept.js";
 import { signIn } from "./pages/sign-in.js";
 import { button, confirm, explain } from "./widgets.js";
 
+const EVERYBODY = ["curator", "analyst", "auditor", "operator"];
+const READERS = ["curator", "analyst", "auditor"];
+const USERS = ["curator", "analyst"];
+const CURATORS = ["curator"];
+
 // Each page: address, who may see it, its heading while it loads, what builds it. The first that matches is
 // shown. Pages are loaded when they are needed, so that the first one is there soon.
 /**
- * Address, who may see the page, its heading, and its script.
- * @type {[RegExp, "both" | "curator", (name?: string) => string, () => Promise<any>][]}
+ * Address, roles that may see the page, its heading, and its script.
+ * @type {[RegExp, string[], (name?: string) => string, () => Promise<any>][]}
  */
 const ROUTES = [
-  [/^#\/datasets$/, "both", () => "Datasets", () => import("./pages/datasets.js").then((m) => m.datasets)],
+  [/^#\/datasets$/, READERS, () => "Datasets", () => import("./pages/datasets.js").then((m) => m.datasets)],
   [
     /^#\/datasets\/new$/,
-    "curator",
+    CURATORS,
     () => "New dataset",
     () => import("./pages/create.js").then((m) => m.createDataset),
   ],
   [
     /^#\/datasets\/([a-z0-9._-]+)\/job$/,
-    "both",
+    USERS,
     () => "Plan a job",
     () => import("./pages/new-job.js").then((m) => m.newJob),
   ],
   [
     /^#\/datasets\/([a-z0-9._-]+)\/edit$/,
-    "curator",
+    CURATORS,
     (name) => `Edit ${name}`,
     () => import("./pages/edit.js").then((m) => m.editDraft),
   ],
   [
     /^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/,
-    "both",
+    READERS,
     (name) => name,
     () => import("./pages/dataset.js").then((m) => m.dataset),
   ],
-  [/^#\/jobs$/, "both", () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
+  [/^#\/jobs$/, READERS, () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [
     /^#\/jobs\/([0-9a-f-]{36}|latest)$/,
-    "both",
+    READERS,
     () => "Job",
     () => import("./pages/job.js").then((m) => m.job),
   ],
   [
     /^#\/jobs\/([0-9a-f-]{36})\/report$/,
-    "both",
+    READERS,
     () => "Report",
     () => import("./pages/report.js").then((m) => m.report),
   ],
   [
     /^#\/compare\/([0-9a-f-]{36})\/([0-9a-f-]{36})$/,
-    "both",
+    USERS,
     () => "Two jobs side by side",
     () => import("./pages/compare.js").then((m) => m.compare),
   ],
-  [/^#\/sessions$/, "both", () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
-  [/^#\/people$/, "curator", () => "People", () => import("./pages/people.js").then((m) => m.people)],
-  [/^#\/audit$/, "curator", () => "Audit", () => import("./pages/audit.js").then((m) => m.audit)],
+  [/^#\/sessions$/, EVERYBODY, () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
+  [
+    /^#\/people$/,
+    ["curator", "operator"],
+    () => "People",
+    () => import("./pages/people.js").then((m) => m.people),
+  ],
+  [
+    /^#\/audit$/,
+    ["curator", "auditor", "operator"],
+    () => "Audit",
+    () => import("./pages/audit.js").then((m) => m.audit),
+  ],
 ];
 
 const main = document.getElementById("main");
@@ -74,8 +89,9 @@ function navigation() {
   const entries = [
     ["#/datasets", "Datasets"],
     ["#/jobs", "Jobs"],
-  ];
-  if (me.role === "curator") entries.push(["#/people", "People"], ["#/audit", "Audit"]);
+    ["#/people", "People"],
+    ["#/audit", "Audit"],
+  ].filter(([to]) => ROUTES.some(([address, roles]) => address.test(to) && roles.includes(me.role)));
   const here = place();
   return h(
     "nav",
@@ -94,6 +110,11 @@ function navigation() {
       ),
     ),
   );
+}
+
+// The first page of whoever is signed in.
+function home() {
+  return READERS.includes(me.role) ? "#/datasets" : "#/people";
 }
 
 function isDark() {
@@ -148,7 +169,7 @@ function drawBar() {
       {},
       h(
         "a",
-        { class: "brand", href: me ? "#/datasets" : "#/sign-in" },
+        { class: "brand", href: me ? home() : "#/sign-in" },
         h("img", { src: "/console/icon.svg", alt: "" }),
         "Cairn",
       ),
@@ -190,7 +211,7 @@ function present(title, content) {
 
 function route() {
   const found = ROUTES.find(([pattern]) => pattern.test(place()));
-  return found && { match: found[0].exec(place()), role: found[1], heading: found[2], load: found[3] };
+  return found && { match: found[0].exec(place()), roles: found[1], heading: found[2], load: found[3] };
 }
 
 // The heading of a page that is still loading, so that nobody looks at an empty window.
@@ -248,12 +269,12 @@ async function show() {
     return;
   }
   if (["", "#/", "#/sign-in"].includes(place())) {
-    location.replace("#/datasets");
+    location.replace(home());
     return;
   }
   const chosen = route();
-  if (!chosen || !["both", me.role].includes(chosen.role)) {
-    const words = "There is no such page, or only curators may see it. Check the address.";
+  if (!chosen || !chosen.roles.includes(me.role)) {
+    const words = "There is no such page, or your role may not see it. Check the address.";
     present(
       "Not found",
       h("div", { class: "stack" }, h("h1", {}, "Not found"), h("p", {}, words), toDatasets()),
@@ -280,7 +301,8 @@ async function show() {
 }
 
 function toDatasets() {
-  return h("p", {}, h("a", { href: "#/datasets" }, "All datasets"));
+  const [words, to] = home() === "#/datasets" ? ["All datasets", "#/datasets"] : ["People", "#/people"];
+  return h("p", {}, h("a", { href: to }, words));
 }
 
 function heading(error) {
@@ -305,7 +327,7 @@ async function signedIn(key, remember) {
     throw error;
   }
   parting = "";
-  if (!location.hash || place() === "#/sign-in") location.replace("#/datasets");
+  if (!location.hash || place() === "#/sign-in") location.replace(home());
   else await show();
 }
 

@@ -20,7 +20,7 @@ from service.http.json_limits import StrictRoute
 from service.http.problems import answers
 from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
-from service.people.authentication import Anyone, Caller, Curator
+from service.people.authentication import Caller, Curator, Reader
 
 router = APIRouter(prefix="/v1/datasets/{name}/sites", tags=["sites"], route_class=StrictRoute)
 _EXAMPLES = {
@@ -62,7 +62,7 @@ async def put_sites(
 
 
 @router.get("", responses=answers())
-def list_sites(name: DatasetName, caller: Anyone, context: Services) -> SiteSetList:
+def list_sites(name: DatasetName, caller: Reader, context: Services) -> SiteSetList:
     """List the site sets of a dataset."""
     with context.database.read() as session:
         dataset = access.find(session, name, caller).dataset

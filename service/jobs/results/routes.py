@@ -29,7 +29,7 @@ from service.jobs.routes import JobId
 from service.operations.helper import CallerGone
 from service.operations.states import JobState
 from service.operations.tables import Job
-from service.people.authentication import Anyone, Caller
+from service.people.authentication import Caller, Reader, User
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 #: Bytes of a file that are in memory at once when it is sent; a shorter one is not written to disk.
@@ -56,7 +56,7 @@ _SHORT = 64 << 10
 )
 async def get_result(
     job_id: JobId,
-    caller: Anyone,
+    caller: User,
     context: Services,
     request: Request,
     k: Annotated[
@@ -144,7 +144,7 @@ async def _in_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
 )
 async def get_sample(
     job_id: JobId,
-    caller: Anyone,
+    caller: User,
     context: Services,
     request: Request,
     n: Annotated[
@@ -163,7 +163,7 @@ async def get_sample(
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
-def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
+def get_receipt(job_id: JobId, caller: Reader, context: Services) -> Any:
     """Get the receipt: what was planned and charged, step by step, with the receipt's own digest."""
     # As it was stored, so that its digest can be checked. It is about as long as the plan, which has a limit.
     job = _released(job_id, caller, context)
@@ -179,7 +179,7 @@ def get_receipt(job_id: JobId, caller: Anyone, context: Services) -> Any:
     },
     response_class=StreamingResponse,
 )
-def get_transcript(job_id: JobId, caller: Anyone, context: Services) -> Any:
+def get_transcript(job_id: JobId, caller: User, context: Services) -> Any:
     """Get the transcript: every released value in order, from which the result can be computed again."""
     job = _released(job_id, caller, context)
     with context.database.read() as session:

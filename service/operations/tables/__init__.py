@@ -17,7 +17,7 @@ from service.operations.tables.datasets import (
 from service.operations.tables.jobs import Answer, Job, JournalEntry, Result, TranscriptPart
 from service.operations.tables.ledger import Account, LedgerCheckpoint, LedgerEntry
 from service.operations.tables.monitoring import AuditChain, AuditEvent, Counter, Timing, WorkerRecord
-from service.operations.tables.people import ApiKey, BrowserSession, Principal
+from service.operations.tables.people import ApiKey, BrowserSession, Identity, Principal
 
 __all__ = [
     "Account",
@@ -31,6 +31,7 @@ __all__ = [
     "Dataset",
     "DatasetChunk",
     "Grant",
+    "Identity",
     "Job",
     "JournalEntry",
     "LedgerCheckpoint",

@@ -1,8 +1,9 @@
-"""Tables of people, their keys and their sessions."""
+"""Tables of people, how they sign in (keys, identities of providers), and their sessions."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import CheckConstraint, ForeignKey, String, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from service.operations.states import Role
@@ -10,7 +11,7 @@ from service.operations.tables.columns import Base, Id, Key, Name, PrincipalId, 
 
 
 class Principal(Base):
-    """A person or a program that may hold keys."""
+    """A person or a program, who may have keys, identities of providers, or both."""
 
     __tablename__ = "principals"
 
@@ -37,19 +38,46 @@ class ApiKey(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    #: Names of the datasets that it is limited to; None: all that its holder may use.
+    datasets: Mapped[list[Any] | None]
+    #: It makes no request that changes anything.
+    read_only: Mapped[bool] = mapped_column(server_default=false())
+
+
+class Identity(Base):
+    """A person's identity at a provider: a second way to sign in, apart from keys."""
+
+    __tablename__ = "identities"
+
+    id: Mapped[Id]
+    principal_id: Mapped[PrincipalId] = mapped_column(index=True)
+    #: The provider's issuer, and the person's `sub` there.
+    issuer: Mapped[str] = mapped_column(String(255))
+    subject: Mapped[str] = mapped_column(String(255))
+    created_at: Mapped[datetime]
+    #: When the provider last vouched for the person.
+    confirmed_at: Mapped[datetime]
+    #: When the person was last refused, if that was later: sessions and tokens of before are over.
+    refused_at: Mapped[datetime | None]
+
+    __table_args__ = (UniqueConstraint("issuer", "subject"),)
 
 
 class BrowserSession(Base):
-    """A browser that is signed in with a key; only the SHA-256 of its cookie is kept."""
+    """A browser that is signed in, with a key or by an identity; only the SHA-256 of its cookie is kept."""
 
     __tablename__ = "sessions"
 
     id: Mapped[Id]
-    key_id: Mapped[int] = mapped_column(Key, ForeignKey("api_keys.id"), index=True)
+    key_id: Mapped[int | None] = mapped_column(Key, ForeignKey("api_keys.id"), index=True)
+    identity_id: Mapped[int | None] = mapped_column(Key, ForeignKey("identities.id"), index=True)
     handle: Mapped[str] = mapped_column(String(16), unique=True)
     digest: Mapped[Sha256]
     #: Kept by the browser after it is closed.
     remembered: Mapped[bool]
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
-    key: Mapped[ApiKey] = relationship(lazy="joined")
+    key: Mapped[ApiKey | None] = relationship(lazy="joined")
+    identity: Mapped[Identity | None] = relationship(lazy="joined")
+
+    __table_args__ = (CheckConstraint("(key_id IS NULL) <> (identity_id IS NULL)", name="one_sign_in"),)

@@ -1,4 +1,4 @@
-// The audit log: every act of a curator, in sentences.
+// The audit log: every act of a curator or operator, in sentences.
 
 import { all, pages } from "../api.js";
 import { filters, setFilter } from "../address.js";
@@ -25,8 +25,8 @@ export function auditTable(items, { dataset = true } = {}) {
   return table(headings, rows, { label: "Audit log" });
 }
 
-export async function audit() {
-  const owned = await all("/v1/datasets");
+export async function audit({ me }) {
+  const owned = me.role === "operator" ? [] : await all("/v1/datasets");
   const place = h("div", {});
   const chosen = select("dataset", [
     ["", "All datasets, people and keys"],
@@ -52,7 +52,7 @@ export async function audit() {
         "div",
         { class: "stack tight" },
         h("h1", {}, "Audit"),
-        h("p", { class: "muted" }, "Everything that curators did, kept permanently."),
+        h("p", { class: "muted" }, "Everything that curators and operators did, kept permanently."),
       ),
       h("div", { class: "grow" }, field("Show", chosen)),
     ),

@@ -51,10 +51,16 @@ const TABS = [
   ["audit", "Audit"],
 ];
 
+const TABS_OF = {
+  curator: TABS.map(([key]) => key),
+  analyst: ["", "sites", "ledger", "jobs"],
+  auditor: ["", "sites", "ledger", "jobs", "audit"],
+};
+
 export async function dataset(context, name, tab = "") {
   const found = await get(`/v1/datasets/${name}`);
   const curator = context.me.role === "curator";
-  const shown = curator ? TABS : TABS.filter(([key]) => ["", "sites", "ledger", "jobs"].includes(key));
+  const shown = TABS.filter(([key]) => TABS_OF[context.me.role].includes(key));
   const sections = {
     "": curator ? overview : publicFacts,
     grants,
@@ -78,6 +84,7 @@ export async function dataset(context, name, tab = "") {
         h("p", { class: "muted" }, found.description || shape(found)),
       ),
       found.state === "sealed" &&
+        context.me.role !== "auditor" &&
         h(
           "a",
           { class: curator ? "button" : "button primary", href: `#/datasets/${name}/job` },
@@ -191,8 +198,8 @@ function tableCard(found) {
   );
 }
 
-async function publicFacts(_context, found) {
-  return [publicHalves(found), askDataset(found), found.table && tableCard(found)];
+async function publicFacts({ me }, found) {
+  return [publicHalves(found), me.role !== "auditor" && askDataset(found), found.table && tableCard(found)];
 }
 
 function publicHalves(found) {
@@ -661,10 +668,8 @@ const KINDS = {
 };
 
 async function ledger({ me }, found) {
-  const curator = me.role === "curator";
-  const list = growing(pages(`/v1/datasets/${found.name}/ledger`, 100), (items) =>
-    ledgerTable(items, curator),
-  );
+  const whole = me.role !== "analyst";
+  const list = growing(pages(`/v1/datasets/${found.name}/ledger`, 100), (items) => ledgerTable(items, whole));
   await list.more();
   const verdict = h("div", { "aria-live": "polite" });
   const verify = async () => {
@@ -689,11 +694,11 @@ async function ledger({ me }, found) {
     h(
       "div",
       { class: "row apart" },
-      h("h2", {}, curator ? "Every reservation, charge and cancellation" : "Your entries"),
+      h("h2", {}, whole ? "Every reservation, charge and cancellation" : "Your entries"),
       h(
         "div",
         { class: "row" },
-        curator &&
+        whole &&
           button(
             "Verify",
             async () => {
@@ -748,7 +753,7 @@ function ledgerTable(items, curator) {
 async function datasetJobs({ me }, found) {
   const list = growing(
     pages(`/v1/jobs?dataset=${found.name}`, 50),
-    (items) => jobTable(items, { curator: me.role === "curator", dataset: false }),
+    (items) => jobTable(items, { curator: me.role !== "analyst", dataset: false }),
     { words: jobWords, find: "Find a job" },
   );
   await list.more();

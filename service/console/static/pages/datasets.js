@@ -5,6 +5,12 @@ import { h } from "../dom.js";
 import { COUNT, plural } from "../format.js";
 import { gauge, growing, state } from "../widgets.js";
 
+const LISTED = {
+  curator: "Datasets that you own.",
+  analyst: "Datasets that you may use.",
+  auditor: "All datasets.",
+};
+
 export async function datasets({ me }) {
   const curator = me.role === "curator";
   const list = growing(
@@ -14,7 +20,7 @@ export async function datasets({ me }) {
         ? h(
             "ul",
             { class: "cards plain" },
-            items.map((each) => h("li", {}, card(each, curator))),
+            items.map((each) => h("li", {}, card(each, me.role))),
           )
         : welcome(curator),
     { words: (each) => `${each.name} ${each.description} ${each.owner}`, find: "Find a dataset" },
@@ -30,7 +36,7 @@ export async function datasets({ me }) {
         "div",
         { class: "stack tight" },
         h("h1", {}, "Datasets"),
-        h("p", { class: "muted" }, curator ? "Datasets that you own." : "Datasets that you may use."),
+        h("p", { class: "muted" }, LISTED[me.role]),
       ),
       curator && h("a", { class: "button primary", href: "#/datasets/new" }, "New dataset"),
     ),
@@ -39,7 +45,7 @@ export async function datasets({ me }) {
   return { title: "Datasets", content };
 }
 
-function card(each, curator) {
+function card(each, role) {
   return h(
     "article",
     { class: "card link stack" },
@@ -51,8 +57,8 @@ function card(each, curator) {
     ),
     h("p", { class: "muted" }, each.description || "No description."),
     h("p", { class: "small muted" }, shape(each)),
-    gauge(curator ? each.budget : (each.cap ?? each.budget), { label: curator ? "Budget" : "Your cap" }),
-    !curator &&
+    gauge(each.cap ?? each.budget, { label: each.cap ? "Your cap" : "Budget" }),
+    role === "analyst" &&
       each.state === "sealed" &&
       h(
         "div",

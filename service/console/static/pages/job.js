@@ -29,7 +29,10 @@ export async function job({ me, signal }, id) {
     );
     replace(
       actions,
-      now.state === "succeeded" && !now.request.kind && button("Compare", () => chooseOther(now)),
+      now.state === "succeeded" &&
+        me.role !== "auditor" &&
+        !now.request.kind &&
+        button("Compare", () => chooseOther(now)),
       own(now) && h("a", { class: "button", href: `#/datasets/${now.dataset}/job` }, "Plan another"),
       own(now) && button("Name and note", () => describe(now, show)),
       own(now) && now.state === "queued" && button("Cancel", () => cancel(now), "danger"),
@@ -244,15 +247,18 @@ const rehearsed = ({ request: { rehearse_on: job } }) =>
     : "A rehearsal on synthetic rows: it says nothing about the data.";
 
 async function released(place, now, me) {
+  const sees = me.role !== "auditor";
   try {
     const [result, receipt] = await Promise.all([
-      get(`/v1/jobs/${now.id}/result`),
+      sees && get(`/v1/jobs/${now.id}/result`),
       get(`/v1/jobs/${now.id}/receipt`),
     ]);
     replace(
       place,
       now.rehearsal && notice("warn", h("p", {}, rehearsed(now))),
-      shown(now, result, receipt, me),
+      sees
+        ? shown(now, result, receipt, me)
+        : notice("", h("p", {}, "Auditors read receipts; results are for the analyst and the curator.")),
       receiptView(receipt),
     );
   } catch (error) {

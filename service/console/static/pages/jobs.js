@@ -46,28 +46,26 @@ export const jobWords = (job) =>
     job.asked_for,
   ].join(" ");
 
+const LISTED = {
+  curator: "Every job on your datasets, newest first.",
+  analyst: "Everything you have submitted, newest first.",
+  auditor: "Every job, newest first.",
+};
+
 export async function jobs({ me }) {
-  const curator = me.role === "curator";
-  const list = growing(pages("/v1/jobs", 30), (items) => jobTable(items, { curator }), {
-    words: jobWords,
-    find: "Find a job",
-  });
+  const list = growing(
+    pages("/v1/jobs", 30),
+    (items) => jobTable(items, { curator: me.role !== "analyst" }),
+    {
+      words: jobWords,
+      find: "Find a job",
+    },
+  );
   await list.more();
   const content = h(
     "div",
     { class: "stack loose" },
-    h(
-      "div",
-      { class: "stack tight" },
-      h("h1", {}, "Jobs"),
-      h(
-        "p",
-        { class: "muted" },
-        curator
-          ? "Every job on your datasets, newest first."
-          : "Everything you have submitted, newest first.",
-      ),
-    ),
+    h("div", { class: "stack tight" }, h("h1", {}, "Jobs"), h("p", { class: "muted" }, LISTED[me.role])),
     h("div", { class: "card" }, list.place),
   );
   return { title: "Jobs", content };

@@ -1,8 +1,8 @@
-// People and their keys, for curators.
+// People and their keys, for curators and operators.
 
 import { all, post, remove } from "../api.js";
 import { h, toast } from "../dom.js";
-import { field, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
+import { checkbox, field, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
 import { moment } from "../format.js";
 import { sessionLines } from "./sessions.js";
 import { button, confirm, dialog, showKey, tag } from "../widgets.js";
@@ -66,6 +66,7 @@ function card(person, me, reload) {
               {},
               h("code", {}, key.id),
               ` ${key.label || "without a label"}`,
+              h("span", { class: "small muted" }, limitsInWords(key)),
               h("span", { class: "small muted" }, key.expires_at && ` · until ${moment(key.expires_at)}`),
             ),
             !ended &&
@@ -91,6 +92,11 @@ function card(person, me, reload) {
   );
 }
 
+function limitsInWords(key) {
+  const only = [...(key.datasets ?? []), ...(key.read_only ? ["reading"] : [])];
+  return only.length > 0 && ` · only for ${only.join(", ")}`;
+}
+
 function create(reload) {
   dialog("New person", (close) => [
     form(
@@ -105,6 +111,8 @@ function create(reload) {
           select("role", [
             ["analyst", "Analyst: plans and submits jobs"],
             ["curator", "Curator: owns datasets and budgets"],
+            ["auditor", "Auditor: reads ledgers, receipts and the audit log; no results"],
+            ["operator", "Operator: manages people and watches the service; no data"],
           ]),
         ),
         h(
@@ -138,6 +146,10 @@ function another(person, reload) {
             isWhole("Enter the number of days (1 or more), or leave it empty.", { most: 3650 }),
           ),
         }),
+        field("Only for these datasets", input("datasets", { placeholder: "all" }), {
+          hint: "Names, with commas between them. Leave it empty for all that the person may use.",
+        }),
+        checkbox("read_only", "Only for reading", { hint: "The key can submit and change nothing." }),
         h(
           "div",
           { class: "row end" },
@@ -147,9 +159,15 @@ function another(person, reload) {
       ],
       async (data) => {
         const days = data.get("days").trim();
+        const names = data
+          .get("datasets")
+          .split(/[\s,]+/)
+          .filter(Boolean);
         const made = await post(`/v1/principals/${person.name}/keys`, {
           label: data.get("label"),
           expires_in_days: days ? Number(days) : null,
+          datasets: names.length ? names : null,
+          read_only: data.has("read_only"),
         });
         close();
         await reload();

@@ -19,7 +19,7 @@ export function sessionLines(sessions, reload) {
         h(
           "span",
           { class: "small muted" },
-          ` · with key ${each.key} · until ` +
+          ` · ${each.key ? `with key ${each.key}` : `by ${each.issuer}`} · until ` +
             `${moment(each.expires_at)}${each.remembered ? "" : " or until the browser is closed"}`,
         ),
       ),
@@ -50,7 +50,7 @@ export async function sessions({ me, reload }) {
         "p",
         { class: "muted" },
         `Browsers that are signed in as ${me.name}. End the sessions that you do not ` +
-          "recognise, and ask a curator to revoke the key they used.",
+          "recognise, and have the key they used revoked.",
       ),
     ),
     h("div", { class: "card" }, h("ul", { class: "plain stack tight" }, sessionLines(found, reload))),
