@@ -34,7 +34,7 @@ _METRICS: dict[str, Any] = {
 
 
 @router.get("/healthz", response_class=PlainTextResponse, responses={200: _OK})
-def alive() -> str:
+async def alive() -> str:
     """The process answers."""
     return "ok\n"
 

@@ -4,7 +4,6 @@ Every file under `static/` is read once and served under `/console/`, with a pol
 nothing from anywhere else, run no inline script or style, and be framed by nobody.
 """
 
-from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -26,12 +25,6 @@ _KINDS = {
 router = APIRouter(include_in_schema=False)
 
 
-@cache
-def _static() -> dict[str, Document]:
-    """Files that may be served, by path; any other path does not exist, whatever dots it contains."""
-    return dict(_read(files("service.console") / "static", ""))
-
-
 def _read(folder: Traversable, prefix: str) -> list[tuple[str, Document]]:
     found = []
     for each in folder.iterdir():
@@ -43,20 +36,24 @@ def _read(folder: Traversable, prefix: str) -> list[tuple[str, Document]]:
     return found
 
 
+#: Files that may be served, by path; any other path does not exist, whatever dots it contains.
+_STATIC = dict(_read(files("service.console") / "static", ""))
+
+
 @router.get("/")
-def page(known: KnownToCaller) -> Response:
+async def page(known: KnownToCaller) -> Response:
     """The console's only page."""
     return _serve("index.html", known)
 
 
 @router.get("/console/{path:path}")
-def asset(path: str, known: KnownToCaller) -> Response:
+async def asset(path: str, known: KnownToCaller) -> Response:
     """A script, the style sheet or a picture of the console."""
     return _serve(path, known)
 
 
 def _serve(path: str, known: Known) -> Response:
-    document = _static().get(path)
+    document = _STATIC.get(path)
     if document is None:
         raise HTTPException(404)
     return document.response(known, {"Content-Security-Policy": POLICY})

@@ -7,7 +7,6 @@ planning, and some for the bytes that come in and go out, refused or not; routes
 Refusals are paced: even a refusal costs a look at the database, so those beyond a few a second wait.
 """
 
-import math
 import re
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Protocol
 from starlette.types import Scope
 
 from service.errors import RateLimited
+from service.http.pacing import Pacing
 from service.operations.settings import Settings
 
 #: Entries of a list that take as long as a request.
@@ -38,22 +38,6 @@ def price_of_list(scope: Scope) -> float:
     """Return what the entries that a request asks for use of an allowance."""
     asked = _LIMIT.search(scope.get("query_string", b""))
     return int(asked[1]) / _ENTRIES if asked else 0.0
-
-
-class Pacing:
-    """Spreads refusals over time: each waits for its turn, but no longer than some seconds."""
-
-    _EVERY_SECONDS, _LONGEST_SECONDS = 0.05, 5.0
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
-        self._last = -math.inf
-
-    def wait(self) -> float:
-        """Return the seconds after which the next refusal may be sent."""
-        now = self._clock()
-        self._last = min(max(now, self._last + self._EVERY_SECONDS), now + self._LONGEST_SECONDS)
-        return self._last - now
 
 
 @dataclass
@@ -107,7 +91,7 @@ class Allowances:
 
     def _refilled(self, caller: int) -> _Allowance:
         now = self._clock()
-        allowance = self._callers.setdefault(caller, _Allowance(self._burst, now, Pacing(self._clock)))
+        allowance = self._callers.setdefault(caller, _Allowance(self._burst, now, Pacing(clock=self._clock)))
         allowance.level = min(self._burst, allowance.level + (now - allowance.at) * self._rate)
         allowance.at = now
         return allowance

@@ -13,7 +13,8 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import InvalidRequest, RateLimited, ServiceError, TooLarge, Unauthorized
-from service.http.admission import Allowances, Caller, Pacing, price_of_list
+from service.http.admission import Allowances, Caller, price_of_list
+from service.http.pacing import PacingByAddress
 from service.http.problems import failure, mistake, respond
 from service.http.route_limits import RouteLimits, declared_limits
 from service.operations import metrics
@@ -37,6 +38,12 @@ _ALWAYS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 #: Asked every few seconds by whoever watches the service; only their failures are worth a line.
 _PROBES = {"/healthz", "/readyz"}
 _LONGEST_HEAD = 16 << 10
+#: Refusals of requests without a valid key, for each address.
+_REFUSALS_PER_SECOND = 20.0
+#: Seconds of the keyless rate that may be used at once: opening the console takes about seventy requests.
+_SAVED_SECONDS = 6.0
+#: Longest that a request to an address without a key waits; a probe should not fail for it.
+_LONGEST_KEYLESS_SECONDS = 2.0
 _API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -147,7 +154,10 @@ class RequestLimits:
         self._settings = settings
         self._authenticate = authenticate
         self._allowances = Allowances(settings)
-        self._strangers = Pacing()
+        self._strangers = PacingByAddress(_REFUSALS_PER_SECOND)
+        self._keyless = PacingByAddress(
+            settings.keyless_rate, saved=_SAVED_SECONDS, longest_seconds=_LONGEST_KEYLESS_SECONDS
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -170,6 +180,7 @@ class RequestLimits:
                     f"the head of a request may have at most {_LONGEST_HEAD} bytes", status=431
                 )
             if not scope["path"].startswith(_WITH_KEY):
+                await asyncio.sleep(self._keyless.wait(scope))
                 await self._run(scope, exchange)
                 return
             limits = self._limits_of(scope)
@@ -190,7 +201,7 @@ class RequestLimits:
         try:
             caller = await to_thread.run_sync(self._authenticate, HTTPConnection(scope))
         except Unauthorized:
-            await asyncio.sleep(self._strangers.wait())
+            await asyncio.sleep(self._strangers.wait(scope))
             raise
         state = scope.setdefault("state", {})
         state.update(caller=caller, use_allowance=partial(self._allowances.use, caller.id))

@@ -79,6 +79,9 @@ class Settings(BaseSettings):
     """Allowance that a caller can save up."""
     caller_requests_at_once: int = Field(default=16, ge=1)
     """Requests of one caller that an API process handles at once; more are answered 429."""
+    keyless_rate: float = Field(default=100.0, gt=0)
+    """Requests without a key (pages, health checks) per second, API process and address; four times as many
+    in all. Further ones wait for up to 2 seconds."""
     session_hours: float = Field(default=12.0, gt=0)
     """Hours after which a browser must sign in again, unless the person asked to stay signed in."""
     remembered_session_days: float = Field(default=30.0, ge=0)

@@ -42,6 +42,7 @@ class Service:
             "CAIRN_POLL_MOST_SECONDS": "0.2",
             "CAIRN_CALLER_RATE": "1000000",
             "CAIRN_CALLER_BURST": "1000000",
+            "CAIRN_KEYLESS_RATE": "1000000",
             "CAIRN_REHEARSALS_PER_MINUTE": "100000",
         }
         self.curator_key = _first_curator(database)

@@ -54,6 +54,6 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """The demo with one worker, started once for all tests of one test process."""
     home = tmp_path_factory.mktemp("live")
     command = ("demo", "--directory", str(home / "var"))
-    with server("", home, command=command, rehearsals_per_minute="1000") as running:
+    with server("", home, command=command, rehearsals_per_minute="1000", keyless_rate="1e6") as running:
         curator, analyst = (home / "var" / "demo-keys.txt").read_text().split()
         yield Live(running.address, curator, analyst, home)

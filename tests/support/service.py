@@ -90,6 +90,7 @@ class House:
         plenty = {
             "caller_rate": 1e6,
             "caller_burst": 1e6,
+            "keyless_rate": 1e6,
             "caller_requests_at_once": 1000,
         }  # tests ask faster than people do
         self.settings = Settings(

@@ -15,8 +15,9 @@ from starlette.routing import Match
 
 from service.errors import InvalidRequest, RateLimited
 from service.http import json_limits
-from service.http.admission import Allowances, Pacing, price_of_list
+from service.http.admission import Allowances, price_of_list
 from service.http.json_limits import strict_json
+from service.http.pacing import Pacing, PacingByAddress
 from service.http.route_limits import LimitsOfRoutes
 from service.operations.settings import KIB, Settings
 from tests.support.service import House
@@ -153,11 +154,38 @@ def test_limits_of_a_request_are_those_of_the_route_that_answers_it(shared_house
 
 def test_refusals_in_quick_succession_wait_for_their_turn() -> None:
     moment = 0.0
-    pacing = Pacing(lambda: moment)
+    pacing = Pacing(clock=lambda: moment)
     assert [round(pacing.wait(), 2) for _ in range(3)] == [0.0, 0.05, 0.1]
     assert max(pacing.wait() for _ in range(1000)) == 5.0
     moment = 60.0
     assert pacing.wait() == 0.0
+
+
+def test_requests_without_a_key_wait_by_address_and_all_together() -> None:
+    """One address uses a quarter of what all may have; others are not delayed by it, but by many."""
+    pacing = PacingByAddress(100.0, saved=1.0, longest_seconds=2.0)
+
+    def longest(*addresses: str, requests: int = 300) -> float:
+        return max(pacing.wait({"client": (each, 1)}) for each in addresses for _ in range(requests))
+
+    assert longest("10.0.0.1") > 1.5
+    assert longest("10.0.0.2", requests=50) == 0
+    assert longest("2001:db8::1", "2001:db8::2", requests=140) > 1.5  # one site
+    crowd = [f"10.1.0.{place}" for place in range(1, 9)]
+    assert longest(*crowd, requests=100) > 1
+    assert longest("10.0.0.3", requests=1) > 0
+
+
+def test_only_requests_to_addresses_without_a_key_wait_for_their_turn(
+    shared_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(PacingByAddress, "wait", lambda _, scope: waited.append(scope["path"]) or 0.0)
+    for path in ("/healthz", "/readyz", "/docs", "/v1/datasets"):
+        assert shared_house.ada.get(path).status_code == 200
+    assert waited == ["/healthz", "/readyz", "/docs"]
+    assert shared_house.client.request("GET", "/v1/datasets").status_code == 401
+    assert waited[-1] == "/v1/datasets"
 
 
 def test_one_callers_refusals_do_not_delay_anothers() -> None:
