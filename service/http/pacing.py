@@ -4,6 +4,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
@@ -44,7 +45,7 @@ class PacingByAddress:
     """A pace for each address, and one for all of them together."""
 
     def __init__(self, per_second: float, *, saved: float = 0.0, longest_seconds: float = 5.0):
-        self._make = lambda rate: Pacing(rate, saved=saved, longest_seconds=longest_seconds)
+        self._make = partial(Pacing, saved=saved, longest_seconds=longest_seconds)
         self._rate = per_second
         self._all = self._make(per_second * _ADDRESSES_AT_ONCE)
         self._addresses: OrderedDict[str, Pacing] = OrderedDict()

@@ -180,7 +180,12 @@ def test_only_requests_to_addresses_without_a_key_wait_for_their_turn(
     shared_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[str] = []
-    monkeypatch.setattr(PacingByAddress, "wait", lambda _, scope: waited.append(scope["path"]) or 0.0)
+
+    def note(_pacing: PacingByAddress, scope: Any) -> float:
+        waited.append(scope["path"])
+        return 0.0
+
+    monkeypatch.setattr(PacingByAddress, "wait", note)
     for path in ("/healthz", "/readyz", "/docs", "/v1/datasets"):
         assert shared_house.ada.get(path).status_code == 200
     assert waited == ["/healthz", "/readyz", "/docs"]
