@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("server", "cluster")
+EXTRAS = ("server", "cluster", "otel")
 PYTHON = "3.11"
 PROCESSORS = ("x86_64", "aarch64")
 #: Versions of glibc up to that of the base image, newest first: wheels are tagged with the oldest they need.

@@ -19,6 +19,7 @@ from service.http.route_limits import LimitsOfRoutes
 from service.jobs import bounds_routes
 from service.jobs import routes as job_routes
 from service.jobs.results import routes as result_routes
+from service.operations import tracing
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
@@ -61,6 +62,7 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
         separate_input_output_schemas=False,
+        telemetry=tracing.OFF,
     )
     context = Context(settings, opened, clock or SystemClock())
     app.state.context = context

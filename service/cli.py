@@ -88,10 +88,12 @@ def application() -> FastAPI:
     with _without_collecting():
         from service import console
         from service.app import create_app
+        from service.operations import tracing
         from service.operations.logs import configure
 
         settings = Settings()
         configure(settings.log_format, settings.log_level)
+        tracing.configure(settings, "api")
         made = create_app(settings, extra_routers=[console.router])
     _share_the_interpreter()
     return made

@@ -35,7 +35,7 @@ from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
-from service.operations import faults
+from service.operations import faults, tracing
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset
 from service.people.authentication import Caller, Curator, FreeCurator, Reader
@@ -168,7 +168,8 @@ async def upload_data(
         return UploadReport.model_validate(earlier)
     settings = context.settings
     with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
-        await receive(request, spool, Pace(settings))
+        with tracing.span("receive"):
+            await receive(request, spool, Pace(settings))
         faults.reach("upload.received")
         spool.check(announced)
         content_type = request.headers.get("content-type", "")
@@ -209,7 +210,8 @@ def _store(
 ) -> dict[str, Any]:
     """Encode an upload and store it in one transaction."""
     try:
-        found = encode(upload)
+        with tracing.span("encode"):
+            found = encode(upload)
     except BadRows:
         with context.database.write() as session:
             drafts.note_look(session, dataset.id, at=context.clock.now())
@@ -222,7 +224,7 @@ def _store(
         with context.database.read() as session:
             limits = capacity.warnings(session, domain, encoded.chunk_file.bytes, context.settings)
         report = encoded.report([*view.warnings(dataset, domain), *limits])
-        with context.database.write() as session:
+        with tracing.span("store"), context.database.write() as session:
             now = context.clock.now()
             chunks, expected = encoded.chunks(), upload.expected
             stored = drafts.store_rows(

@@ -4,7 +4,9 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import Any
 
 import structlog
 from anyio import to_thread
@@ -17,7 +19,7 @@ from service.http.admission import Allowances, Caller, price_of_list
 from service.http.pacing import PacingByAddress
 from service.http.problems import failure, mistake, respond
 from service.http.route_limits import RouteLimits, declared_limits
-from service.operations import metrics
+from service.operations import metrics, tracing
 from service.operations.logs import redact
 from service.operations.settings import Settings
 
@@ -168,10 +170,13 @@ class RequestLimits:
         structlog.contextvars.bind_contextvars(request=request_id)
         started = time.perf_counter()
         exchange = _Exchange(receive, send, self._settings, partial(_add_headers, scope, request_id))
-        try:
-            await self._answer(scope, exchange)
-        finally:
-            _record(scope, exchange.status, time.perf_counter() - started)
+        with _traced(scope, request_id) as span:
+            try:
+                await self._answer(scope, exchange)
+            finally:
+                _record(scope, exchange.status, time.perf_counter() - started)
+                if span is not None:
+                    _describe(span, scope, exchange.status)
 
     async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:
@@ -236,6 +241,20 @@ class RequestLimits:
             if exchange.status:
                 raise
             await mistake(error)(scope, exchange.receive, exchange.send)
+
+
+def _traced(scope: Scope, request_id: str) -> AbstractContextManager[Any]:
+    """Return the span of a request; none for probes."""
+    return nullcontext() if scope["path"] in _PROBES else tracing.span("request", request=request_id)
+
+
+def _describe(span: Any, scope: Scope, status: int) -> None:
+    """Name the span of a request by its route, which says nothing that a caller can make up."""
+    route = getattr(scope.get("route"), "path", None)
+    if route is not None:
+        span.update_name(f"{scope['method']} {route}")
+        span.set_attributes({"http.request.method": scope["method"], "http.route": route})
+    span.set_attribute("http.response.status_code", status)
 
 
 def _record(scope: Scope, status: int, seconds: float) -> None:

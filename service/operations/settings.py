@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _PLACEHOLDERS = {"", "cairn", "changeme", "change-me", "default", "demo", "password", "postgres", "secret"}
+#: Package of the extra `otel` that sends traces.
+_EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
@@ -130,6 +133,8 @@ class Settings(BaseSettings):
     """Form of log lines."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
+    traces_url: str = ""
+    """Address of a collector of traces (OTLP), such as `http://collector:4318/v1/traces`; empty: none."""
     cluster: str = ""
     """Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker."""
     cluster_seconds: float = Field(default=60.0, gt=0)
@@ -141,6 +146,21 @@ class Settings(BaseSettings):
         """Use the default where Kubernetes has set CAIRN_PORT for a Service that is named `cairn`."""
         link = isinstance(value, str) and value.startswith(("tcp://", "udp://", "sctp://"))
         return cls.model_fields["port"].default if link else value
+
+    @field_validator("traces_url")
+    @classmethod
+    def _require_opentelemetry(cls, value: str) -> str:
+        """Refuse an address that nothing can be sent to."""
+        if value and urlsplit(value).scheme not in ("http", "https"):
+            raise ValueError("name an address such as http://collector:4318/v1/traces, or none")
+        try:
+            if value:
+                version(_EXPORTER)
+        except PackageNotFoundError:
+            raise ValueError(
+                "traces need OpenTelemetry: install `cairn-dp[otel]`, or name no address"
+            ) from None
+        return value
 
     @model_validator(mode="after")
     def _refuse_default_secrets(self) -> Settings:

@@ -28,7 +28,7 @@ from service.datasets import drafts
 from service.jobs import queue
 from service.jobs.claims import Claim, JobLost, StoredPlan
 from service.jobs.limits import Limits
-from service.operations import faults, metrics, workforce
+from service.operations import faults, metrics, tracing, workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.logs import configure
@@ -243,9 +243,10 @@ class Worker:
 
     def carry_out(self, claim: Claim) -> bool:
         """Run a claimed job and store how it ended; False when the job was no longer this worker's."""
-        heartbeat = Heartbeat(self, claim)
+        heartbeat, laps = Heartbeat(self, claim), tracing.Laps()
 
-        def listen(_step: str, _measured: int, _planned: int) -> None:
+        def listen(step: str, _measured: int, _planned: int) -> None:
+            laps.end(step)
             faults.reach("execute.measured")
             if heartbeat.lost.is_set():
                 raise JobLost
@@ -254,7 +255,8 @@ class Worker:
         result = None
         with structlog.contextvars.bound_contextvars(job=claim.job_id):
             try:
-                result = execution.execute(claim, self.database, self.settings, listen)
+                with tracing.span("job", job=claim.job_id, rehearsal=claim.rehearsal):
+                    result = execution.execute(claim, self.database, self.settings, listen)
             except JobLost:
                 log.info("job was ended, or taken over by another worker")
                 return False
@@ -336,6 +338,7 @@ def main(parent: int, slot: int, lost: str = "") -> None:
     """
     settings = Settings()
     configure(settings.log_format, settings.log_level)
+    tracing.configure(settings, "worker")
     limit_cache(settings.view_cache_bytes)
     kmeans.load()
     gc.freeze()  # what is loaded by now stays: no need to look for garbage among it
