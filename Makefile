@@ -76,7 +76,7 @@ format: $(TEST_READY) $(NODE_READY) ## Rewrite the code in the house style
 test-all: ALL := $(EVERYTHING)
 test-all: lint check ## As `make test`, and long tests, wheels on every Python here, both databases for all tests
 
-check: browser ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
+check: browser $(NODE_READY) ## Run the tests alone; PYTEST_ARGS="-k budget" narrows them
 	$(PYTEST) $(DISTRIBUTED) $(HANGING) $(ALL) $(PYTEST_ARGS)
 
 test-repeat: browser ## Repeat N times, under load, the tests that chance can change; stopped, it goes on where it was

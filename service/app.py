@@ -12,8 +12,9 @@ from service.datasets import budget_routes, column_routes, preview_routes
 from service.datasets import routes as dataset_routes
 from service.datasets.public_rows import routes as public_rows_routes
 from service.datasets.sites import routes as site_routes
-from service.http import pages, problems, public_keys
+from service.http import documentation, pages, problems, public_keys
 from service.http.context import Context
+from service.http.head import HeadAsGet
 from service.http.limits import RequestLimits
 from service.http.route_limits import LimitsOfRoutes
 from service.jobs import bounds_routes
@@ -30,7 +31,7 @@ _DESCRIPTION = """Differentially private clustering for a trusted data curator.
 
 Send a key as `Authorization: Bearer <key>`. Errors are `application/problem+json` (RFC 9457); each `type`
 is an address under which the problem is explained. Amounts of epsilon, rho and delta are exact decimals,
-written as strings."""
+written as strings. HEAD is answered wherever GET is."""
 
 
 def create_app(
@@ -84,10 +85,12 @@ def create_app(
     ):
         app.router.routes.extend(router.routes)  # as they are: including a router builds its routes anew
     problems.install(app)
+    documentation.install(app)
     app.add_middleware(
         RequestLimits,
         settings=settings,
         authenticate=partial(identify, context),
         limits_of=LimitsOfRoutes(app.routes),
     )
+    app.add_middleware(HeadAsGet)  # the outermost
     return app

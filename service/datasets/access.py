@@ -103,11 +103,15 @@ def is_open(session: Session, dataset_id: int, grant_id: int | None, kind: str) 
     return state == DatasetState.SEALED and revoked_at is None and disabled_at is None and allowed
 
 
-def page(session: Session, caller: Caller, *, after: str, limit: int) -> list[Right]:
-    """Return the caller's rights to datasets, by the datasets' names."""
+def page(
+    session: Session, caller: Caller, *, after: str, limit: int, state: DatasetState | None = None
+) -> list[Right]:
+    """Return the caller's rights to datasets, by the datasets' names; only to those in a state, if named."""
     named = ~Dataset.name.startswith(NAMELESS)
     if caller.datasets is not None:
         named &= Dataset.name.in_(caller.datasets)
+    if state is not None:
+        named &= Dataset.state == state
     query = _VISIBLE[caller.role].where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
     return [Right(caller, dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
 

@@ -2,12 +2,14 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from fastapi.responses import StreamingResponse
+from sqlalchemy import ColumnElement, and_, false, or_
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
@@ -16,7 +18,7 @@ from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantBody, GrantFacts, GrantPage, LedgerPage, VerifyReport
 from service.http.context import Context, Services
 from service.http.json_limits import StrictRoute
-from service.http.paging import Paging
+from service.http.paging import Paging, Since, Until
 from service.http.problems import answers
 from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN, BudgetBody
@@ -24,6 +26,7 @@ from service.ledger import accountants, checkpoints, entries
 from service.ledger.units import Cost
 from service.operations.clock import rfc3339
 from service.operations.settings import KIB
+from service.operations.states import EntryKind
 from service.operations.tables import Dataset, Grant, LedgerEntry, Principal
 from service.people import principals
 from service.people.authentication import Curator, Overseer, Reader
@@ -47,6 +50,37 @@ _COLUMNS = (
     "previous",
     "hash",
 )
+
+
+@dataclass(frozen=True)
+class LedgerFilter:
+    """Which entries of a ledger to list; what is left out does not matter."""
+
+    kind: Annotated[EntryKind | None, Query(description="only entries of this kind")] = None
+    analyst: Annotated[str | None, Query(pattern=NAME_PATTERN, description="only entries of this person")] = (
+        None
+    )
+    since: Since = None
+    until: Until = None
+
+    def conditions(
+        self, right: access.Right, analysts: Mapping[int | None, str]
+    ) -> Iterator[ColumnElement[bool]]:
+        """Yield what the filters demand, and that an analyst sees only entries of their own grant."""
+        if right.grant_id is not None:
+            yield LedgerEntry.grant_id == right.grant_id
+        if self.analyst is not None:
+            grants_of = [number for number, name in analysts.items() if number and name == self.analyst]
+            own = and_(LedgerEntry.grant_id.is_(None), LedgerEntry.job_id.is_not(None))
+            yield or_(
+                LedgerEntry.grant_id.in_(grants_of), own if analysts.get(None) == self.analyst else false()
+            )
+        if self.kind is not None:
+            yield LedgerEntry.kind == self.kind
+        if self.since is not None:
+            yield LedgerEntry.at >= self.since
+        if self.until is not None:
+            yield LedgerEntry.at < self.until
 
 
 @router.post("/budget", responses=answers("retired"))
@@ -109,6 +143,7 @@ def get_ledger(
     caller: Reader,
     context: Services,
     paging: Paging,
+    wanted: Annotated[LedgerFilter, Depends()],
     accept: Annotated[str, Header(description="`text/csv` for a table", max_length=500)] = "application/json",
 ) -> Any:
     """List the ledger's entries in order: an analyst's own to the analyst, all of them to others."""
@@ -123,9 +158,11 @@ def get_ledger(
     if whole:
         analysts[None] = owner  # whose own jobs have no grant
 
+    conditions = list(wanted.conditions(right, analysts))
+
     def page(after: int, limit: int) -> list[LedgerEntry]:
         with context.database.read() as session:
-            return entries.page(session, dataset.id, grant_id=right.grant_id, after=after, limit=limit)
+            return entries.page(session, dataset.id, *conditions, after=after, limit=limit)
 
     after = paging.after(int) or 0
     if "text/csv" in accept:

@@ -61,10 +61,15 @@ def create_dataset(body: DatasetBody, caller: FreeCurator, context: Services) ->
 
 
 @router.get("", responses=answers())
-def list_datasets(caller: Reader, context: Services, paging: Paging) -> DatasetPage:
+def list_datasets(
+    caller: Reader,
+    context: Services,
+    paging: Paging,
+    state: Annotated[DatasetState | None, Query(description="only datasets in this state")] = None,
+) -> DatasetPage:
     """List datasets that you own, or that are granted to you; auditors see all of them."""
     with context.database.read() as session:
-        found = access.page(session, caller, after=paging.after(str) or "", limit=paging.fetch)
+        found = access.page(session, caller, after=paging.after(str) or "", limit=paging.fetch, state=state)
         shown, following = paging.cut(found, lambda right: right.dataset.name)
         items = [view.facts(session, right) for right in shown]
     return DatasetPage.model_validate({"items": items, "next": following})

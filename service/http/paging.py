@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query
+from pydantic import AwareDatetime
 
 from service.errors import InvalidRequest
 from service.http.context import Services
@@ -58,4 +59,9 @@ async def _paging(
     return PageRequest(limit or context.settings.default_page, cursor)
 
 
+#: Filters of lists by time.
+Since = Annotated[
+    AwareDatetime | None, Query(description="only from this moment on, such as 2026-01-31T08:00:00Z")
+]
+Until = Annotated[AwareDatetime | None, Query(description="only before this moment")]
 Paging = Annotated[PageRequest, Depends(_paging)]

@@ -25,6 +25,7 @@ _CORE: dict[type[core_errors.InvalidRequest], type[ServiceError]] = {
     core_errors.WorkLimitExceeded: errors.WorkLimit,
     core_errors.UnknownAlgorithm: errors.UnknownAlgorithm,
 }
+_MOMENT = "must be a moment with its offset from UTC, such as 2026-01-31T08:00:00Z"
 #: Faults of single fields by pydantic's type, in words for whoever wrote the request.
 _FAULTS_IN_WORDS = {
     "missing": "must be given",
@@ -48,6 +49,10 @@ _FAULTS_IN_WORDS = {
     "string_too_long": "must have at most {max_length} characters",
     "too_short": "must have at least {min_length} entries",
     "too_long": "must have at most {max_length} entries",
+    "datetime_parsing": _MOMENT,
+    "datetime_from_date_parsing": _MOMENT,
+    "timezone_aware": _MOMENT,
+    "enum": "must be {expected}",
 }
 _COMMON = (
     "unauthorized",
@@ -58,15 +63,33 @@ _COMMON = (
     "rate-limited",
     "unavailable",
 )
-_SCHEMA: dict[str, Any] = {
+_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+#: The component that every problem refers to.
+PROBLEM: dict[str, Any] = {
     "type": "object",
+    "title": "Problem",
+    "description": "An error (RFC 9457); some problems have more fields.",
     "required": ["type", "title", "status", "detail"],
     "properties": {
         "type": {"type": "string", "description": "a relative address under which the problem is explained"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "the places of a request that are wrong",
+            "items": {"$ref": "#/components/schemas/Fault"},
+        },
     },
+    "additionalProperties": True,
+}
+
+FAULT: dict[str, Any] = {
+    "type": "object",
+    "title": "Fault",
+    "required": ["where", "problem"],
+    "properties": {"where": {"type": "string"}, "problem": {"type": "string"}},
+    "additionalProperties": True,
 }
 
 

@@ -9,10 +9,11 @@ ticks 1, 2, 4, 8, ... seconds after the claim.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Select, or_, select, true
+from sqlalchemy import ColumnElement, Select, select, true
 from sqlalchemy.orm import Session, defer
 
 from service.errors import Forbidden, NotFound
+from service.jobs.filters import JobFilter
 from service.operations.states import EndReason, JobState, Role
 from service.operations.tables import Dataset, Grant, Job, Principal
 from service.people.authentication import Caller
@@ -115,14 +116,17 @@ def find(session: Session, job_id: str, caller: Caller) -> VisibleJob:
     `latest` names the newest one.
     """
     if job_id == LATEST:
-        newest = page(session, caller, before=None, limit=1, dataset=None)
-        if not newest:
+        newest = session.execute(_visible(caller).order_by(Job.number.desc()).limit(1)).one_or_none()
+        if newest is None:
             raise NotFound("you have no jobs yet; submit one with POST /v1/jobs")
-        return newest[0]
+        return _seen(session, caller, *newest)
     found = session.execute(_visible(caller).where(Job.id == job_id)).one_or_none()
     if found is None:
         raise NotFound("there is no such job, or it is not yours")
-    job, analyst = found
+    return _seen(session, caller, *found)
+
+
+def _seen(session: Session, caller: Caller, job: Job, analyst: str) -> VisibleJob:
     return VisibleJob(job, session.get_one(Dataset, job.dataset_id), analyst, caller)
 
 
@@ -135,13 +139,10 @@ def find_own(session: Session, job_id: str, caller: Caller) -> VisibleJob:
 
 
 def page(
-    session: Session, caller: Caller, *, before: str | None, limit: int, dataset: str | None, search: str = ""
+    session: Session, caller: Caller, wanted: JobFilter, *, before: str | None, limit: int, now: datetime
 ) -> list[VisibleJob]:
-    """Return jobs that the caller may see, newest first; `search` is part of name or note."""
-    query = _visible(caller, dataset)
-    if search:
-        wanted = (each.icontains(search, autoescape=True) for each in (Job.name, Job.note))
-        query = query.where(or_(*wanted))
+    """Return jobs that the caller may see and wants, newest first."""
+    query = _visible(caller, wanted.dataset).where(*wanted.conditions(now, held=not caller.is_curator))
     if before is not None:
         query = query.where(Job.number < select(Job.number).where(Job.id == before).scalar_subquery())
     found = session.execute(query.order_by(Job.number.desc()).limit(limit)).all()

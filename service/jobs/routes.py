@@ -4,7 +4,7 @@ from typing import Annotated
 
 import structlog
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from core.algorithms import registry
 from core.options import options_schema
@@ -17,8 +17,9 @@ from service.http.json_limits import StrictRoute
 from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.route_limits import RouteLimits, limited
-from service.http.wire import JOB_PATTERN, NAME_PATTERN, VISIBLE_PATTERN
+from service.http.wire import JOB_PATTERN, NAME_PATTERN
 from service.jobs import plans, queue, release, view
+from service.jobs.filters import JobFilter
 from service.jobs.limits import Limits
 from service.jobs.planned import price
 from service.jobs.results.earlier import earlier_release
@@ -175,22 +176,12 @@ def list_jobs(
     caller: Reader,
     context: Services,
     paging: Paging,
-    dataset: Annotated[
-        str | None, Query(pattern=NAME_PATTERN, description="only jobs on this dataset")
-    ] = None,
-    search: Annotated[
-        str,
-        Query(
-            max_length=80, pattern=VISIBLE_PATTERN, description="only jobs with this in their name or note"
-        ),
-    ] = "",
+    wanted: Annotated[JobFilter, Depends()],
 ) -> JobPage:
     """List your jobs, or the jobs on datasets that you own, newest first; auditors see all jobs."""
     now, before = context.clock.now(), paging.after(str)
     with context.database.read() as session:
-        found = release.page(
-            session, caller, before=before, limit=paging.fetch, dataset=dataset, search=search
-        )
+        found = release.page(session, caller, wanted, before=before, limit=paging.fetch, now=now)
     shown, following = paging.cut(found, lambda each: each.job.id)
     return JobPage(items=[view.facts(each, now) for each in shown], next=following)
 

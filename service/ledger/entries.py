@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from service.ledger.charging import WHOLE
@@ -91,13 +91,11 @@ def hash_of(entry: Any) -> str:
 def page(
     session: Session,
     dataset_id: int,
-    *,
-    grant_id: int | None = None,
+    *wanted: ColumnElement[bool],
     after: int = 0,
     limit: int | None = None,
 ) -> list[LedgerEntry]:
-    """Return the entries of a dataset in order, of one grant if named, after a sequence number."""
+    """Return the entries of a dataset in order, those that are wanted, after a sequence number."""
     query = select(LedgerEntry).where(LedgerEntry.dataset_id == dataset_id, LedgerEntry.sequence > after)
-    if grant_id is not None:
-        query = query.where(LedgerEntry.grant_id == grant_id)
+    query = query.where(*wanted)
     return list(session.scalars(query.order_by(LedgerEntry.sequence).limit(limit)))

@@ -1,6 +1,6 @@
 """The audit log: every act of a curator or operator, kept permanently, and each in a sentence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -104,14 +104,32 @@ def record(
     audit_chain.add(session, event)
 
 
+def wanted(
+    actor: str | None, since: datetime | None, until: datetime | None
+) -> Iterator[ColumnElement[bool]]:
+    """Yield what filters of a list of acts demand."""
+    if actor is not None:
+        yield AuditEvent.actor == actor
+    if since is not None:
+        yield AuditEvent.at >= since
+    if until is not None:
+        yield AuditEvent.at < until
+
+
 def events(
-    session: Session, *, dataset_ids: list[int], actor: str | None, before: int | None, limit: int
+    session: Session,
+    *,
+    dataset_ids: list[int],
+    actor: str | None,
+    wanted: Iterable[ColumnElement[bool]],
+    before: int | None,
+    limit: int,
 ) -> list[AuditEvent]:
     """Return acts on these datasets and, for an actor, their own and those on principals, newest first."""
-    wanted: ColumnElement[bool] = AuditEvent.dataset_id.in_(dataset_ids)
+    visible: ColumnElement[bool] = AuditEvent.dataset_id.in_(dataset_ids)
     if actor is not None:
-        wanted = wanted | (AuditEvent.actor == actor) | AuditEvent.dataset_id.is_(None)
-    query = select(AuditEvent).where(wanted)
+        visible = visible | (AuditEvent.actor == actor) | AuditEvent.dataset_id.is_(None)
+    query = select(AuditEvent).where(visible, *wanted)
     if before is not None:
         query = query.where(AuditEvent.id < before)
     return list(session.scalars(query.order_by(AuditEvent.id.desc()).limit(limit)))

@@ -11,7 +11,7 @@ from service.http import cookies
 from service.http.context import Services
 from service.http.documentation import links
 from service.http.json_limits import StrictRoute
-from service.http.paging import Paging
+from service.http.paging import Paging, Since, Until
 from service.http.problems import answers
 from service.http.wire import KEY_PATTERN, NAME_PATTERN, SESSION_PATTERN
 from service.operations import audit
@@ -55,9 +55,16 @@ def create_principal(body: PrincipalBody, caller: Manager, context: Services) ->
 
 
 @router.get("/principals", responses=answers())
-def list_principals(caller: Manager, context: Services, paging: Paging) -> PrincipalPage:
+def list_principals(
+    caller: Manager,
+    context: Services,
+    paging: Paging,
+    role: Annotated[Role | None, Query(description="only principals with this role")] = None,
+) -> PrincipalPage:
     """List principals by name; keys and sessions are shown of those you manage."""
     query = select(Principal).where(Principal.name > (paging.after(str) or "")).order_by(Principal.name)
+    if role is not None:
+        query = query.where(Principal.role == role)
     managers = select(Principal).where(Principal.role.in_((Role.CURATOR, Role.OPERATOR)))
     with context.database.read() as session:
         shown, following = paging.cut(session.scalars(query.limit(paging.fetch)).all(), lambda row: row.name)
@@ -184,6 +191,9 @@ def list_audit(
     dataset: Annotated[
         str | None, Query(pattern=NAME_PATTERN, description="only acts on this dataset")
     ] = None,
+    actor: Annotated[str | None, Query(pattern=NAME_PATTERN, description="only acts of this person")] = None,
+    since: Since = None,
+    until: Until = None,
 ) -> AuditPage:
     """List acts on your datasets, by you, and on principals, newest first; auditors see all acts."""
     visible = select(Dataset.id, Dataset.name)
@@ -195,6 +205,7 @@ def list_audit(
             session,
             dataset_ids=[number for number, name in owned.items() if dataset in (None, name)],
             actor=caller.name if dataset is None else None,
+            wanted=audit.wanted(actor, since, until),
             before=paging.after(int),
             limit=paging.fetch,
         )

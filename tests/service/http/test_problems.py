@@ -183,7 +183,7 @@ def test_body_without_the_content_type_of_json_is_told_so(shared_house: House) -
 @pytest.mark.parametrize(
     ("path", "detail"),
     [
-        ("/v1/jobs?state=foo", "there is no query parameter 'state'; this call takes "),
+        ("/v1/jobs?colour=foo", "there is no query parameter 'colour'; this call takes "),
         ("/v1/jobs?limit=1&after=abc", "there is no query parameter 'after'; this call takes "),
         ("/v1/whoami?verbose=1", "there is no query parameter 'verbose'; this call takes none"),
     ],
@@ -198,7 +198,7 @@ def test_unknown_query_parameter_is_refused_with_those_that_exist(
 
 
 def test_refused_query_parameter_names_those_of_paging_too(shared_house: House) -> None:
-    detail = shared_house.ada.get("/v1/jobs?state=foo").json()["detail"]
+    detail = shared_house.ada.get("/v1/jobs?colour=foo").json()["detail"]
     for name in ("dataset", "search", "limit", "cursor"):
         assert name in detail.partition("takes ")[2].split(", ")
 

@@ -72,6 +72,9 @@ def watch(house: House, job: str, moments: tuple[float, ...]) -> list[Any]:
         body = answer.json()
         result = house.ada.get(f"{job}/result")
         cancelled = house.ada.delete(job)
+        for state in ("queued", "running", "succeeded", "failed", "cancelled"):
+            listed = house.ada.get(f"/v1/jobs?state={state}").json()["items"]
+            assert (body["id"] in [each["id"] for each in listed]) == (state == body["state"])
         for each in ("id", "links"):
             body.pop(each)
         told = (body, answer.headers.get("retry-after"), result.status_code, cancelled.status_code)
