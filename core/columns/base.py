@@ -8,7 +8,7 @@ of a file. `core.columns.registry` lists the kinds; nobody else does.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Floats
 from core.columns.cells import Cells, FileType, Proposed
 from core.columns.notation import Notation
 from core.columns.reading import MISSING_CODE, Codes, Fault, Reading
@@ -224,8 +223,8 @@ class StoredColumn(Column):
         """A bin for each level, or at most this many even bins between the bounds."""
 
     @abstractmethod
-    def moments(self, counts: Floats, middles: Floats) -> dict[str, list[Any]]:
-        """What the counts of bins, a row for each group, tell about the mean of each group."""
+    def moments(self, means: Sequence[float | None], spreads: Sequence[float | None]) -> dict[str, list[Any]]:
+        """Means and spreads of groups on the column's line, as people read them; None where unknown."""
 
     def value(self, place: float) -> Any:
         """A decoded coordinate, or a place between bins, as the curator would write it."""
@@ -259,8 +258,3 @@ def read_weight(value: Any, name: str) -> float:
             f"column {name}: weight must be between {least:g} and {most:g}", parameter="weights"
         )
     return float(value)
-
-
-def over(part: float, whole: float) -> float | None:
-    """A quotient; None where there is nothing to divide by."""
-    return part / float(whole) if whole > 0 else None

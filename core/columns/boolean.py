@@ -1,14 +1,13 @@
 """Yes or no: true and false, yes and no, 1 and 0."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Floats
-from core.columns.base import Cuts, over
+from core.columns.base import Cuts
 from core.columns.cells import Cells, Proposed
 from core.columns.line import OnLine
 from core.columns.notation import Notation
@@ -38,11 +37,10 @@ class Boolean(OnLine):
         return "is neither yes nor no (yes, no, true, false, 1, 0); correct it, or make the column a category"
 
     def cut(self, most: int) -> Cuts:
-        return Cuts((0, 1, 2))
+        return Cuts((0, 1, 2), middles=self.line)
 
-    def moments(self, counts: Floats, middles: Floats) -> dict[str, list[Any]]:
-        totals = counts.sum(axis=1)
-        return {"rates": [over(float(row[1]), total) for row, total in zip(counts, totals, strict=True)]}
+    def moments(self, means: Sequence[float | None], spreads: Sequence[float | None]) -> dict[str, list[Any]]:
+        return {"rates": list(means)}
 
     def entry(self, numbers: list[float], noise: float | None, measure: str) -> dict[str, Any]:
         return {"measure": "rate", "value": numbers[0], "noise": noise}

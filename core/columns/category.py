@@ -2,14 +2,13 @@
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from core.arrays import Floats
 from core.columns.axes import Axis, Levels
 from core.columns.base import Cuts, StoredColumn, says
 from core.columns.cells import Cells, Proposed
@@ -117,7 +116,7 @@ class Category(StoredColumn):
     def cut(self, most: int) -> Cuts:
         return Cuts(tuple(range(self.codes + 1)))
 
-    def moments(self, counts: Floats, middles: Floats) -> dict[str, list[Any]]:
+    def moments(self, means: Sequence[float | None], spreads: Sequence[float | None]) -> dict[str, list[Any]]:
         return {}
 
     def entry(self, numbers: list[float], noise: float | None, measure: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from core.arrays import Floats
 from core.columns.axes import Axis, Line
-from core.columns.base import Column, Cuts, StoredColumn, over
+from core.columns.base import Column, Cuts, StoredColumn
 from core.columns.reading import MISSING_CODE, Codes, Fault, Parsed, Reading, on_line
 
 #: Bounds that are narrowed must keep at least this many of the steps in which the column is stored.
@@ -80,15 +80,13 @@ class Ranged(OnLine):
         lines = (codes_at, codes_at - 0.5, (codes_at[:-1] + codes_at[1:] - 1) / 2)
         return Cuts(tuple(edges), *(tuple(self.on_line(positions).tolist()) for positions in lines))
 
-    def moments(self, counts: Floats, middles: Floats) -> dict[str, list[Any]]:
-        """Mean and spread of each row of counts, from the middles of bins; None where nothing was counted."""
-        means, spreads = [], []
-        for row, total in zip(counts, counts.sum(axis=1), strict=True):
-            mean = over(float(row @ middles), total)
-            means.append(None if mean is None else self.value(mean))
-            squared = None if mean is None else over(float(row @ (middles - mean) ** 2), total)
-            spreads.append(None if squared is None else self.spread(math.sqrt(squared)))
-        return {"means": means, "spreads": spreads}
+    def moments(self, means: Sequence[float | None], spreads: Sequence[float | None]) -> dict[str, list[Any]]:
+        return {
+            "means": [
+                None if mean is None else self.value(float(np.clip(mean, *self.line))) for mean in means
+            ],
+            "spreads": [None if spread is None else self.spread(spread) for spread in spreads],
+        }
 
     def entry(self, numbers: list[float], noise: float | None, measure: str) -> dict[str, Any]:
         return {"measure": measure, "value": self.value(numbers[0]), "noise": noise}

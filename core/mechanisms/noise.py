@@ -17,6 +17,8 @@ class AdditiveNoise:
     """Base of the mechanisms that add noise to every entry of a total."""
 
     norm: ClassVar[Norm]
+    #: Standard deviations that noise of an entry, or a weighted sum of it, stays within in 95 of 100 draws.
+    tail: ClassVar[float]
 
     def deviation(self, width: int = 1) -> float:
         """Standard deviation of an entry of scale one, in rows of this width whose `norm` is one."""
@@ -36,6 +38,7 @@ class GaussianNoise(AdditiveNoise):
 
     kind: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = "l2"
+    tail: ClassVar[float] = 1.96
     mu: float
 
     @property
@@ -52,6 +55,7 @@ class GaussianNoise(AdditiveNoise):
 
 @dataclass(frozen=True)
 class _PureNoise(AdditiveNoise):
+    tail: ClassVar[float] = math.log(20) / math.sqrt(2)
     epsilon: float
 
     @property

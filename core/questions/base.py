@@ -25,6 +25,8 @@ from core.views import Assigned, Encoded
 MOST_CELLS = 200_000
 #: A count below this many standard deviations of its noise tells nothing.
 _VISIBLE = 2.0
+#: Noise is rounded to whole numbers by at most this.
+_ROUNDING = 0.5
 #: Columns that a form suggests where none were kept for questions.
 _FEW_COLUMNS = 3
 NOISE = Option.word("noise", "the noise of counts; auto takes what is smaller", "auto", "laplace", "gaussian")
@@ -249,10 +251,20 @@ def count_deviation(step: Step, sensitivity: Sensitivity) -> float:
     return mechanism.deviation() * float(getattr(sensitivity, mechanism.norm))
 
 
+def count_reach(step: Step, sensitivity: Sensitivity) -> float:
+    """How far noise, which is rounded, moves a count in 95 of 100 releases."""
+    mechanism = step.mechanism
+    assert isinstance(mechanism, AdditiveNoise)
+    return mechanism.tail * count_deviation(step, sensitivity) + _ROUNDING
+
+
 def noise_sentence(answer: Mapping[str, Any]) -> Sentence:
     """How far counts are off, in words."""
     noise = count_text(_VISIBLE * answer["noise"]["count"])
-    return Sentence(f"Counts are noisy: ±{noise} records in 95 of 100 runs.")
+    return Sentence(
+        f"Counts are noisy: ±{noise} records in 95 of 100 runs. Intervals, in brackets, hold the exact "
+        "number in 95 of 100 runs."
+    )
 
 
 def _narrow(plan: Plan, partition: Partition | PartitionFacts) -> Any:

@@ -11,6 +11,7 @@ from core.arrays import Floats
 from core.columns.base import StoredColumn
 from core.data import Dense, Number, Stored, Table
 from core.errors import InvalidRequest
+from core.postprocessing.intervals import NoisyHistograms
 from core.views import Binning, Bins
 
 #: One bin that holds every record, whatever its values.
@@ -58,14 +59,47 @@ class BinnedColumn:
             named["edges"] = [self.value(start) for start in self.starts]
         return {**named, "missing": self.binning.missing}
 
-    def moments(self, counts: Floats) -> dict[str, list[Any]]:
-        """Mean and spread of each row of counts, from the middles of bins; the rate of a boolean.
+    def moments(self, released: NoisyHistograms, place: int, counts: Floats) -> dict[str, list[Any]]:
+        """Mean and spread of each row of consistent counts, from the middles of bins; the rate of a boolean.
 
-        On a log scale these are the geometric mean and a factor up or down. Where nothing was counted the
-        mean is None.
+        On a log scale these are the geometric mean and a factor up or down. Where nothing was counted they
+        are None. With the ends of their intervals, which follow from the histogram as released.
         """
-        known = counts[:, : counts.shape[1] - self.binning.missing]
-        return self.column.moments(known, np.array(self.middles))
+        if not self.middles:
+            return {}
+        middles = np.array(self.middles)
+        known = counts[:, : len(middles)]
+        totals = known.sum(axis=1)
+        shares = known / np.where(totals > 0, totals, 1.0)[:, None]
+        means = np.where(totals > 0, shares @ middles, middles.mean())
+        offsets = middles - means[:, None]
+        spreads = np.sqrt((shares * offsets**2).sum(axis=1))
+        half_bin = float((middles - self.starts[:-1]).max()) if self.starts else 0.0
+        of_means, of_spreads = released.moments(place, middles, half_bin, means, spreads)
+        found: dict[str, list[Any]] = {}
+        for suffix, (first, second) in {
+            "": (np.where(totals > 0, means, np.nan), np.where(totals > 0, spreads, np.nan)),
+            "_low": (of_means.low, of_spreads.low),
+            "_high": (of_means.high, of_spreads.high),
+        }.items():
+            named = self.column.moments(_known(first), _known(second))
+            found.update({f"{name}{suffix}": values for name, values in named.items()})
+        return found
+
+
+def _known(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def with_intervals(released: NoisyHistograms, place: int, counts: Floats, totals: Floats) -> dict[str, Any]:
+    """Consistent counts of each group and their shares of its size, with intervals."""
+    shares = counts / np.maximum(totals, 1.0)[:, None]
+    return {
+        "counts": counts.tolist(),
+        **released.counts(place, counts).to_json("counts"),
+        "shares": shares.tolist(),
+        **released.shares(place, shares).to_json("shares"),
+    }
 
 
 def require_columns(stored: Stored, names: Sequence[str] | None, most: int | None = None) -> tuple[str, ...]:

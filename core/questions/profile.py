@@ -9,10 +9,24 @@ from core.data import Stored
 from core.mechanisms.noise import additive_noise
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts, pooled_totals
+from core.postprocessing.intervals import NoisyHistograms
 from core.probe import Probe
-from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation, noise_sentence
-from core.questions.columns import EVERYONE, BinnedColumn, binned_columns, bins_of
-from core.questions.view import Bars, Lines, Part, Series, bin_names, clusters, exact_bin_names
+from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation, count_reach, noise_sentence
+from core.questions.columns import EVERYONE, BinnedColumn, binned_columns, bins_of, with_intervals
+from core.questions.view import (
+    Estimate,
+    Grid,
+    Heading,
+    Lines,
+    Part,
+    bars_of,
+    estimates,
+    exact_bin_names,
+    group,
+    histogram,
+    lines_of,
+    rounded,
+)
 from core.statistics.histograms import Histograms
 from core.views import Assigned
 
@@ -59,29 +73,50 @@ class Profile(Kind):
         starts = np.cumsum(statistic.view.widths)[:-1]
         parts = np.split(released, starts, axis=1)
         totals = pooled_totals(parts)
+        noisy = NoisyHistograms(parts, count_reach(plan.step("histograms"), statistic.sensitivity))
         described = []
-        for column, histogram in zip(self.columns(plan), parts[1:], strict=True):
-            counts = nearest_counts(histogram, totals)
-            described.append({**column.to_json(), "counts": counts.tolist(), **column.moments(counts)})
-        return {"sizes": totals.tolist(), "columns": described, "noise": {"count": self.noise(plan)}}
+        for place, column in enumerate(self.columns(plan), 1):
+            counts = nearest_counts(parts[place], totals)
+            moments = column.moments(noisy, place, counts)
+            described.append({**column.to_json(), **with_intervals(noisy, place, counts, totals), **moments})
+        return {
+            "sizes": totals.tolist(),
+            **noisy.sizes(totals).to_json("sizes"),
+            "columns": described,
+            "noise": {"count": self.noise(plan)},
+        }
 
     def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
-        sizes = answer["sizes"]
-        histograms = (
-            Bars(
-                column["column"],
-                bin_names(column),
-                tuple(map(Series, clusters(sizes), column["counts"], sizes)),
+        noise = answer["noise"]["count"]
+        sizes = estimates(answer, "sizes", Estimate.of_count, noise)
+        names = [f"Cluster {number}" for number in range(1, len(sizes) + 1)]
+        rows = [["Records", *sizes], *([column["column"], *_means(column)] for column in answer["columns"])]
+        headings = (Heading("Mean of"), *(Heading(name, "number") for name in names))
+        means = Grid("Sizes and means", headings, [row for row in rows if len(row) == len(headings)])
+        histograms = []
+        for column in answer["columns"]:
+            bars = (
+                bars_of(group(column, place), answer["sizes"][place], noise) for place in range(len(names))
             )
-            for column in answer["columns"]
-        )
-        return (noise_sentence(answer), *histograms)
+            histograms.append(histogram(column, dict(zip(names, bars, strict=True))))
+        return (noise_sentence(answer), means, *histograms)
 
     def lines(self, answer: Mapping[str, Any]) -> Lines:
         rows: list[list[Any]] = []
-        for cluster, size in enumerate(answer["sizes"]):
-            rows.append([cluster + 1, "", "", size])
+        noise = answer["noise"]["count"]
+        for cluster, size in enumerate(estimates(answer, "sizes", Estimate.of_count, noise)):
+            rows.append([cluster + 1, "", "", *rounded(size, None)])
             for column in answer["columns"]:
-                counts = zip(exact_bin_names(column), column["counts"][cluster], strict=True)
-                rows += ([cluster + 1, column["column"], name, count] for name, count in counts)
-        return Lines(("cluster", "column", "bin", "count"), rows)
+                bars = bars_of(group(column, cluster), answer["sizes"][cluster], noise)
+                rows += (
+                    [cluster + 1, column["column"], name, *rounded(bar.count, bar.share)]
+                    for name, bar in zip(exact_bin_names(column), bars, strict=True)
+                )
+        return Lines(("cluster", "column", "bin", *lines_of("count"), *lines_of("share")), rows)
+
+
+def _means(column: Mapping[str, Any]) -> list[Estimate]:
+    """The mean or the rate of each cluster; none of categories, nor of an earlier version's answers."""
+    if "means_low" in column:
+        return estimates(column, "means", Estimate.of_number)
+    return estimates(column, "rates", Estimate.of_share) if "rates_low" in column else []

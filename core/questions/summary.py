@@ -8,14 +8,26 @@ import numpy as np
 
 from core.arrays import Floats
 from core.columns.line import Ranged
-from core.data import UNITS, Geometry, Ids, Stored
-from core.data.tables.profiles import describe
+from core.data import UNITS, Dense, Geometry, Stored
+from core.data.tables.profiles import describe_intervals
 from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise, vector_noise
 from core.plan import Plan, Step, question_domain
+from core.postprocessing.intervals import Interval, counts_interval
+from core.postprocessing.moments import Moments, Noise, Released
 from core.probe import Probe
 from core.questions.base import NOISE, Kind, noise_sentence
-from core.questions.view import Estimate, Grid, Heading, Lines, Part, Sentence, count_text, share_text
+from core.questions.view import (
+    Estimate,
+    Grid,
+    Heading,
+    Lines,
+    Part,
+    Sentence,
+    estimates,
+    lines_of,
+    rounded,
+)
 from core.statistics.counts import Count
 from core.statistics.sums import SecondMoments, Sums
 from core.views import Encoded
@@ -28,8 +40,8 @@ _COUNT = 0.1
 _SUMS = 0.3
 #: Share of the budget for their second moments.
 _MOMENTS = 0.6
-#: Standard deviations of the noise to either end of a 95% interval.
-_INTERVAL = 2.0
+#: Noise is rounded to whole numbers by at most this.
+_ROUNDING = 0.5
 #: Proposed bounds lie this many spreads from the mean.
 _SPREADS = 3.0
 #: Principal axes that are shown.
@@ -86,54 +98,59 @@ class Summary(Kind):
 
     def ask(self, plan: Plan, probe: Probe) -> dict[str, Any]:
         domain = plan.domain
-        count = float(max(probe.measure("count", Count(domain.fingerprint))[0], 0))
-        sums = probe.measure("sums", Sums(Encoded.of(domain)))[0].astype(np.float64)
-        packed = probe.measure("moments", self._moments(plan))[0].astype(np.float64)
-        records = max(count, 1.0)
-        mean, (variances, axes), covariance = _moments(domain, sums / records, packed / records)
-        spreads = np.sqrt(np.diagonal(covariance))
-        assert not isinstance(domain, Ids)  # refused when planned
-        centre = domain.decode(mean[None, :])
+        assert isinstance(domain, Dense | Geometry)  # others are refused when planned
+        released = Released(
+            float(probe.measure("count", Count(domain.fingerprint))[0]),
+            probe.measure("sums", Sums(Encoded.of(domain)))[0].astype(np.float64),
+            _square(probe.measure("moments", self._moments(plan))[0].astype(np.float64), domain.dimension),
+            self._noise(plan),
+        )
+        records = max(released.count, 1.0)
+        moments = Moments.of(
+            released, domain.encode_points(domain.decode(released.sums[None, :] / records))[0]
+        )
+        count = max(released.count, 0.0)
+        lengths = domain.unit_lengths()
+        of_spreads = released.spreads(moments)
         return {
             "count": count,
-            "columns": _described(domain, centre),
+            **counts_interval(np.array(released.count), released.noise.count, count).to_json("count"),
+            "columns": _described(domain, moments.mean, released.means(moments)),
             "coordinates": list(domain.columns),
-            "spreads": (spreads * domain.unit_lengths()).tolist(),
-            "correlations": _correlations(covariance, spreads).tolist(),
-            "axes": [
-                {"share": share, "loadings": axis.tolist()}
-                for share, axis in zip(_shares(variances), axes.T, strict=True)
-            ][:_AXES],
+            "spreads": (moments.spreads * lengths).tolist(),
+            **Interval(of_spreads.low * lengths, of_spreads.high * lengths).to_json("spreads"),
+            "correlations": moments.correlations.tolist(),
+            **released.correlations(moments, of_spreads).to_json("correlations"),
+            "axes": released.axes(moments)[:_AXES],
             "noise": {"count": self.noise(plan), "means": _mean_noise(plan, records)},
         }
 
     def view(self, answer: Mapping[str, Any]) -> tuple[Part, ...]:
-        means = Grid(
-            "Means",
-            (Heading("Column"), Heading("Mean", "number")),
-            [[column["column"], _mean(answer, column)] for column in answer["columns"]],
-        )
+        headings = (Heading("Column"), Heading("Mean", "number"))
+        means = Grid("Means", headings, [[name, mean] for name, mean in _means(answer)])
         names = answer["coordinates"]
         others = (Heading(name, "number") for name in names)
-        spreads = zip(names, answer["spreads"], answer["correlations"], strict=True)
-        rows = [[name, spread, *(round(each, 2) for each in row)] for name, spread, row in spreads]
-        correlations = Grid("Correlations", (Heading("Column"), Heading("Spread", "number"), *others), rows)
-        counted = Sentence(f"About {count_text(answer['count'])} records.")
-        return noise_sentence(answer), counted, means, correlations
+        spreads = zip(names, _spreads(answer), _correlations(answer), strict=True)
+        correlations = Grid(
+            "Correlations",
+            (Heading("Column"), Heading("Spread", "number"), *others),
+            [[name, spread, *row] for name, spread, row in spreads],
+        )
+        (count,) = _count(answer)
+        return noise_sentence(answer), Sentence(f"Number of records: {count.text}."), means, correlations
 
     def lines(self, answer: Mapping[str, Any]) -> Lines:
         names = answer["coordinates"]
-        rows: list[list[Any]] = [["", "count", "", answer["count"]]]
-        for column in answer["columns"]:
-            if "shares" in column:
-                shares = column["shares"].items()
-                rows += ([f"{column['column']}={level}", "mean", "", share] for level, share in shares)
-            else:
-                rows.append([column["column"], column["measure"], "", column["value"]])
-        rows += ([name, "spread", "", each] for name, each in zip(names, answer["spreads"], strict=True))
-        for name, row in zip(names, answer["correlations"], strict=True):
-            rows += ([name, "correlation", other, each] for other, each in zip(names, row, strict=True))
-        return Lines(("column", "measure", "other_column", "value"), rows)
+        rows: list[list[Any]] = [["", "count", "", *rounded(*_count(answer))]]
+        rows += ([name, "mean", "", *rounded(mean)] for name, mean in _means(answer))
+        rows += (
+            [name, "spread", "", *rounded(each)] for name, each in zip(names, _spreads(answer), strict=True)
+        )
+        for name, row in zip(names, _correlations(answer), strict=True):
+            rows += (
+                [name, "correlation", other, *rounded(each)] for other, each in zip(names, row, strict=True)
+            )
+        return Lines(("column", "measure", "other_column", *lines_of("value")), rows)
 
     def bounds(self, answer: Mapping[str, Any], column: Ranged) -> tuple[Any, Any] | None:
         """Three spreads around the mean."""
@@ -144,19 +161,57 @@ class Summary(Kind):
         place = column.place(found["value"])
         return column.bounds_around(place - spread, place + spread)
 
+    def _noise(self, plan: Plan) -> Noise:
+        """How far noise moves the count, an entry of the sums and one of the second moments."""
+        width = plan.domain.dimension
+        entries = {
+            "count": (1, 1.0),
+            "sums": (width, UNITS),
+            "moments": (self._moments(plan).shape[1], UNITS**2),
+        }
+        found = {}
+        for name, (columns, length) in entries.items():
+            mechanism: Any = plan.step(name).mechanism
+            found[name] = mechanism.tail * mechanism.deviation(columns) * float(length) + _ROUNDING
+        return Noise(**found)
+
     def _moments(self, plan: Plan) -> SecondMoments:
         rows = Encoded.of(plan.domain)
         return SecondMoments(rows, np.zeros(rows.width, dtype=np.int64), UNITS)
 
 
-def _mean(answer: Mapping[str, Any], column: Mapping[str, Any]) -> Any:
-    """The mean of a column, with its interval where it is a number on its own scale."""
-    if "shares" in column:
-        return ", ".join(f"{level} {share_text(share)}" for level, share in column["shares"].items())
-    noise = dict(zip(answer["coordinates"], answer["noise"].get("means", ()), strict=False))
-    if column["kind"] == "number" and column["measure"] == "mean" and column["column"] in noise:
-        return Estimate(column["value"], _INTERVAL * noise[column["column"]])
-    return column["value"]
+def _count(answer: Mapping[str, Any]) -> list[Estimate]:
+    """The number of records, alone in a list."""
+    named = {name: [value] for name, value in answer.items() if name.startswith("count")}
+    return estimates(named, "count", Estimate.of_count, answer["noise"]["count"])
+
+
+def _means(answer: Mapping[str, Any]) -> list[tuple[str, Estimate]]:
+    """The mean of each column, or the share of each of its levels."""
+    found = []
+    for column in answer["columns"]:
+        name, pair = column["column"], ("low", "high")
+        if "shares" in column:
+            ends = [column.get(f"shares_{end}", column["shares"]) for end in pair]
+            levels = (
+                (level, share, *(end[level] for end in ends)) for level, share in column["shares"].items()
+            )
+            found += [(f"{name}={level}", Estimate.of_share(*each)) for level, *each in levels]
+        else:
+            ends = [column.get(f"value_{end}", column["value"]) for end in pair]
+            kind = Estimate.of_share if column["measure"] == "rate" else Estimate.of_number
+            found.append((name, kind(column["value"], *ends)))
+    return found
+
+
+def _spreads(answer: Mapping[str, Any]) -> list[Estimate]:
+    return estimates(answer, "spreads", Estimate.of_number)
+
+
+def _correlations(answer: Mapping[str, Any]) -> list[list[Estimate]]:
+    rows = answer["correlations"]
+    ends = (answer.get(f"correlations{end}", rows) for end in ("_low", "_high"))
+    return [list(map(Estimate.of_number, *row)) for row in zip(rows, *ends, strict=True)]
 
 
 def _deviation(plan: Plan, step: str, width: int) -> float:
@@ -172,41 +227,29 @@ def _mean_noise(plan: Plan, records: float) -> list[float]:
     return lengths
 
 
-def _moments(domain: Any, mean: Floats, packed: Floats) -> tuple[Floats, tuple[Floats, Floats], Floats]:
-    """A mean inside the bounds, and the nearest covariance that records can have, with its axes.
-
-    Axes are those of columns in units of their own bounds.
-    """
-    mean = domain.encode_points(domain.decode(mean[None, :]))[0].astype(np.float64)
-    width = len(mean)
+def _square(packed: Floats, width: int) -> Floats:
+    """A symmetric matrix from its upper triangle."""
     second = np.zeros((width, width))
     second[np.triu_indices(width)] = packed
-    second = second + np.triu(second, 1).T
-    variances, axes = np.linalg.eigh(second - np.outer(mean, mean))
-    variances = np.clip(variances, 0.0, float(UNITS) ** 2)
-    covariance: Floats = (axes * variances) @ axes.T
-    order = np.argsort(-variances)
-    return mean, (variances[order], axes[:, order]), covariance
+    return second + np.triu(second, 1).T
 
 
-def _correlations(covariance: Floats, spreads: Floats) -> Floats:
-    scales = np.outer(spreads, spreads)
-    found: Floats = np.divide(covariance, scales, out=np.zeros_like(covariance), where=scales > 0)
-    np.fill_diagonal(found, 1.0)
-    return np.clip(found, -1.0, 1.0)
-
-
-def _shares(variances: Floats) -> list[float]:
-    whole = float(variances.sum())
-    return [float(each) / whole if whole > 0 else 0.0 for each in variances]
-
-
-def _described(domain: Any, centre: Floats) -> list[dict[str, Any]]:
-    """The mean of each column, in the kinds of columns."""
+def _described(domain: Any, centre: Floats, ends: Interval) -> list[dict[str, Any]]:
+    """The mean of each column with its interval, in the kinds of columns."""
+    centre = domain.decode(centre[None, :])
     if isinstance(domain, Geometry):
-        (entries,) = describe(domain, centre, None, "means")
+        low, high = (domain.decode_alone(end[None, :]) for end in ends)
+        (entries,) = describe_intervals(domain, centre, low, high)
         return entries
+    low, high = (domain.decode(end[None, :]) for end in ends)
     return [
-        {"column": name, "kind": "number", "measure": "mean", "value": float(value)}
-        for name, value in zip(domain.columns, centre[0], strict=True)
+        {
+            "column": name,
+            "kind": "number",
+            "measure": "mean",
+            "value": float(value),
+            "value_low": float(least),
+            "value_high": float(most),
+        }
+        for name, value, least, most in zip(domain.columns, centre[0], low[0], high[0], strict=True)
     ]

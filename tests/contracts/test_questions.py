@@ -25,7 +25,7 @@ from core.options import options_schema
 from core.privacy import Budget
 from core.questions import registry
 from core.questions.base import Findings, Kind, Question
-from core.questions.view import Bars, Grid, Sentence, to_json
+from core.questions.view import Bars, Estimate, Grid, Sentence, to_json
 from service.jobs.results.findings import as_csv, shown
 from service.jobs.results.wire import FindingsFacts
 from service.workers.rehearsal import synthetic_source
@@ -123,10 +123,32 @@ def test_views_are_whole(kind: Kind, stored: Stored) -> None:
             case Grid():
                 assert part.rows
                 assert {len(row) for row in part.rows} == {len(part.headings)}
+                assert {type(cell) for row in part.rows for cell in row} <= {str, Estimate}
             case Bars():
-                assert {len(each.values) for each in part.series} == {len(part.bins)}
+                assert {len(each.bars) for each in part.series} == {len(part.bins)}
                 assert len(set(part.bins)) == len(part.bins)
         assert to_json(part)["type"] == part.type
+
+
+#: Numbers without noise: what was asked for, public bins, and the noise itself.
+EXACT = {"levels", "edges", "noise"}
+
+
+def without_interval(answer: Any, name: str = "") -> set[str]:
+    """Names of released numbers in an answer that have no ends of an interval next to them."""
+    if isinstance(answer, list):
+        return {each for item in answer for each in without_interval(item, name)}
+    if not isinstance(answer, dict):
+        return {name} if isinstance(answer, float | int) and not isinstance(answer, bool) else set()
+    found = set()
+    for key, value in answer.items():
+        if key not in EXACT and not key.endswith(("_low", "_high")) and f"{key}_low" not in answer:
+            found |= without_interval(value, key)
+    return found
+
+
+def test_every_number_in_an_answer_has_an_interval(kind: Kind, stored: Stored) -> None:
+    assert without_interval(answer(kind, stored).values) == set()
 
 
 def test_every_answer_has_lines_of_released_numbers(kind: Kind, stored: Stored) -> None:

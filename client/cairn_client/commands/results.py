@@ -1,7 +1,5 @@
 """Results of jobs, printed as tables: those of tables in the kinds of their columns."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -107,20 +105,30 @@ def _cell(entry: dict[str, Any]) -> Any:
 
 
 def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:
-    """Print findings as a table or JSON, or write them to a file."""
+    """Print findings as the service words them or as JSON, or write them to a file."""
     if _written(found, f"the {found.facts.kind}", output, as_json):
         return
-    headings, *lines = csv.reader(io.StringIO(found.csv()))
-    shown = [[*line[:-1], _rounded(line[-1])] for line in lines[:_MOST_LINES]]
-    print_table(headings, shown, "There is nothing.")
-    if len(lines) > _MOST_LINES:
-        hint(f"{len(lines) - _MOST_LINES} more lines: write all of them to a file with -o FILE.csv")
-    for sentence in found.sentences:
-        hint(sentence)
+    for part in found.facts.view:
+        if part["type"] == "sentence":
+            hint(part["text"])
+            continue
+        headings, rows = part_of(part)
+        hint(f"\n{part['title']}")
+        print_table(headings, rows[:_MOST_LINES], "There is nothing.")
+        if len(rows) > _MOST_LINES:
+            hint(f"{len(rows) - _MOST_LINES} more lines: write all of them to a file with -o FILE.csv")
 
 
-def _rounded(text: str) -> str:
-    try:
-        return number(float(text))
-    except ValueError:
-        return text
+def part_of(part: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The headings and cells of a table or of histograms, as text."""
+    if part["type"] == "table":
+        rows = [[each["text"] if isinstance(each, dict) else each for each in row] for row in part["rows"]]
+        return [heading["name"] for heading in part["headings"]], rows
+    bars = zip(part["bins"], *(each["bars"] for each in part["series"]), strict=True)
+    headings = ["value", *(each["name"] for each in part["series"])]
+    return headings, [[name, *map(_bar, row)] for name, *row in bars]
+
+
+def _bar(bar: dict[str, Any]) -> str:
+    count = bar.get("count")
+    return str(bar["share"]["text"]) + (f", {count['text']} records" if count else "")

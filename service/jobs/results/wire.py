@@ -164,7 +164,18 @@ _FINDINGS = {
     "clusterings": [],
     "findings": {
         "levels": [0.5],
-        "columns": [{"column": "petal_length", "kind": "number", "values": [4.3], "count": 15021.0}],
+        "columns": [
+            {
+                "column": "petal_length",
+                "kind": "number",
+                "values": [4.3],
+                "values_low": [4.21],
+                "values_high": [4.37],
+                "count": 15021.0,
+                "count_low": 14994.0,
+                "count_high": 15048.0,
+            }
+        ],
         "noise": {"count": 8.5, "rank": 29.4},
     },
     "view": [
@@ -173,7 +184,12 @@ _FINDINGS = {
             "type": "table",
             "title": "Quantiles",
             "headings": [{"name": "Column", "format": "text"}, {"name": "50%", "format": "number"}],
-            "rows": [["petal_length", 4.3]],
+            "rows": [
+                [
+                    "petal_length",
+                    {"value": 4.3, "low": 4.21, "high": 4.37, "text": "4.3 (4.21 to 4.37)"},
+                ]
+            ],
         },
     ],
     "bounds": [],
@@ -184,10 +200,12 @@ _FINDINGS = {
 
 
 class Estimate(Answer):
-    """A number whose 95% interval reaches `margin` to either side."""
+    """A released number with its 95% interval; dates and times are text."""
 
-    value: float
-    margin: float
+    value: float | str | None
+    low: float | str | None
+    high: float | str | None
+    text: str = Field(description="number and interval as people read them, or that noise hides it")
 
 
 class SentencePart(Answer):
@@ -198,10 +216,10 @@ class SentencePart(Answer):
 
 
 class Heading(Answer):
-    """The heading of a column, and how numbers below it are written."""
+    """The heading of a column, and whether numbers stand below it."""
 
     name: str
-    format: Literal["text", "count", "number"]
+    format: Literal["text", "number"]
 
 
 class GridPart(Answer):
@@ -213,12 +231,18 @@ class GridPart(Answer):
     rows: list[list[float | str | Estimate | None]]
 
 
+class BarFacts(Answer):
+    """A share of a total, which is as long as its bar, and the count that it stands for."""
+
+    share: Estimate
+    count: Estimate | None = None
+
+
 class SeriesFacts(Answer):
-    """The bars of one histogram; each is shown as a share of `total`."""
+    """The bars of one histogram."""
 
     name: str
-    values: list[float]
-    total: float
+    bars: list[BarFacts]
 
 
 class BarsPart(Answer):

@@ -2,28 +2,23 @@
 
 import { download } from "../api.js";
 import { h } from "../dom.js";
-import { COUNT, number, percent } from "../format.js";
 import { button, table } from "../widgets.js";
 import { useAsBounds } from "../datasets/working-bounds.js";
 
-// A count as a share of a total, with a bar as long.
-function bar(value, total) {
-  const share = total > 0 ? value / total : 0;
-  const title = total === 1 ? percent(share) : `about ${COUNT.format(value)} records`;
+// A share with a bar as long, a line over its interval, and the count that it stands for.
+function bar({ share, count }) {
+  const part = (value) => `${100 * Math.min(1, Math.max(0, value))}%`;
   return h(
     "span",
-    { class: "share", title },
-    h("span", { vars: { share: `${100 * share}%` } }),
-    h("span", {}, percent(share)),
+    { class: "share" },
+    h("span", { vars: { share: part(share.value), low: part(share.low), high: part(share.high) } }),
+    h("span", {}, share.text, count && h("small", { class: "muted" }, `${count.text} records`)),
   );
 }
 
-// A cell of a table: text, a number in its column's format, or an estimate with its 95% interval.
-function cell(value, format) {
-  if (value === null) return "";
-  if (typeof value === "string") return value;
-  if (typeof value === "object") return `${number(value.value)} ± ${number(value.margin, 2)}`;
-  return format === "count" ? COUNT.format(value) : number(value);
+// A cell of a table: text, or a number with its interval as the service words it.
+function cell(value) {
+  return value !== null && typeof value === "object" ? value.text : value;
 }
 
 // How each part of the vocabulary is drawn.
@@ -31,7 +26,7 @@ const PARTS = {
   sentence: ({ text }) => h("p", {}, text),
   table: ({ title, headings, rows }) => {
     const columns = headings.map(({ name, format }) => ({ name, right: format !== "text" }));
-    const cells = rows.map((row) => row.map((each, i) => cell(each, headings[i].format)));
+    const cells = rows.map((row) => row.map(cell));
     return h(
       "section",
       { class: "card stack" },
@@ -41,7 +36,7 @@ const PARTS = {
   },
   bars: ({ title, bins, series }) => {
     const columns = [{ name: "Value" }, ...series.map(({ name }) => ({ name }))];
-    const rows = bins.map((bin, i) => [bin, ...series.map(({ values, total }) => bar(values[i], total))]);
+    const rows = bins.map((bin, i) => [bin, ...series.map(({ bars }) => bar(bars[i]))]);
     return h(
       "section",
       { class: "card stack" },
