@@ -8,13 +8,13 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from service.jobs.results import receipts
+from service.jobs.results import verification
 from service.ledger import checkpoints
 from service.operations import audit_chain
 from service.operations.clock import rfc3339
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
-from service.operations.tables import Dataset, Job, LedgerEntry, Result
+from service.operations.tables import Dataset, LedgerEntry
 
 _COLUMNS = ("sequence", "at", "kind", "actor", "job", "loss_units", "delta_units", "previous", "hash")
 #: Rows in memory at a time.
@@ -59,22 +59,11 @@ def faults(database: Database, keys: SigningKeys, exported: Path | None = None) 
         for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
             found, _ = checkpoints.verify_ledger(session, dataset_id, keys, whole=True)
             yield from (f"{name}: {fault}" for fault in found.faults)
-            unsigned = _without_signature(session, dataset_id, keys)
-            if unsigned:
-                yield f"{name}: {unsigned} receipts are not signed by a key of this service"
+            for _, wrong in verification.faults(database, dataset_id, keys):
+                yield from (f"{name}: {fault}" for fault in wrong)
         yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
         for path in sorted(exported.glob("*.csv")) if exported else ():
             yield from _missing(session, path)
-
-
-def _without_signature(session: Session, dataset_id: int, keys: SigningKeys) -> int:
-    """Return the number of receipts whose signature does not hold; those of format 1 have none."""
-    query = select(Result.receipt).join(Job, Job.id == Result.job_id).where(Job.dataset_id == dataset_id)
-    stored = session.scalars(query.execution_options(yield_per=_ROWS))
-    signed = (receipt for receipt in stored if "signature" in receipt)
-    return sum(
-        not keys.verifies("receipt", receipts.digest_of(receipt), receipt["signature"]) for receipt in signed
-    )
 
 
 def _missing(session: Session, path: Path) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from core.data import Stored, domain_from_json
 from core.plan import Plan
 from service.jobs import release
+from service.ledger import ChargeEntry
 from service.ledger.units import Cost
 
 
@@ -53,6 +54,8 @@ class Claim:
     #: Whether the end of the job is held back until then.
     held: bool
     stored: StoredPlan
+    #: The entry that charged it; None for a rehearsal.
+    charge: ChargeEntry | None
 
     def released_at(self, ended_at: datetime) -> datetime:
         """Return when an end of the job is shown, and its worker free for the next one."""

@@ -118,6 +118,7 @@ def claim(
         planned=job.planned,
         held=dataset.release_ticks,
         stored=stored,
+        charge=ledger.charge_of(session, job.id),
     )
 
 

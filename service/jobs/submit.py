@@ -6,8 +6,6 @@ accounts, checks again what may have changed meanwhile, reserves the plan's cost
 
 from __future__ import annotations
 
-import hashlib
-import json
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,12 +27,12 @@ from service.errors import (
     ServiceError,
     TooManyQueued,
 )
-from service.jobs import plans
+from service.jobs import bindings, plans
 from service.jobs.limits import Limits
 from service.jobs.planned import PlannedJob, price
 from service.jobs.wire import JobBody, PlanBody
 from service.ledger import accountants
-from service.operations import faults, metrics
+from service.operations import canonical, faults, metrics
 from service.operations.database import Database
 from service.operations.states import EndReason, JobState
 from service.operations.tables import Dataset, Job, Principal
@@ -130,6 +128,7 @@ def reserve_and_enqueue(
             return Submission(earlier, right.dataset, replayed=True)
     _require_quota(session, planned, limits, counted, now)
     job = _job(planned, key, now)
+    paid_for = bindings.paid_for(job, right.dataset)
     # The accounts come last, because every submission to the dataset waits for their lock.
     accounts = ledger.lock(session, right.dataset.id, right.grant_id)
     if not access.is_open(session, right.dataset.id, right.grant_id, body.kind):
@@ -141,7 +140,7 @@ def reserve_and_enqueue(
     session.add(job)
     if not body.rehearsal:
         try:
-            ledger.reserve(session, accounts, job.id, planned.cost, actor=right.caller.name, at=now)
+            ledger.reserve(session, accounts, job.id, planned.cost, paid_for, actor=right.caller.name, at=now)
         except ledger.Overdrawn as refusal:
             raise _exhausted(right, body, refusal) from refusal
     session.flush()
@@ -241,5 +240,4 @@ def _exhausted(right: Right, body: PlanBody, refusal: ledger.Overdrawn) -> Servi
 
 def _digest(body: PlanBody) -> str:
     # The quote is no part of what is asked for.
-    canonical = json.dumps(body.asked(), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return canonical.digest(body.asked())

@@ -18,15 +18,18 @@ from service.ledger.accounts import (
     set_cap,
     void,
 )
+from service.ledger.entries import ChargeEntry, charge_of
 
 __all__ = [
     "Accounts",
     "Balance",
+    "ChargeEntry",
     "NotReserved",
     "Overdrawn",
     "balance",
     "balances",
     "charge",
+    "charge_of",
     "delta_left",
     "find",
     "lock",

@@ -11,6 +11,7 @@ account row carries the chain's head, so holding its lock also puts the entries 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
@@ -18,6 +19,7 @@ from sqlalchemy.orm import Session
 from service.ledger.charging import WHOLE, AccountKey, account_keys
 from service.ledger.entries import GENESIS, Event, append, charged_in
 from service.ledger.units import Cost
+from service.operations import canonical
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
 
@@ -207,15 +209,26 @@ def set_cap(
 
 
 def reserve(
-    session: Session, accounts: Accounts, job_id: str, cost: Cost, *, actor: str, at: datetime
+    session: Session,
+    accounts: Accounts,
+    job_id: str,
+    cost: Cost,
+    paid_for: Mapping[str, Any] | None = None,
+    *,
+    actor: str,
+    at: datetime,
 ) -> None:
-    """Reserve a job's cost in full in every account that pays it, or raise Overdrawn and change nothing."""
+    """Reserve a job's cost in full in every account that pays it, or raise Overdrawn and change nothing.
+
+    `paid_for`: what the cost is for; part of the reservation's entry, and of the charge's.
+    """
     paying = accounts.paying
     _require_room({key: balance(account) for key, account in paying.items()}, cost)
     for account in paying.values():
         account.loss_reserved += cost.loss
         account.delta_reserved += cost.delta
-    append(session, accounts.dataset, _event(EntryKind.RESERVE, accounts, job_id, cost, actor, at))
+    payload = canonical.text(paid_for) if paid_for else None
+    append(session, accounts.dataset, _event(EntryKind.RESERVE, accounts, job_id, cost, actor, at, payload))
     session.flush()
 
 
@@ -259,7 +272,7 @@ def _settle(
         if kind is EntryKind.CHARGE:
             account.loss_spent += cost.loss
             account.delta_spent += cost.delta
-    append(session, accounts.dataset, _event(kind, accounts, job_id, cost, actor, at))
+    append(session, accounts.dataset, _event(kind, accounts, job_id, cost, actor, at, rows[0].payload))
     session.flush()
     return cost
 
@@ -269,9 +282,17 @@ def _payer(entry: LedgerEntry) -> tuple[int | None, tuple[str, ...]]:
     return entry.grant_id, charged_in(entry)
 
 
-def _event(kind: EntryKind, accounts: Accounts, job_id: str, cost: Cost, actor: str, at: datetime) -> Event:
+def _event(
+    kind: EntryKind,
+    accounts: Accounts,
+    job_id: str,
+    cost: Cost,
+    actor: str,
+    at: datetime,
+    payload: str | None,
+) -> Event:
     """Return what happened to a job, in all accounts that pay it."""
-    return Event(kind, cost, actor, at, accounts.grant_id, job_id, accounts.periods)
+    return Event(kind, cost, actor, at, accounts.grant_id, job_id, accounts.periods, payload)
 
 
 def _new_account(dataset_id: int, key: AccountKey, total: Cost) -> Account:

@@ -4,7 +4,6 @@ A checkpoint is what a verification without faults ended with, signed by a key t
 later ones trust it and read newer entries alone. One that is changed, or signed by anybody else, is a fault.
 """
 
-import json
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from service.ledger.accounts import lock
 from service.ledger.verification import Replay, Verification, verify
-from service.operations import audit_chain
+from service.operations import audit_chain, canonical
 from service.operations.audit_chain import ChainEnd
 from service.operations.signing import SigningKeys
 from service.operations.states import EntryKind, JobState
@@ -65,7 +64,7 @@ def sign(
 
 
 def _text(dataset_id: int, state: dict[str, Any]) -> str:
-    return json.dumps([dataset_id, state], sort_keys=True, separators=(",", ":"))
+    return canonical.text([dataset_id, state])
 
 
 def _has(session: Session, dataset_id: int, state: dict[str, Any]) -> bool:

@@ -18,7 +18,9 @@ from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
 
 GENESIS = "0" * 64
-#: The columns of an entry that its hash covers, in this order; `periods` follow if it names any.
+#: Entries of format 1, of versions before revision 0027, do not say what a job paid for.
+FORMAT = 2
+#: The columns of an entry that its hash covers in every format, in this order.
 _HASHED = (
     "dataset_id",
     "sequence",
@@ -45,11 +47,25 @@ class Event:
     job_id: str | None = None
     #: Labels of the periods whose accounts it changes.
     periods: tuple[str, ...] = (WHOLE,)
+    #: What else the hash of the entry covers: canonical JSON.
+    payload: str | None = None
+
+
+@dataclass(frozen=True)
+class ChargeEntry:
+    """The place and the hash of the entry that charged a job."""
+
+    sequence: int
+    hash: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"sequence": self.sequence, "hash": self.hash}
 
 
 def append(session: Session, account: Account, event: Event) -> None:
     """Append an entry to the chain whose head the dataset's account carries."""
     entry = LedgerEntry(
+        format=FORMAT,
         dataset_id=account.dataset_id,
         sequence=account.entries + 1,
         kind=event.kind,
@@ -61,6 +77,7 @@ def append(session: Session, account: Account, event: Event) -> None:
         at=event.at,
         periods=None if event.periods == (WHOLE,) else list(event.periods),
         previous=account.head,
+        payload=event.payload,
     )
     entry.hash = hash_of(entry)
     account.entries, account.head = entry.sequence, entry.hash
@@ -80,12 +97,23 @@ def hash_of(entry: Any) -> str:
     `entry`: a LedgerEntry, or a row of its columns.
     """
     content: list[Any] = [getattr(entry, name) for name in _HASHED]
-    if entry.periods is not None:
+    if entry.format >= FORMAT:
+        content += [entry.format, entry.periods, entry.payload]
+    elif entry.periods is not None:
         content.append(entry.periods)
     text = json.dumps(
         [each.isoformat() if isinstance(each, datetime) else each for each in content], separators=(",", ":")
     )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def charge_of(session: Session, job_id: str) -> ChargeEntry | None:
+    """Return the entry that charged a job; None for a rehearsal."""
+    query = select(LedgerEntry.sequence, LedgerEntry.hash).where(
+        LedgerEntry.job_id == job_id, LedgerEntry.kind == EntryKind.CHARGE
+    )
+    found = session.execute(query).one_or_none()
+    return None if found is None else ChargeEntry(found.sequence, found.hash)
 
 
 def page(

@@ -5,8 +5,6 @@ while a transaction works and appended when it commits: the lock of a chain is t
 takes, is held while it commits, and is taken once for any number of events.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +12,7 @@ from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from service.operations import canonical
 from service.operations.tables import AuditChain, AuditEvent
 
 GENESIS = "0" * 64
@@ -73,7 +72,7 @@ def hash_of(chain: int, event: Any) -> str:
         "action": event.action,
         "details": event.details,
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return canonical.digest(content)
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Execute a claimed job: the only code of the service that opens a probe and so reads rows."""
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from service.datasets.sites import site_sets
 from service.jobs import clusterings
 from service.jobs.claims import Claim, Outcome, StoredPlan
 from service.jobs.results import answers, stored
-from service.jobs.results.receipts import make_receipt
+from service.jobs.results.receipts import digests_of, make_receipt, privacy_of
 from service.jobs.results.run import Run
 from service.jobs.results.transcripts import cut, facts_of, released_values
 from service.operations import faults
@@ -64,8 +65,9 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
         clear_cache()  # derived rows follow this run's released values: no other job can use them
     faults.reach("execute.released")
     transcript = cut(released, settings.transcript_bytes)
-    receipt = make_receipt(run, facts_of(transcript), keys)
-    return Outcome(_body(run, released, receipt), receipt, transcript, _other_answers(released))
+    body, other = _body(run, released), _other_answers(released)
+    receipt = make_receipt(run, digests_of(json.dumps(body), other), facts_of(transcript), keys)
+    return Outcome(body, receipt, transcript, other)
 
 
 def _other_answers(released: kinds.Released) -> dict[int, bytes]:
@@ -118,7 +120,7 @@ def _made_up_rows(session: Session, job_id: str) -> answers.MadeUpRows:
     return made_up
 
 
-def _body(run: Run, released: kinds.Released, receipt: dict[str, Any]) -> dict[str, Any]:
+def _body(run: Run, released: kinds.Released) -> dict[str, Any]:
     plan = released.plan
     about: dict[str, Any]
     if isinstance(released, Findings):
@@ -139,6 +141,6 @@ def _body(run: Run, released: kinds.Released, receipt: dict[str, Any]) -> dict[s
         "rehearsal": run.claim.rehearsal,
         **about,
         **released_values(released),
-        "privacy": receipt["privacy"],
+        "privacy": privacy_of(run),
         "receipt": f"/v1/jobs/{run.claim.job_id}/receipt",
     }

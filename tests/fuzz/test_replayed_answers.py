@@ -293,12 +293,12 @@ def test_an_exact_number_in_an_answer_is_noticed(
 ) -> None:
     body = execution._body
 
-    def with_count(run: Any, released: Any, receipt: Any) -> dict[str, Any]:
+    def with_count(run: Any, released: Any) -> dict[str, Any]:
         with house.database.read() as session:
             rows = sum(
                 session.scalars(select(DatasetChunk.rows).where(DatasetChunk.dataset_id == run.dataset.id))
             )
-        return {**body(run, released, receipt), "rows": rows}
+        return {**body(run, released), "rows": rows}
 
     with ExitStack() as stack:
         both = services(stack, sqlite_template, tmp_path, "ids", "sum")

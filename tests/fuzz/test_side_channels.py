@@ -80,7 +80,7 @@ class Watcher:
         self.told: list[Any] = []
         self.job = ""
         #: Digests that name a dataset or a job, beside values that are told.
-        self.naming = "digest|quote"
+        self.naming = "digest|quote|hash|result|answers"
 
     def ask(self, verb: str, path: str, *, released: bool = False, **options: Any) -> Any:
         answer = self.house.ada.call(verb, path, **options)

@@ -43,14 +43,14 @@ def test_what_the_service_made_verifies(small_house: House, tmp_path: Path) -> N
 
 def test_receipts_and_checkpoints_of_another_key_are_faults(small_house: House) -> None:
     small_house.ready()
-    small_house.submit("0.1", delta="0")
+    job = small_house.submit("0.1", delta="0").json()["id"]
     small_house.work()
     assert small_house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
     small_house.settings.signing_key_path().unlink()
     signing.make(small_house.settings.signing_key_path())
     assert faults(small_house) == [
         "flowers: the checkpoint is not signed by this service; every entry was read instead",
-        "flowers: 1 receipts are not signed by a key of this service",
+        f"flowers: the receipt of job {job} is not signed by a key of this service",
     ]
 
 

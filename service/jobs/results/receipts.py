@@ -1,8 +1,8 @@
 """Receipts of jobs: a document of what was planned and charged, with its own digest and a signature."""
 
 import hashlib
-import json
 import platform
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -10,22 +10,28 @@ from core.plan import CLUSTER, Plan
 from service.datasets import reading, view
 from service.jobs.results import disclosure
 from service.jobs.results.run import Run
+from service.operations import canonical
 from service.operations.clock import rfc3339
 from service.operations.signing import SigningKeys
 
 #: Receipts of format 1 are not signed, and have neither citation nor explanation. Those of formats 2 and 3 do
-#: not say how the file was read, nor which public facts were taken from rows.
-FORMAT = 4
+#: not say how the file was read, nor which public facts were taken from rows; formats 4 and 5 name neither
+#: the entry of the charge nor the digest of the result.
+FORMAT = 6
 #: Receipts of questions name their kind in place of an algorithm.
-QUESTION_FORMAT = 5
+QUESTION_FORMAT = 7
 _UNHASHED = ("digest", "signature")
 
 
-def make_receipt(run: Run, transcript: dict[str, Any] | None, keys: SigningKeys) -> dict[str, Any]:
-    """Make the receipt of a job and sign it: the request and public facts, and the digest of the release."""
+def make_receipt(
+    run: Run, released: dict[str, Any], transcript: dict[str, Any] | None, keys: SigningKeys
+) -> dict[str, Any]:
+    """Make the receipt of a job and sign it: request, public facts, charge, and digests of the release.
+
+    `released`: what `digests_of` says of the result.
+    """
     claim, plan, dataset, unit = run.claim, run.plan, run.dataset, run.unit
     planned = plan.to_json()
-    neighbours = disclosure.neighbours(unit)
     working_bounds = {} if run.working_bounds is None else {"working_bounds": run.working_bounds}
     receipt: dict[str, Any] = {
         "format": FORMAT if plan.kind == CLUSTER else QUESTION_FORMAT,
@@ -38,9 +44,10 @@ def make_receipt(run: Run, transcript: dict[str, Any] | None, keys: SigningKeys)
         **_asked(plan),
         "accountant": dataset.accountant,
         "charged": run.charged,
-        "privacy": {**planned["privacy"], "unit": unit, "neighbours": neighbours},
+        "charge": None if claim.charge is None else claim.charge.to_json(),
+        "privacy": privacy_of(run),
         "privacy_unit": unit,
-        "neighbours": neighbours,
+        "neighbours": disclosure.neighbours(unit),
         "statement": _statement(run),
         "domain": plan.described.to_json(),
         **working_bounds,
@@ -52,6 +59,7 @@ def make_receipt(run: Run, transcript: dict[str, Any] | None, keys: SigningKeys)
         "parameters": planned["parameters"],
         "forecast": planned["forecast"],
         "plan_digest": plan.digest,
+        "released": released,
         "transcript": transcript,
         "versions": {
             "cairn": version("cairn-dp"),
@@ -69,7 +77,22 @@ def make_receipt(run: Run, transcript: dict[str, Any] | None, keys: SigningKeys)
 def digest_of(receipt: dict[str, Any]) -> str:
     """Return the SHA-256 of the receipt without digest and signature: JSON, keys sorted, no spaces."""
     rest = {name: value for name, value in receipt.items() if name not in _UNHASHED}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return canonical.digest(rest)
+
+
+def privacy_of(run: Run) -> dict[str, Any]:
+    """Return the guarantee of a run, with its unit and neighbours, as result and receipt state it."""
+    planned = run.plan.to_json()["privacy"]
+    return {**planned, "unit": run.unit, "neighbours": disclosure.neighbours(run.unit)}
+
+
+def digests_of(body: str, answers: Mapping[int, bytes]) -> dict[str, Any]:
+    """Return what a receipt says of a result as it is stored, and of the answers for other k."""
+    by_k = {k: hashlib.sha256(payload).hexdigest() for k, payload in answers.items()}
+    return {
+        "result": hashlib.sha256(body.encode()).hexdigest(),
+        "answers": canonical.digest(sorted(by_k.items())) if by_k else None,
+    }
 
 
 def _asked(plan: Plan) -> dict[str, Any]:

@@ -321,6 +321,20 @@ class TranscriptFacts(Answer):
     sha256: str
 
 
+class ChargeFacts(Answer):
+    """Place and hash of the entry that charged a job, in the ledger of its dataset."""
+
+    sequence: int
+    hash: str
+
+
+class ReleasedFacts(Answer):
+    """Digests of what a job released."""
+
+    result: str = Field(description="SHA-256 of the result as stored: of a clustering, the JSON that is sent")
+    answers: str | None = Field(description="SHA-256 of the digests of the answers for other k, if any")
+
+
 class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     """Record of what was promised and charged; of what was released it holds a digest alone."""
 
@@ -336,6 +350,12 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     working_bounds: list[WorkingColumn] | None = Field(
         default=None,
         description="columns whose bounds were narrower than declared; missing if there are none",
+    )
+    charge: ChargeFacts | None = Field(
+        default=None, description="null for a rehearsal, missing in earlier versions: the entry of the charge"
+    )
+    released: ReleasedFacts | None = Field(
+        default=None, description="digests of the result as it is stored; missing in earlier versions"
     )
     transcript: TranscriptFacts | None = Field(
         default=None, description="null, or missing in earlier versions: the job has no transcript"

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, Index, UniqueConstraint, text
+from sqlalchemy import JSON, CheckConstraint, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.operations.states import EntryKind
@@ -66,6 +66,8 @@ class LedgerEntry(Base):
     __tablename__ = "ledger_entries"
 
     id: Mapped[Id]
+    #: Which columns the hash covers; see `ledger.entries`.
+    format: Mapped[int] = mapped_column(server_default="1")
     dataset_id: Mapped[DatasetId]
     sequence: Mapped[Units]
     kind: Mapped[EntryKind]
@@ -77,6 +79,8 @@ class LedgerEntry(Base):
     at: Mapped[datetime]
     #: Labels of the periods whose accounts it changes; None: the account of the dataset as a whole.
     periods: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    #: What a job paid for, as canonical JSON; None where there is no job, and in entries of format 1.
+    payload: Mapped[str | None] = mapped_column(Text)
     previous: Mapped[Sha256]
     hash: Mapped[Sha256]
 

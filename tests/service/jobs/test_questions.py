@@ -86,7 +86,7 @@ def test_every_kind_is_planned_charged_released_and_replayed(patients: House) ->
         assert found["kind"] == kind
         assert [each["job"] for each in found["clusterings"]] == [about] * len(named.get("clusterings", ()))
         receipt = patients.ada.get(f"/v1/jobs/{job}/receipt").json()
-        assert (receipt["format"], receipt["kind"]) == (5, kind)
+        assert (receipt["format"], receipt["kind"]) == (7, kind)
         assert receipt["charged"] == planned["cost"]
         transcript = patients.ada.get(f"/v1/jobs/{job}/transcript").content
         assert replay(receipt, transcript)["findings"] == found["findings"]

@@ -48,7 +48,7 @@ def person_house(house: House) -> None:
 def test_a_receipt_is_signed_by_the_service_on_either_database(house: House) -> None:
     house.ready()
     made = receipt_of(house)
-    assert made["format"] == 4
+    assert made["format"] == 6
     keys = keys_of(house)
     assert verify(made, keys) == keys["keys"][0]["kid"]
 

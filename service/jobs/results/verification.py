@@ -1,0 +1,122 @@
+"""Verify jobs against the entries that paid for them, and results against their signed receipts."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Row, Text, cast, select
+from sqlalchemy.orm import Session
+
+from service.jobs import bindings
+from service.jobs.results import receipts
+from service.operations import canonical
+from service.operations.database import Database
+from service.operations.signing import SigningKeys
+from service.operations.states import EntryKind, JobState
+from service.operations.tables import Answer, Dataset, Job, LedgerEntry, Result, TranscriptPart
+
+#: Jobs that are read at a time.
+_PAGE = 100
+
+Entries = dict[EntryKind, LedgerEntry]
+
+
+def faults(
+    database: Database, dataset_id: int, keys: SigningKeys, after: int = 0
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each job of a dataset after one, in order, and what is wrong with it."""
+    while True:
+        with database.read() as session:
+            jobs = session.scalars(_jobs(dataset_id, after)).all()
+            for job, entries in _with_entries(session, jobs):
+                yield job.number, [*_job_faults(session, job, entries), *_result(session, job, entries, keys)]
+        if len(jobs) < _PAGE:
+            return
+        after = jobs[-1].number
+
+
+def _jobs(dataset_id: int, after: int) -> Any:
+    wanted = select(Job).where(Job.dataset_id == dataset_id, Job.number > after)
+    return wanted.order_by(Job.number).limit(_PAGE)
+
+
+def _with_entries(session: Session, jobs: Sequence[Job]) -> Iterator[tuple[Job, Entries]]:
+    of_jobs: dict[str, Entries] = {job.id: {} for job in jobs}
+    for entry in session.scalars(select(LedgerEntry).where(LedgerEntry.job_id.in_(of_jobs))):
+        of_jobs[str(entry.job_id)][entry.kind] = entry
+    return ((job, of_jobs[job.id]) for job in jobs)
+
+
+def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
+    """Yield differences between a job and what its entries are bound to; those of format 1 are to nothing."""
+    reserved, charged = entries.get(EntryKind.RESERVE), entries.get(EntryKind.CHARGE)
+    if reserved is None or reserved.payload is None:
+        return
+    paid_for = json.loads(reserved.payload)
+    present = bindings.paid_for(job, session.get_one(Dataset, job.dataset_id))
+    if job.plan or job.state != JobState.CANCELLED:  # plans of cancelled jobs are deleted after a time
+        present["plan"] = canonical.digest(job.plan)
+    changed = sorted(name for name in paid_for if paid_for[name] != present.get(name))
+    if changed or job.plan_digest != paid_for["plan"] or job.queued_at != reserved.at:
+        what = f" ({', '.join(changed)})" if changed else ""
+        yield f"job {job.id} is not the one that entry {reserved.sequence} reserved for{what}"
+    if charged is not None and (charged.payload != reserved.payload or charged.at != job.claimed_at):
+        yield f"job {job.id} is not the one that entry {charged.sequence} charged"
+
+
+def _result(session: Session, job: Job, entries: Entries, keys: SigningKeys) -> Iterator[str]:
+    """Yield what is wrong with the result of a job and its receipt."""
+    query = select(Result.receipt, cast(Result.body, Text).label("body"), Result.created_at)
+    found = session.execute(query.where(Result.job_id == job.id)).one_or_none()
+    if (found is not None) != (job.state == JobState.SUCCEEDED):
+        yield f"job {job.id} is {job.state} and has {'no' if found is None else 'a'} result"
+    if found is None:
+        return
+    charged = entries.get(EntryKind.CHARGE)
+    if not _is_signed(found.receipt, charged, keys):
+        yield f"the receipt of job {job.id} is not signed by a key of this service"
+    if found.created_at != job.finished_at:
+        yield f"the result of job {job.id} was stored at another time than the job ended"
+    yield from (f"{each} of job {job.id}" for each in _contradictions(session, job, charged, found))
+
+
+def _is_signed(receipt: dict[str, Any], charged: LedgerEntry | None, keys: SigningKeys) -> bool:
+    """Return True if a key of the service signed a receipt; those of format 1 had no signature."""
+    if "signature" not in receipt:
+        return receipt["format"] == 1 and (charged is None or charged.payload is None)
+    digest = receipts.digest_of(receipt)
+    return receipt["digest"] == digest and keys.verifies("receipt", digest, receipt["signature"])
+
+
+def _contradictions(
+    session: Session, job: Job, charged: LedgerEntry | None, found: Row[Any]
+) -> Iterator[str]:
+    """Yield what a receipt names and the database does not have, or has otherwise."""
+    receipt = found.receipt
+    if (receipt["job"], receipt["rehearsal"]) != (job.id, job.rehearsal):
+        yield "another job is named in the receipt"
+    if (receipt.get("transcript") or {}).get("sha256") != _transcript(session, job.id):
+        yield "another transcript is named in the receipt"
+    if "released" not in receipt:  # formats 1 to 5
+        return
+    entry = None if charged is None else {"sequence": charged.sequence, "hash": charged.hash}
+    if receipt["charge"] != entry:
+        yield "another charge is named in the receipt"
+    answers = select(Answer.k, Answer.payload).where(Answer.job_id == job.id)
+    stored = receipts.digests_of(found.body, {row.k: row.payload for row in session.execute(answers)})
+    yield from (
+        f"another {name} is named in the receipt"
+        for name, digest in receipt["released"].items()
+        if stored.get(name) != digest
+    )
+
+
+def _transcript(session: Session, job_id: str) -> str | None:
+    """Return the SHA-256 of a stored transcript."""
+    parts = select(TranscriptPart.payload).where(TranscriptPart.job_id == job_id)
+    digest, found = hashlib.sha256(), False
+    for part in session.scalars(parts.order_by(TranscriptPart.ordinal).execution_options(yield_per=1)):
+        digest.update(part)
+        found = True
+    return digest.hexdigest() if found else None
