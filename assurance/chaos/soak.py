@@ -22,6 +22,7 @@ import psutil
 from sqlalchemy import create_engine, text
 
 from assurance.chaos.stage import Stage, Tally
+from benchmarks.harness import monitoring
 from benchmarks.harness.processes import RemotePerson, RunningService, server
 from benchmarks.pages import small_dataset
 from service.operations.database import Database
@@ -29,6 +30,8 @@ from service.operations.database import Database
 _CLIENTS = 8
 #: The service is started so many times; slopes are taken within each run.
 _RUNS = 3
+#: With which the metrics are scraped.
+_TOKEN = "soak" * 8
 _REPORT = Path("build/soak.md")
 _JOB = {"dataset": "shared", "k": 2, "algorithm": "sulq", "epsilon": "0.001", "delta": "0"}
 
@@ -135,14 +138,27 @@ class Run:
     def __init__(self) -> None:
         self._moments: list[float] = []
         self._samples: list[dict[str, float]] = []
+        #: Seconds that each scrape of the metrics took.
+        self.scrapes: list[float] = []
+        #: How many scrapes left a query of the dashboard or of an alert without data, by selector.
+        self.unanswered: Counter[str] = Counter()
 
     def watch(self, running: RunningService, url: str, seconds: float) -> None:
-        """Sample what the service takes for so long."""
+        """Sample what the service takes for so long, and scrape it as Prometheus would."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(min(10.0, seconds / 20))
             self._moments.append(time.monotonic())
             self._samples.append(_sample(running, url))
+            self._scrape(running)
+
+    def _scrape(self, running: RunningService) -> None:
+        begun = time.monotonic()
+        answer = httpx.get(f"{running.address}/metrics", headers={"Authorization": f"Bearer {_TOKEN}"})
+        self.scrapes.append(time.monotonic() - begun)
+        scraped = monitoring.samples(answer.text)
+        missing = (monitoring.unanswered(query, scraped) for query in monitoring.queries().values())
+        self.unanswered.update({selector for found in missing for selector in found})
 
     def cells(self) -> dict[str, str]:
         """Each figure at the end of the run, and its growth in an hour by the run's second half."""
@@ -164,7 +180,7 @@ def soak(stage: Stage, tally: Tally, seconds: float) -> list[str]:
     runs = [Run() for _ in range(_RUNS)]
     for number, run in enumerate(runs):
         stop = threading.Event()
-        with server(url, stage.folder, log_level="error") as running:
+        with server(url, stage.folder, log_level="error", metrics_token=_TOKEN) as running:
             if not keys:
                 keys = _people(running)
             clients = [
@@ -195,10 +211,22 @@ def soak(stage: Stage, tally: Tally, seconds: float) -> list[str]:
     counted = ", ".join(f"{status}: {number:,}" for status, number in sorted(answers.items()))
     lines.append(f"Answers by status: {counted}.")
     tally.check(not any(status >= 500 for status in answers), f"answers of 500 and above: {answers}")
+    lines.append(_scraped(runs))
     database = Database(url)
     tally.audit(database, "soak")
     database.dispose()
     return [*lines, "", *_table(runs)]
+
+
+def _scraped(runs: list[Run]) -> str:
+    """What scrapes took, and which selectors of dashboard and alerts had no data, in how many of them."""
+    seconds = [taken for run in runs for taken in run.scrapes]
+    missing = sum((run.unanswered for run in runs), Counter[str]())
+    found = ", ".join(f"{selector} ({times})" for selector, times in missing.items()) or "none"
+    return (
+        f"{len(seconds)} scrapes took {statistics.median(seconds) * 1000:.0f} ms in the median, "
+        f"{max(seconds) * 1000:.0f} ms at most. Selectors of dashboard and alerts without data: {found}."
+    )
 
 
 def _table(runs: list[Run]) -> list[str]:

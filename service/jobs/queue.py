@@ -185,7 +185,7 @@ def finish(
     metrics.ended(session, claim.dataset_id, state)
     late = claim.held and values["released_at"] > claim.claimed_at + claim.planned
     if late or (by_limit and not claim.rehearsal):
-        metrics.overran(session, claim.dataset_id)
+        metrics.overran(session, claim.dataset_id, by_limit=by_limit)
     return True
 
 

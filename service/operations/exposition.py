@@ -69,8 +69,9 @@ class _Snapshot:
             scale = 1e-6 if name == "chunk_microseconds" else 1.0
             yield self._by_dataset(exposed, meaning, name, counters, scale)
         # Zeros too: a counter that appears with its first event has not increased, as Prometheus sees it.
-        zeros = {(metrics.OVERRUNS, str(dataset_id)): 0 for dataset_id in self._datasets}
-        meaning = "Jobs that took longer than planned."
+        labels = (label for dataset_id in self._datasets for label in metrics.overrun_labels(dataset_id))
+        zeros = {(metrics.OVERRUNS, label): 0 for label in labels}
+        meaning = "Jobs that took longer than planned, by source: `limit` if a limit ended them."
         yield self._by_dataset("cairn_overruns", meaning, metrics.OVERRUNS, zeros | counters, 1.0)
         yield self._budgets()
 

@@ -23,8 +23,10 @@ CLAIMS = "claims"
 WAITED = "claims_microseconds"
 #: State and dataset of a job that has ended.
 JOBS = "jobs"
-#: The dataset of a job that overran its plan.
+#: The dataset of a job that overran its plan, after `ENDED` if a limit ended it.
 OVERRUNS = "overruns"
+#: Marks overruns that a limit ended, for which there is an alert of its own.
+ENDED = "limit"
 #: Why a worker process was lost.
 WORKER_LOSSES = "worker_losses"
 #: Which limit ended a job.
@@ -94,15 +96,20 @@ def ended(
     count(session, {} if before == state else amounts)
 
 
-def overran(session: Session, dataset_id: int) -> None:
+def overrun_labels(dataset_id: int) -> tuple[str, str]:
+    """Return the labels of overruns of a dataset: of jobs that were late, and of those that a limit ended."""
+    return str(dataset_id), f"{ENDED} {dataset_id}"
+
+
+def overran(session: Session, dataset_id: int, *, by_limit: bool) -> None:
     """Count a job that took longer than planned, or that a limit on time or memory ended."""
-    count(session, {(OVERRUNS, str(dataset_id)): 1})
+    count(session, {(OVERRUNS, overrun_labels(dataset_id)[by_limit]): 1})
 
 
 def overruns(session: Session, dataset_id: int) -> int:
     """Return how many jobs on a dataset took longer than planned, or were ended by a limit."""
-    found = session.get(Counter, (OVERRUNS, str(dataset_id)))
-    return found.value if found else 0
+    found = (session.get(Counter, (OVERRUNS, label)) for label in overrun_labels(dataset_id))
+    return sum(counter.value for counter in found if counter)
 
 
 def chunk_read(source: str, dataset_id: int, size: int, microseconds: int) -> None:

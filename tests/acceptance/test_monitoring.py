@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import promql_parser
 import pytest
-import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.harness.monitoring import Sample, alerts, dashboard, queries, samples, selectors, unanswered
 from tests.markdown import ROOT
 from tests.support.service import House, answer_to_a_mistake
 
-MONITORING = ROOT / "deploy" / "monitoring"
 TOKEN = "t" * 32
-#: Made by Prometheus itself.
-_OWN = {"up"}
-
-Sample = tuple[str, dict[str, str]]
-
-
-def alerts() -> dict[str, dict[str, Any]]:
-    (group,) = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"]
-    return {rule["alert"]: rule for rule in group["rules"]}
-
-
-def dashboard() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((MONITORING / "dashboard.json").read_text())
-    return found
-
-
-def queries() -> Iterator[Any]:
-    for name, rule in alerts().items():
-        yield pytest.param(rule["expr"], id=name)
-    for panel in dashboard()["panels"]:
-        for target in panel["targets"]:
-            yield pytest.param(target["expr"], id=f"{panel['title']} {target['refId']}")
-
-
-def selectors(node: Any) -> Iterator[Any]:
-    """Every selector of a query, however deep."""
-    if isinstance(node, promql_parser.VectorSelector):
-        yield node
-    for name in ("lhs", "rhs", "expr", "vector_selector"):
-        if (inner := getattr(node, name, None)) is not None:
-            yield from selectors(inner)
-    for argument in getattr(node, "args", None) or ():
-        yield from selectors(argument)
-
-
-def matches(matcher: Any, labels: dict[str, str]) -> bool:
-    value = labels.get(matcher.name, "")
-    same = re.fullmatch(matcher.value, value) if "Re" in str(matcher.op) else matcher.value == value
-    return bool(same) is not str(matcher.op).endswith(("NotEqual", "NotRe"))
+QUERIES = [pytest.param(query, id=name) for name, query in queries().items()]
 
 
 @pytest.fixture(scope="module")
@@ -76,27 +32,18 @@ def scrape(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> l
             assert answer_to_a_mistake(house, patch).status_code == 500
         headers = {"Authorization": f"Bearer {TOKEN}"}
         text = house.client.request("GET", "/metrics", headers=headers).text
-    return [
-        (sample.name, sample.labels)
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    ]
+    return samples(text)
 
 
-@pytest.mark.parametrize("query", list(queries()))
+@pytest.mark.parametrize("query", QUERIES)
 def test_a_query_asks_for_what_the_service_reports(query: str, scrape: list[Sample]) -> None:
-    asked = [each for each in selectors(promql_parser.parse(query)) if each.name not in _OWN]
-    for selector in asked:
-        found = [labels for name, labels in scrape if name == selector.name]
-        for matcher in selector.matchers.matchers:
-            found = [labels for labels in found if matches(matcher, labels)]
-        assert found, f"nothing matches {selector}"
-    assert asked or "up" in query
+    assert unanswered(query, scrape) == []
+    assert selectors(query) or "up" in query
 
 
-@pytest.mark.parametrize("query", list(queries()))
+@pytest.mark.parametrize("query", QUERIES)
 def test_a_query_groups_by_labels_that_exist(query: str, scrape: list[Sample]) -> None:
-    asked = {selector.name for selector in selectors(promql_parser.parse(query))}
+    asked = {selector.name for selector in selectors(query)}
     labels = {label for name, found in scrape if name in asked for label in found}
     for words in re.findall(r"(?:by|without) \(([^)]*)\)", query):
         assert {label.strip() for label in words.split(",")} <= labels

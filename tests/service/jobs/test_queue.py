@@ -151,6 +151,9 @@ def test_job_beyond_its_limits_is_ended_as_failed(
     assert house.left == [75]
     assert (the_job(house).state, charges(house)) == ("failed", 1)
     assert house.carla.get("/v1/datasets/flowers").json()["overruns"] == 1
+    found = house.carla.get("/metrics").text
+    assert 'cairn_overruns_total{dataset="flowers",source="limit"} 1.0' in found
+    assert 'cairn_overruns_total{dataset="flowers",source=""} 0.0' in found  # no second alert
     house.close()
 
 
