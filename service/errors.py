@@ -1,6 +1,7 @@
-"""Problems that the service responds with: one class per `type`, whose docstring is the explanation.
+"""Problems that the service responds with: one class per `type`.
 
-Each has a page in docs/problems/. Nothing in a problem may depend on rows, except for the curator who
+The docstring of a class says what is wrong, and its `next_step` what to do about it. Each has a page in
+docs/problems/. Nothing in a problem may depend on rows, except for the curator who
 uploads them (`bad-rows`, `bad-format`).
 """
 
@@ -15,6 +16,8 @@ class ServiceError(Exception):
     slug: ClassVar[str]
     status: ClassVar[int]
     title: ClassVar[str]
+    #: What to do about it, in sentences that are ready to show; a problem may say it more precisely.
+    next_step: ClassVar[str]
 
     def __init_subclass__(cls, status: int, title: str) -> None:
         """Name the problem's type for the class: `NotSealed` is `not-sealed`."""
@@ -27,10 +30,12 @@ class ServiceError(Exception):
         *,
         headers: Mapping[str, str] | None = None,
         status: int | None = None,
+        next_step: str | None = None,
         **fields: Any,
     ):
         super().__init__(detail)
         self.detail = detail
+        self.advice = next_step or self.next_step
         self.headers = dict(headers or {})
         self.fields = fields
         self.answer_status = status or self.status
@@ -42,131 +47,174 @@ class ServiceError(Exception):
             "title": self.title,
             "status": self.answer_status,
             "detail": self.detail,
+            "next": self.advice,
             **self.fields,
         }
 
 
 class Unauthorized(ServiceError, status=401, title="No valid key"):
-    """The request carries no valid key. Send `Authorization: Bearer <key>` with a key that has neither
-    expired nor been revoked."""
+    """The request carries no `Authorization: Bearer <key>`, or a key that is unknown, expired or revoked."""
+
+    next_step = "Check the key, or ask a curator for a new one."
 
 
 class Forbidden(ServiceError, status=403, title="Not allowed for this role"):
-    """The key is valid, but its role may not make this call. Ask a curator to make it, or use a key of the
-    right role."""
+    """The key is valid, but its role may not make this call."""
+
+    next_step = "Use a key of the role that may do this, or ask its holder to do it."
 
 
 class KindNotGranted(ServiceError, status=403, title="Your grant does not allow this kind of job"):
     """Your grant on this dataset allows other kinds of jobs than the one you asked for; `kinds` lists those
-    that it allows. Ask the curator to add this one to your grant."""
+    that it allows."""
+
+    next_step = "Ask the dataset's curator to add this kind to your grant."
 
 
 class NotFound(ServiceError, status=404, title="Not found"):
-    """It does not exist, or you may not see it; the answer is the same on purpose. Check the name, or
-    ask the curator for a grant."""
+    """It does not exist, or you may not see it; the response is the same on purpose."""
+
+    next_step = "Check the name, or ask the curator for a grant."
 
 
 class InvalidRequest(ServiceError, status=422, title="Invalid request"):
-    """The request is malformed. The field `errors` names each wrong place; correct it and send the request
-    again."""
+    """The request is malformed. The field `errors` names each wrong place."""
+
+    next_step = "Correct it and try again."
 
 
 class NotSealed(ServiceError, status=409, title="Dataset is not sealed yet"):
-    """The dataset is still a draft. Its curator must upload and seal its rows before a job can be planned."""
+    """The dataset is still a draft, so no job can be planned."""
+
+    next_step = "Wait until its curator has uploaded and sealed its rows."
 
 
 class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they are"):
-    """The draft has no rows, other rows than those you name, or rows that look wrong. Read its report; send
-    the words under `doubts` as `confirm` if everything is as it should be, else upload again."""
+    """The draft has no rows, other rows than those you name, or rows that look wrong (`doubts`)."""
+
+    next_step = (
+        "Read the report on the rows; confirm the doubts if everything is as it should be, or "
+        "upload other rows."
+    )
 
 
 class AlreadySealed(ServiceError, status=409, title="Dataset is already sealed"):
-    """A sealed dataset never changes. Create another dataset for other data."""
+    """A sealed dataset never changes."""
+
+    next_step = "Create another dataset for other data."
 
 
 class Retired(ServiceError, status=409, title="Dataset is retired"):
-    """The dataset was retired: its rows are deleted and only its ledger remains. Use another dataset."""
+    """The dataset was retired: its rows are deleted and only its ledger remains."""
+
+    next_step = "Use another dataset."
 
 
 class BudgetExhausted(ServiceError, status=409, title="Dataset budget exhausted"):
-    """The job costs more than is left of the dataset's budget. Ask for at most `largest`, wait for a queued
-    job to be cancelled, or ask the curator to raise the budget."""
+    """The job costs more than is left of the dataset's budget; `largest` is what a job may cost now."""
+
+    next_step = "Ask for less, wait for a queued job to be cancelled, or ask the curator to raise the budget."
 
 
 class CapExhausted(ServiceError, status=409, title="Your cap is exhausted"):
-    """The job costs more than is left of your cap on this dataset. Ask for at most `largest`, or ask the
-    curator to raise your cap."""
+    """The job costs more than is left of your cap on this dataset; `largest` is what a job may cost now."""
+
+    next_step = "Ask for less, or ask the curator to raise your cap."
 
 
 class DeltaNotOffered(ServiceError, status=422, title="No delta on offer"):
-    """The dataset (or your cap) offers no delta, so only pure differential privacy is possible. Send
-    `delta` 0 and an algorithm with a pure guarantee."""
+    """The dataset (or your cap) offers no delta, so only pure differential privacy is possible."""
+
+    next_step = "Set delta to 0 and choose an algorithm with a pure guarantee."
 
 
 class EpsilonTooSmall(ServiceError, status=422, title="Epsilon too small"):
     """The algorithm cannot do anything useful, or cannot be calibrated, at so small an epsilon, or the
-    dataset's curator asks for more. Ask for a larger one."""
+    dataset's curator asks for more."""
+
+    next_step = "Ask for a larger epsilon."
 
 
 class IdempotencyMismatch(ServiceError, status=422, title="Idempotency-Key used for something else"):
-    """This Idempotency-Key was used before with another body. Use a new key for a new request."""
+    """This Idempotency-Key was used with another body."""
+
+    next_step = "Use a new key for a new request."
 
 
 class QuoteMismatch(ServiceError, status=409, title="Quote does not match"):
     """The quote was given for something else: another request, another caller, or a plan or price that has
-    changed since. Nothing was reserved. Plan again, and submit with the new quote."""
+    changed since."""
+
+    next_step = "Nothing was reserved. Plan again, check the cost, and submit with the new quote."
 
 
 class BadFormat(ServiceError, status=422, title="Upload cannot be read"):
-    """The upload is not what its Content-Type says, or lacks a column. Nothing was stored; correct the file
-    and upload again."""
+    """The upload is not what its Content-Type says, or lacks a column."""
+
+    next_step = "Nothing was stored. Correct the file and upload it again."
 
 
 class BadRows(ServiceError, status=422, title="Upload has bad rows"):
-    """Some rows hold missing, non-numeric or non-finite values. Nothing was stored. Correct the lines
-    named, or upload with `on_bad_row=drop`. Where a column of a table refuses missing
-    values (`gaps`), fill them in the file, or change the column's `missing`."""
+    """Some rows hold missing, non-numeric or non-finite values, or have the wrong number of fields."""
+
+    next_step = "Nothing was stored. Correct the rows, or upload again and leave bad rows out."
 
 
 class DigestMismatch(ServiceError, status=422, title="Upload arrived damaged"):
-    """The bytes that arrived do not have the SHA-256 that was announced. Nothing was stored; upload again."""
+    """The bytes that arrived do not have the SHA-256 that was announced."""
+
+    next_step = "Nothing was stored. Upload again."
 
 
 class TooLarge(ServiceError, status=413, title="Body too large"):
-    """The body is larger than this service takes. Send less, or ask the operator to raise the limit."""
+    """The body is larger than this service takes."""
+
+    next_step = "Send less, or ask the operator to raise the limit."
 
 
 class UnknownAlgorithm(ServiceError, status=422, title="Algorithm not available"):
     """No algorithm has this name, or the one that you name does not support this objective or this kind of
-    data. `GET /v1/algorithms` lists them with what they support; `auto` picks one."""
+    data."""
+
+    next_step = "Choose one that the service lists for it, or auto."
 
 
 class WorkLimit(ServiceError, status=422, title="Plan needs too much work"):
-    """The plan would run too long or need too much memory; this is decided from public numbers alone. Use a
-    smaller k, other options or another algorithm."""
+    """The plan would run too long or need too much memory; this is decided from public numbers alone."""
+
+    next_step = "Ask for fewer clusters, or use cheaper options or another algorithm."
 
 
 class TooManyQueued(ServiceError, status=429, title="Too many unfinished jobs"):
-    """You have as many unfinished jobs as one analyst may have. Wait for one to end, or cancel one."""
+    """You have as many unfinished jobs as one analyst may have."""
+
+    next_step = "Wait for one to end, or cancel one."
 
 
 class RateLimited(ServiceError, status=429, title="Too many requests"):
     """More requests or bytes than one caller's share, too many rehearsals in a minute, or more jobs on a
-    dataset in an hour than its curator allows. Wait as long as `Retry-After` says."""
+    dataset in an hour than its curator allows."""
+
+    next_step = "Wait as long as `Retry-After` says, then try again."
 
 
 class JobFailed(ServiceError, status=409, title="Job has no result"):
-    """The job ended without a result. Its charge stands, because it may have read data. Submit another job,
-    or ask the curator to look into the worker's log."""
+    """The job ended without a result. Its charge remains, because it may have read data."""
+
+    next_step = "Submit another job, or ask the curator to look into the worker's log."
 
 
 class NotCancellable(ServiceError, status=409, title="Job cannot be cancelled"):
     """Only a queued job can be cancelled; this one was claimed by a worker, or has ended."""
 
+    next_step = "Wait for its result."
+
 
 class Unavailable(ServiceError, status=503, title="Temporarily unavailable"):
-    """The service cannot answer just now (its database is away or busy, or it is being upgraded). Try again
-    after `Retry-After` seconds; a job is never submitted twice when you repeat its Idempotency-Key."""
+    """The service cannot answer now: its database is away or busy, or it is being upgraded. A job is never
+    submitted twice when its Idempotency-Key is repeated."""
+
+    next_step = "Try again in a moment."
 
 
 PROBLEMS: dict[str, type[ServiceError]] = {

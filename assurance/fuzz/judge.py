@@ -68,5 +68,9 @@ def _problem_faults(status: int, headers: Mapping[str, str], text: str) -> list[
     except ValueError:
         return ["a problem that is no JSON"]
     slug = str(problem.get("type", "")).removeprefix("/problems/")
-    wrong = slug not in PROBLEMS or problem.get("status") != status or not problem.get("detail")
+    wrong = (
+        slug not in PROBLEMS
+        or problem.get("status") != status
+        or not (problem.get("detail") and problem.get("next"))
+    )
     return ["a problem of no known type"] if wrong else []

@@ -76,12 +76,10 @@ class Problem(CairnError):
     """A refusal by the service: `detail` is its explanation, `advice` what to do, `fields` the numbers."""
 
     slug: ClassVar[str] = ""
-    advice: ClassVar[str] = ""
 
-    def __init_subclass__(cls, advice: str = "") -> None:
+    def __init_subclass__(cls) -> None:
         """Name the problem's type for the class: `NotSealed` is `not-sealed`."""
         cls.slug = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
-        cls.advice = advice
         PROBLEMS[cls.slug] = cls
 
     def __init__(
@@ -90,21 +88,25 @@ class Problem(CairnError):
         *,
         status: int = 0,
         title: str = "",
+        advice: str = "",
         retry_after: float | None = None,
         fields: Mapping[str, Any] | None = None,
     ):
         self.detail = detail
         self.status = status
         self.title = title
+        #: What to do about it, in sentences.
+        self.advice = advice
         #: Seconds to wait before the next try, where the service says so.
         self.retry_after = retry_after
         self.fields = dict(fields or {})
         super().__init__(detail)
 
     def __str__(self) -> str:
-        """One sentence: what is wrong and what to do about it."""
+        """What is wrong and what to do about it."""
         detail = self.detail.rstrip(". ")
-        return f"{detail}: {self.advice}" if self.advice else detail
+        end = "" if detail.endswith("?") else "."
+        return f"{detail}{end} {self.advice}".rstrip(". ")
 
 
 class Unauthorized(Problem):
@@ -149,7 +151,7 @@ class AlreadySealed(Problem):
     """The dataset is sealed and can no longer change."""
 
 
-class Retired(Problem, advice="use another dataset"):
+class Retired(Problem):
     """The dataset was retired; only its ledger remains."""
 
 
@@ -163,7 +165,7 @@ class _StatedAmount:
         return read(Amount, problem.fields[self._name])
 
 
-class BudgetExhausted(Problem, advice="submit a smaller one, or ask the curator to raise the budget"):
+class BudgetExhausted(Problem):
     """The job costs more than is left of the dataset's budget or (CapExhausted) of your cap."""
 
     #: The amount that was asked for.
@@ -178,7 +180,7 @@ class BudgetExhausted(Problem, advice="submit a smaller one, or ask the curator 
     reserved = _StatedAmount()
 
 
-class CapExhausted(BudgetExhausted, advice="submit a smaller one, or ask the curator to raise your cap"):
+class CapExhausted(BudgetExhausted):
     """The job costs more than is left of your cap on the dataset."""
 
 
@@ -198,12 +200,6 @@ class QuoteMismatch(Problem):
     """The quote is not for what the job would be charged now; nothing was reserved."""
 
 
-def _nothing_stored(words: str) -> str:
-    """What is wrong with an upload and what to do, which the service writes after a semicolon."""
-    words = words.rstrip(". ")
-    return f"{words}{'' if words.endswith('?') else '.'} Nothing was stored"
-
-
 class _ProposedReading:
     """How a file seems to be written, among the fields of a problem."""
 
@@ -218,10 +214,6 @@ class BadFormat(Problem):
     #: How the file seems to be written, if its dataset declares something else; otherwise None.
     reading = _ProposedReading()
 
-    def __str__(self) -> str:
-        advice = "correct the file and upload it again"
-        return _nothing_stored(self.detail if ";" in self.detail else f"{self.detail}; {advice}")
-
 
 class BadRows(Problem):
     """Some rows hold missing, non-numeric or non-finite values; nothing was stored."""
@@ -234,28 +226,12 @@ class BadRows(Problem):
         """The first bad rows: `line` and `reason` of each."""
         return list(self.fields.get("bad_row_lines", []))
 
-    def __str__(self) -> str:
-        shown = "; ".join(f"line {each.get('line')}: {each.get('reason')}" for each in self.lines[:3])
-        if self.fields.get("gaps"):
-            return f"{self.detail} ({shown})"
-        count = self.fields.get("bad_rows", "some")
-        advice = "correct them, or skip them with on_bad_row='drop'"
-        if self.reading is not None:
-            advice = (
-                "the file seems to be written otherwise than its dataset declares; change `reading` to that "
-                "if it may be public, and upload again"
-            )
-        return f"nothing was stored, because {count} rows cannot be used ({shown or self.detail}): {advice}"
-
 
 class DigestMismatch(Problem):
     """The upload was damaged on the way; nothing was stored."""
 
-    def __str__(self) -> str:
-        return _nothing_stored(self.detail)
 
-
-class TooLarge(Problem, advice="send less, or ask the operator to raise the limit"):
+class TooLarge(Problem):
     """The request is larger than the service accepts."""
 
 
@@ -275,7 +251,7 @@ class RateLimited(Problem):
     """Too many requests of this kind in the last minute; see `retry_after`."""
 
 
-class JobFailed(Problem, advice="submit another job, or ask the curator to check the worker's log"):
+class JobFailed(Problem):
     """The job failed. Its charge stands, because it may have read data."""
 
 
@@ -283,18 +259,19 @@ class NotCancellable(Problem):
     """Only a queued job can be cancelled."""
 
 
-class Unavailable(Problem, advice="try again later"):
+class Unavailable(Problem):
     """The service is temporarily unavailable."""
 
 
 def problem_from(status: int, body: Mapping[str, Any], retry_after: float | None) -> Problem:
     """The exception for an `application/problem+json` document; an unknown type becomes a `Problem`."""
     slug = str(body.get("type", "")).rpartition("/")[2]
-    known = {"type", "title", "status", "detail"}
+    known = {"type", "title", "status", "detail", "next"}
     return PROBLEMS.get(slug, Problem)(
         str(body.get("detail") or body.get("title") or f"the service answered {status}"),
         status=status,
         title=str(body.get("title", "")),
+        advice=str(body.get("next", "")),
         retry_after=retry_after,
         fields={name: value for name, value in body.items() if name not in known},
     )

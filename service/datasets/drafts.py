@@ -218,22 +218,28 @@ def seal(
     report = dataset.upload
     if report is None or report["rows"] == 0:
         raise CannotSeal(
-            f"{dataset.name} has no rows to seal; upload a file with usable rows first", doubts=[]
+            f"{dataset.name} has no rows to seal",
+            next_step="Upload a file with usable rows first.",
+            doubts=[],
         )
     if dataset.reading is None:
         raise CannotSeal(
-            f"the rows of {dataset.name} were read by an earlier version; upload the file again", doubts=[]
+            f"the rows of {dataset.name} were read by an earlier version",
+            next_step="Upload the file again.",
+            doubts=[],
         )
     if sha256 not in (None, report["sha256"]):
         raise CannotSeal(
-            f"other rows have been uploaded to {dataset.name}; read the report on them first", doubts=[]
+            f"other rows have been uploaded to {dataset.name}",
+            next_step="Read the report on them first.",
+            doubts=[],
         )
     left = [each for each in doubts(report, access.domain_of(dataset).size) if each.confirm not in confirmed]
     if left:
         words = sorted({each.confirm for each in left})
         raise CannotSeal(
-            f"{'; '.join(each.detail for each in left)}. If that is correct, confirm "
-            f"{' and '.join(words)}; otherwise throw the rows away",
+            "; ".join(each.detail for each in left),
+            next_step=f"If that is correct, confirm {' and '.join(words)}; otherwise upload other rows.",
             doubts=[{"confirm": each.confirm, "detail": each.detail} for each in left],
         )
     columns = [{**column, "examples": []} for column in report["columns"]]

@@ -137,7 +137,7 @@ def require_draft(dataset: Dataset) -> None:
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.DRAFT:
-        raise AlreadySealed(f"{dataset.name} is sealed and never changes again; create another dataset")
+        raise AlreadySealed(f"{dataset.name} is sealed and never changes again")
 
 
 def require_sealed(dataset: Dataset) -> None:
@@ -145,7 +145,7 @@ def require_sealed(dataset: Dataset) -> None:
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
     if dataset.state != DatasetState.SEALED:
-        raise NotSealed(f"{dataset.name} is still a draft; its curator must upload and seal its rows first")
+        raise NotSealed(f"{dataset.name} is still a draft")
 
 
 def lock_sealed(session: Session, dataset: Dataset) -> None:

@@ -62,14 +62,16 @@ class Allowances:
         allowance = self._refilled(caller)
         if allowance.running >= self._at_once:
             raise RateLimited(
-                f"at most {self._at_once} requests at once; wait for one of yours to end",
+                f"at most {self._at_once} requests at once",
+                next_step="Wait for one of yours to end.",
                 headers={"Retry-After": "1"},
                 limit=self._at_once,
             )
         if allowance.level < 0:
             wait = int(-allowance.level / self._rate) + 1
             raise RateLimited(
-                f"you have used up your allowance of requests and bytes; wait {wait} seconds",
+                "you have used up your allowance of requests and bytes",
+                next_step=f"Wait {wait} seconds, then try again.",
                 headers={"Retry-After": str(wait)},
                 limit=self._rate,
             )

@@ -112,7 +112,7 @@ def _problem_page(problem: type[ServiceError]) -> str:
     return _page(
         problem.title,
         f"<h1>{escape(problem.title)}</h1><p><code>{problem.slug}</code>, status {problem.status}</p>"
-        f"<p>{_words(problem.__doc__ or '')}</p>"
+        f"<p>{_words(problem.__doc__ or '')}</p><p>{_words(problem.next_step)}</p>"
         '<p><a href="/docs">All calls and problems</a></p>',
     )
 

@@ -69,12 +69,13 @@ PROBLEM: dict[str, Any] = {
     "type": "object",
     "title": "Problem",
     "description": "An error (RFC 9457); some problems have more fields.",
-    "required": ["type", "title", "status", "detail"],
+    "required": ["type", "title", "status", "detail", "next"],
     "properties": {
         "type": {"type": "string", "description": "a relative address under which the problem is explained"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string"},
+        "detail": {"type": "string", "description": "what is wrong"},
+        "next": {"type": "string", "description": "what to do about it"},
         "errors": {
             "type": "array",
             "description": "the places of a request that are wrong",
@@ -148,9 +149,7 @@ def failure(error: Exception) -> Response:
     if not isinstance(error, (DBAPIError, PoolTimeout)):
         return mistake(error)
     log.error("the database failed", error=type(error).__name__, detail=str(error)[:500])
-    return respond(
-        errors.Unavailable("the database is unavailable or busy; try again", headers={"Retry-After": "2"})
-    )
+    return respond(errors.Unavailable("the database is unavailable or busy", headers={"Retry-After": "2"}))
 
 
 def mistake(error: Exception) -> Response:

@@ -52,8 +52,7 @@ class PlannedJob:
         """Raise QuoteMismatch for a quote of anything but what the job would be charged for now."""
         if quote is not None and quote != self.quote:
             raise QuoteMismatch(
-                "the quote is for another request, or the price has changed; plan again and send the new "
-                "quote",
+                "the quote is for another request, or the price has changed",
                 cost=self.right.accountant.amount(self.cost),
             )
 

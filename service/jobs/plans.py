@@ -73,8 +73,7 @@ def require_kind(right: Right, kind: str) -> None:
     if right.grant is not None and not right.allows(kind):
         allowed = right.grant.allowed_kinds
         raise KindNotGranted(
-            f"your grant on {right.dataset.name} allows {', '.join(allowed)}, but not {kind}; ask its "
-            "curator to add it",
+            f"your grant on {right.dataset.name} allows {', '.join(allowed)}, but not {kind}",
             kinds=allowed,
         )
 
@@ -150,7 +149,7 @@ def _budget(right: Right, body: PlanBody, size: int, delta_left: int) -> Budget:
     budget = Budget.of(body.epsilon, body.delta)
     if not budget.is_pure and not right.offers_delta:
         raise DeltaNotOffered(
-            f"{right.dataset.name} offers you no delta; send delta 0 and an algorithm with a pure guarantee",
+            f"{right.dataset.name} offers you no delta",
             requested=accountants.declared(budget),
         )
     return budget

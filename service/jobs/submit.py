@@ -185,7 +185,7 @@ def _earlier(session: Session, caller: Caller, body: PlanBody, key: str | None) 
         return None
     found = session.scalars(_BY_KEY, {"analyst": caller.id, "key": key}).one_or_none()
     if found is not None and found.request_digest != _digest(body):
-        raise IdempotencyMismatch("this Idempotency-Key was used with another body; use a new one")
+        raise IdempotencyMismatch("this Idempotency-Key was used with another body")
     return found
 
 
@@ -196,14 +196,14 @@ def _require_quota(
     caller, dataset = planned.right.caller, planned.right.dataset
     if counted.unfinished + counted.unreleased >= limits.queued_jobs:
         raise TooManyQueued(
-            f"you have {limits.queued_jobs} unfinished jobs; wait for one to end, or cancel one",
+            f"you have {limits.queued_jobs} unfinished jobs",
             headers={"Retry-After": "5"},
             limit=limits.queued_jobs,
         )
     if not planned.body.rehearsal:
         if counted.last_hour >= dataset.jobs_per_hour:
             raise RateLimited(
-                f"at most {dataset.jobs_per_hour} jobs an hour on {dataset.name}; wait a little",
+                f"at most {dataset.jobs_per_hour} jobs an hour on {dataset.name}",
                 headers={"Retry-After": "60"},
                 limit=dataset.jobs_per_hour,
             )
@@ -213,7 +213,7 @@ def _require_quota(
     )
     if session.execute(recent).scalar_one() >= limits.rehearsals_per_minute:
         raise RateLimited(
-            f"at most {limits.rehearsals_per_minute} rehearsals a minute; wait a little",
+            f"at most {limits.rehearsals_per_minute} rehearsals a minute",
             headers={"Retry-After": "60"},
             limit=limits.rehearsals_per_minute,
         )

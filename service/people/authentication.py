@@ -84,18 +84,22 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
         caller = _find(context, _BY_SESSION, cookie)
         if caller is None:
             raise Unauthorized(
-                "your session has ended; sign in again", headers={"WWW-Authenticate": "Bearer"}
+                "your session has ended",
+                headers={"WWW-Authenticate": "Bearer"},
+                next_step="Sign in again.",
             )
         return _within_limits(caller, connection)
     scheme, _, token = (header or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized(
-            "send your key as `Authorization: Bearer <key>`", headers={"WWW-Authenticate": "Bearer"}
+            "there is no key in the request",
+            headers={"WWW-Authenticate": "Bearer"},
+            next_step="Send your key as `Authorization: Bearer <key>`.",
         )
     caller = _find(context, _BY_KEY, token.strip())
     if caller is None:
         raise Unauthorized(
-            "this key is unknown, expired or revoked; ask a curator for a new one",
+            "this key is unknown, expired or revoked",
             headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
     return _within_limits(caller, connection)
@@ -104,7 +108,9 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
 def _within_limits(caller: Caller, connection: HTTPConnection) -> Caller:
     """Return the caller; Forbidden for a request that their key may not make."""
     if caller.read_only and connection.scope["method"] not in _READING:
-        raise Forbidden("this key is for reading alone; use another key of yours to change something")
+        raise Forbidden(
+            "this key is for reading alone", next_step="Use another key of yours to change something."
+        )
     return caller
 
 
@@ -141,9 +147,11 @@ def _only(*roles: Role, all_datasets: bool = False) -> Callable[[Caller], Awaita
 
     async def check(caller: Anyone) -> Caller:
         if caller.role not in roles:
-            raise Forbidden(f"only {named} may do this")
+            raise Forbidden(f"only {named} may do this", next_step="Sign in with such a key.")
         if all_datasets and caller.datasets is not None:
-            raise Forbidden("this key is limited to some datasets; use another key of yours for this")
+            raise Forbidden(
+                "this key is limited to some datasets", next_step="Use another key of yours for this."
+            )
         return caller
 
     return check

@@ -218,7 +218,7 @@ def test_a_price_that_changes_between_plan_and_submission_is_not_charged(
 def test_a_dataset_without_data_says_that_the_curator_must_upload(live: Live) -> None:
     owned = live.dataset(rows=None)
     owned.grant("analyst", 1, "0.00005")
-    with pytest.raises(NotSealed, match="its curator must upload"):
+    with pytest.raises(NotSealed, match="until its curator has uploaded"):
         live.analyst().dataset(owned.name).plan(k=2, epsilon=1)
 
 

@@ -66,10 +66,10 @@ def test_a_bad_csv_names_the_line_and_the_way_out(live: Live, place: Path) -> No
 
 
 @pytest.mark.usefixtures("as_curator")
-def test_a_file_that_cannot_be_read_gets_one_piece_of_advice(live: Live, place: Path) -> None:
+def test_a_file_that_cannot_be_read_is_answered_with_what_to_do(live: Live, place: Path) -> None:
     (place / "twice.csv").write_text("a,a,b\n1,1,2\n")
     said = sentence(cairn("upload", live.dataset(rows=None).name, "twice.csv", code=ExitCode.BAD_DATA))
-    assert said.endswith("more than one column named a; rename or remove one. Nothing was stored.")
+    assert "more than one column named a; rename or remove one. Nothing was stored. Correct" in said
 
 
 @pytest.mark.usefixtures("as_curator")
@@ -117,7 +117,7 @@ def test_bounds_are_shown_column_by_column(live: Live) -> None:
 
 def test_an_analyst_is_told_that_a_command_is_for_other_roles() -> None:
     done = cairn("principals", "list", code=ExitCode.NOT_SIGNED_IN)
-    assert "only curators and operators may do this: sign in with such a key" in sentence(done)
+    assert "only curators and operators may do this. Sign in with such a key" in sentence(done)
 
 
 def test_an_unknown_dataset_has_its_own_exit_code() -> None:

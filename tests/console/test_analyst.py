@@ -151,10 +151,10 @@ def test_a_refusal_shows_the_numbers_and_leaves_the_button_locked(tab: Tab, gran
     tab.service.call("POST", "/v1/jobs", key=granted[1], json=other)
     page.get_by_role("button", name="Submit for ε 1").click()
     refusal = page.locator("#refusal")
-    expect(refusal).to_contain_text("This asks for ε 1")
+    expect(refusal).to_contain_text("this asks for epsilon 1")
     for name, number in (("Requested", "ε 1"), ("Total", "ε 2"), ("Remaining", "ε 0.5")):
         expect(refusal.get_by_role("row", name=name).first).to_contain_text(number)
-    expect(refusal).to_contain_text("The largest job that you can submit now costs ε 0.5 and δ 4×10⁻⁶.")
+    expect(refusal).to_contain_text("The largest job that you can submit now costs epsilon 0.5 and delta")
     expect(refusal).to_contain_text("ask the curator to raise your cap")
     expect(page.locator("#too-much")).to_contain_text("your cap has epsilon 0.5 and delta")
     expect(page.get_by_role("button", name="Submit for ε 1")).to_be_disabled()

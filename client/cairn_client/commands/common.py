@@ -75,13 +75,11 @@ class Group(TyperGroup):
 def sentence(error: Exception) -> str:
     """Return what went wrong and what to do next, in the words of the command."""
     text = str(error)
-    if isinstance(error, errors.Forbidden) and text.startswith("only "):
-        text += ": sign in with such a key"
-    elif isinstance(error, errors.Unauthorized):
-        text += ", and sign in again with `cairn login`"
+    if isinstance(error, errors.Unauthorized):
+        text += ". Then sign in again with `cairn login`"
     elif isinstance(error, errors.BadFormat | errors.BadRows):
-        text = text.replace("on_bad_row='drop'", "--on-bad-row drop")
-        text = text.replace("; change `reading` to that if it may be public, and upload again", "")
+        text = text.replace("leave bad rows out", "leave bad rows out with `--on-bad-row drop`")
+        text = text.replace(" Declare that if it may be public, and upload again", "")
     elif isinstance(error, errors.InvalidRequest) and "set of public sites" in text:
         text += "; choose one with --sites (`cairn sites list` shows them)"
     elif isinstance(error, errors.NotFound):

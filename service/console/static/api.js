@@ -2,6 +2,7 @@
 
 import { sentence, withPowers } from "./format.js";
 
+const RECONNECT = "Check the connection and that the service is running, then try again.";
 const MARK = "cairn.signed-in";
 
 export class Problem extends Error {
@@ -47,39 +48,8 @@ function mark(change) {
   }
 }
 
-// What to do about it, where the service's own sentence does not say.
-const NEXT = {
-  unauthorized: "Sign in again. If your key no longer works, ask a curator for a new one.",
-  forbidden: "Sign in with a key that has the required role.",
-  "not-found": "Check the name, or ask the curator for a grant.",
-  "not-sealed": "Come back when the curator has sealed it.",
-  "cannot-seal": "Tick what you have checked and accept, or upload other rows.",
-  "already-sealed": "Create another dataset for other data.",
-  retired: "Choose another dataset.",
-  "budget-exhausted": "Ask for less, or ask the curator to raise the dataset's budget.",
-  "cap-exhausted": "Ask for less, or ask the curator to raise your cap.",
-  "delta-not-offered": "Set delta to 0 and choose an algorithm with a pure guarantee.",
-  "epsilon-too-small": "Increase epsilon.",
-  "bad-format": "Correct the file and upload it again; nothing was stored.",
-  "bad-rows": "The lines are listed below.",
-  "digest-mismatch": "Upload again; nothing was stored.",
-  "too-large": "Send less, or ask the operator to raise the limit.",
-  "work-limit": "Ask for fewer clusters or another algorithm.",
-  "too-many-queued": "Wait for a job to end, or cancel one.",
-  "quote-mismatch": "Check the new price, then submit again; nothing was spent.",
-  "rate-limited": "Wait a moment; the page tries again.",
-  "not-cancellable": "Wait for the job to end.",
-  "job-failed": "Submit another job, or ask the curator to check the worker's log.",
-  unavailable: "Try again in a moment.",
-  offline: "Check the connection and that the service is running, then try again.",
-};
-
-export function nextStep(problem) {
-  if (problem.body.reading) return "Nothing was stored.";
-  if (lacksResult(problem))
-    return problem.body.state === "cancelled" ? "Submit another job." : "Wait until the job has ended.";
-  return NEXT[problem.slug] ?? "";
-}
+// What to do about it, in the words of the service.
+export const nextStep = (problem) => problem.body.next ?? "";
 
 // The job is there, but not its result: it has not ended, or was cancelled.
 export function lacksResult(problem) {
@@ -134,10 +104,7 @@ async function send(verb, path, { body, accept = "application/json", signal, ide
 }
 
 export function offline() {
-  return new Problem(
-    { type: "/problems/offline", title: "No connection", detail: "The service did not answer" },
-    0,
-  );
+  return new Problem({ type: "/problems/offline", detail: "The service did not answer", next: RECONNECT }, 0);
 }
 
 async function problemOf(response) {
@@ -268,6 +235,7 @@ export function upload(path, file, onProgress) {
           {
             type: "/problems/offline",
             detail: "The connection broke before the upload ended; nothing was stored",
+            next: RECONNECT,
           },
           0,
         ),

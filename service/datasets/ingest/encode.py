@@ -37,6 +37,7 @@ from service.operations.settings import Settings
 _MOST_NAMES = 1000
 #: Bytes of a refused file from which a proposal is made.
 _SAMPLE = 1 << 18
+_DECLARE = "Nothing was stored. Declare that if it may be public, and upload again."
 #: How the text that a spreadsheet is turned into is written.
 _SHEET = Dialect(quoted_lines=True)
 
@@ -121,11 +122,11 @@ def _with_proposal(refusal: BadFormat | BadRows, content: Spool, dialect: Dialec
     end = "" if refusal.detail.endswith("?") else "."
     words = (
         f"{refusal.detail}{end} The file was read as its dataset declares ({dialect.words}), but seems to be "
-        f"written otherwise ({following.words}); change `reading` to that if it may be public, and upload "
-        "again"
+        f"written otherwise ({following.words})"
     )
     suggested = {**following.to_json(), "from_rows": list(proposed.from_rows)}
-    return type(refusal)(words, status=refusal.answer_status, **refusal.fields, reading=suggested)
+    fields = {**refusal.fields, "reading": suggested}
+    return type(refusal)(words, status=refusal.answer_status, next_step=_DECLARE, **fields)
 
 
 @contextmanager

@@ -17,6 +17,12 @@ import numpy.typing as npt
 from core.columns.reading import Reading
 from service.errors import BadRows
 
+#: Lines that the sentence of a refusal names.
+_SHOWN = 3
+_FILL_GAPS = (
+    "Nothing was stored. Fill the gaps, or declare what a missing value means instead: leave its row out "
+    "(drop), use a fixed value (fill), or make it a level (level)."
+)
 #: Bad rows of a file, and columns, that are reported one by one.
 _REPORTED = 100
 #: Unreadable values of one column that its owner is shown.
@@ -111,16 +117,15 @@ class RowReport:
     def refusal(self, drop: bool) -> BadRows | None:
         """Return why a file is refused in which this was found; None if `drop` leaves bad rows out."""
         if self.refused:
-            words = self._gaps()
+            words, next_step = self._gaps(), _FILL_GAPS
         elif self.bad_rows > self.declared and not drop:
-            words = (
-                f"{self.bad_rows} rows hold missing, non-numeric or non-finite values, or have the wrong "
-                "number of fields; nothing was stored. Correct them, or upload again and leave bad rows out"
-            )
+            words, next_step = f"{_rows(self.bad_rows)} cannot be used", None
         else:
             return None
+        first = "; ".join(f"line {line}: {reason}" for line, reason in sorted(self.bad_lines)[:_SHOWN])
         return BadRows(
-            words,
+            f"{words} ({first})" if first else words,
+            next_step=next_step,
             bad_rows=self.bad_rows,
             bad_row_lines=self.lines_to_json(),
             gaps={printable(name): gaps for name, gaps in self.refused.items()},
@@ -131,9 +136,8 @@ class RowReport:
         (name, gaps), *others = self.refused.items()
         more = f", as are {len(others)} more columns with gaps" if others else ""
         return (
-            f"{printable(name)} is missing in {gaps} rows, and the column is declared to refuse missing "
-            f"values{more}; nothing was stored. Fill the gaps, or declare what a missing value means "
-            "instead: leave its row out (drop), use a fixed value (fill), or make it a level (level)"
+            f"{printable(name)} is missing in {_rows(gaps)}, and the column is declared to refuse missing "
+            f"values{more}"
         )
 
     def columns_to_json(self) -> list[dict[str, Any]]:
@@ -141,6 +145,10 @@ class RowReport:
         most = sorted(self.columns, key=lambda name: -self.columns[name].total)[:_REPORTED]
         shown = [name for name in self.columns if name in set(most)]
         return [{"name": printable(name), **asdict(self.columns[name])} for name in shown]
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 def printable(text: str, longest: int = _LONGEST_NAME) -> str:

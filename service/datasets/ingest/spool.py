@@ -104,9 +104,7 @@ class Spool:
     def check(self, announced: str | None) -> None:
         """Raise DigestMismatch when the bytes are not those that were announced."""
         if announced is not None and announced != self.sha256:
-            raise DigestMismatch(
-                "the file arrived damaged: its SHA-256 is not the one announced; upload again"
-            )
+            raise DigestMismatch("the file arrived damaged: its SHA-256 is not the one announced")
 
     def adopt(self) -> None:
         """Take the size of the file as another process left it."""

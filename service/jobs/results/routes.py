@@ -201,10 +201,15 @@ def _released(job_id: str, caller: Caller, context: Context) -> Job:
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:
-            raise NotFound("the job was cancelled, so there is no result", state=visible.state)
+            raise NotFound(
+                "the job was cancelled, so there is no result",
+                next_step="Submit another job.",
+                state=visible.state,
+            )
         if visible.state != JobState.SUCCEEDED:
             raise NotFound(
-                "there is no result yet; ask again later",
+                "there is no result yet",
+                next_step="Wait until the job has ended.",
                 headers={"Retry-After": str(visible.retry_after or 1)},
                 state=visible.state,
             )

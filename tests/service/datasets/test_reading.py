@@ -110,7 +110,7 @@ def test_a_draft_with_rows_of_an_earlier_version_must_be_uploaded_again(small_ho
     _forget_reading(small_house.database)
     refused = small_house.seal()
     assert refused.status_code == 409
-    assert "upload the file again" in refused.json()["detail"]
+    assert refused.json()["next"] == "Upload the file again."
     small_house.check(b"a,b\n1,1\n2,2\n")
     assert small_house.seal().status_code == 200
 

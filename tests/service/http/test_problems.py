@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from core.algorithms import registry
 from core.errors import EpsilonTooSmall
-from service.errors import PROBLEMS
+from service.errors import PROBLEMS, ServiceError
 from service.http.json_limits import StrictRoute
 from service.operations.logs import redact
 from tests.support.service import House, answer_to_a_mistake
@@ -32,6 +32,13 @@ def test_problem_has_a_page(slug: str) -> None:
 def test_problem_is_provoked_by_a_test(slug: str) -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests" / "service").rglob("test_*.py"))
     assert f"/problems/{slug}" in tests or f'"{slug}")' in tests
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values())
+def test_problem_says_what_to_do_in_sentences(problem: type[ServiceError]) -> None:
+    step = problem("wrong").body()["next"]
+    assert step[0].isupper()
+    assert step.endswith(".")
 
 
 @pytest.mark.parametrize("slug", PROBLEMS)

@@ -1,6 +1,6 @@
 // Plan and submit a job: cost and forecast follow every change, from the free call POST /v1/plans.
 
-import { get, nextStep, Problem } from "../api.js";
+import { get, inWords, nextStep, Problem } from "../api.js";
 import { clusterFields } from "../jobs/clusters.js";
 import { h, replace, toast } from "../dom.js";
 import {
@@ -427,15 +427,7 @@ function refuse(place, problem) {
     h(
       "div",
       { class: "notice bad stack", role: "alert" },
-      h(
-        "p",
-        {},
-        h("strong", {}, "Refused. "),
-        `This asks for ${amount(numbers.requested)} and ${delta(numbers.requested.delta)}; ` +
-          `${problem.slug === "cap-exhausted" ? "your cap" : "the dataset's budget"} has ` +
-          `${amount(left)} and ${delta(left.delta)} left. The largest job that you can submit ` +
-          `now costs ${amount(numbers.largest)} and ${delta(numbers.largest.delta)}.`,
-      ),
+      h("p", {}, h("strong", {}, "Refused. "), inWords(problem)),
       h(
         "table",
         {},

@@ -165,9 +165,9 @@ def test_a_missing_column_is_answered_with_what_there_is(small_house: House) -> 
     assert answer["detail"] == (
         "the file lacks the columns age, visits; its first line reads age;visits. The file was read as its "
         "dataset declares (separated by commas, UTF-8, decimal points), but seems to be written otherwise "
-        "(separated by semicolons, UTF-8, decimal points); change `reading` to that if it may be public, and "
-        "upload again"
+        "(separated by semicolons, UTF-8, decimal points)"
     )
+    assert "Declare that if it may be public" in answer["next"]
 
 
 def test_two_columns_that_differ_in_case_alone_are_ambiguous(small_house: House) -> None:

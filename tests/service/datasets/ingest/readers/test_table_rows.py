@@ -208,7 +208,7 @@ def test_a_gap_does_what_was_declared(column: Number, codes: list[float], gap: s
 
 def test_a_gap_that_refuses_the_file_does_so_whatever_is_chosen_for_bad_rows() -> None:
     table = Table(declared=(Number(**NUMBER), COLUMNS[3]), size=10)
-    with pytest.raises(BadRows, match="bmi is missing in 1 rows, and the column is declared to refuse"):
+    with pytest.raises(BadRows, match="bmi is missing in 1 row, and the column is declared to refuse"):
         found(csv_of([["20", "no"], ["", "no"]], ["bmi", "smoker"]), table, drop_bad_rows=True)
 
 
