@@ -130,7 +130,7 @@ def test_a_price_that_changed_after_it_was_shown_is_not_charged(tab: Tab, grante
 
     page.route("**/v1/jobs", dearer)
     button.click()
-    expect(page.locator("form").get_by_role("alert")).to_contain_text("Check the new price")
+    expect(page.locator("form").get_by_role("alert")).to_contain_text("check the cost")
     expect(button).to_have_text("Submit for ε 1")
     expect(button).to_be_enabled()
     assert charged(tab, granted) == 0
