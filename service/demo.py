@@ -30,6 +30,7 @@ from service.http.wire import BudgetBody
 from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
+from service.operations.signing import open_keys
 from service.operations.states import Role
 from service.operations.tables import Dataset
 from service.people import keys, principals
@@ -135,6 +136,7 @@ def _store(
             drafts.store_rows(
                 session, dataset.id, upload.expected, encoded.chunks(), report, actor=owner.name, at=now
             )
+            drafts.bind_rows(session, dataset, open_keys(settings))
             drafts.seal(session, dataset, actor=owner.name, at=now)
 
 

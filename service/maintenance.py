@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from service.datasets import integrity
 from service.jobs.results import verification
 from service.ledger import checkpoints
 from service.operations import audit_chain
@@ -59,8 +60,10 @@ def faults(database: Database, keys: SigningKeys, exported: Path | None = None) 
         for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
             found, _ = checkpoints.verify_ledger(session, dataset_id, keys, whole=True)
             yield from (f"{name}: {fault}" for fault in found.faults)
+            yield from (f"{name}: {fault}" for fault in integrity.faults(session, dataset_id, keys))
             for _, wrong in verification.faults(database, dataset_id, keys):
                 yield from (f"{name}: {fault}" for fault in wrong)
+            yield from (f"{name}: {fault}" for fault in integrity.damaged(database, dataset_id))
         yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
         for path in sorted(exported.glob("*.csv")) if exported else ():
             yield from _missing(session, path)

@@ -62,9 +62,13 @@ def verify(receipt: Mapping[str, Any], keys: Mapping[str, Any]) -> str:
     if not is_whole(receipt):
         raise InvalidReceipt("the receipt was changed: its digest does not match; fetch it again")
     signature = receipt.get("signature")
-    if signature is None:
+    if not signature:
         raise InvalidReceipt(
             f"the receipt is not signed (format {receipt.get('format')}): its digest proves nothing by itself"
+        )
+    if signature.get("algorithm") != "Ed25519" or not all(signature.get(name) for name in ("key", "value")):
+        raise InvalidReceipt(
+            "the signature is incomplete or not of the kind Ed25519: fetch the receipt again"
         )
     known = {key.get("kid"): key for key in keys["keys"]}
     key = known.get(signature["key"])

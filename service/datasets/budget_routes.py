@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, and_, false, or_
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
-from service.datasets import access, grants, lifecycle, view
+from service.datasets import access, grants, integrity, lifecycle, view
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantBody, GrantFacts, GrantPage, LedgerPage, VerifyReport
 from service.http.context import Context, Services
@@ -202,6 +202,7 @@ def verify_ledger(
     with context.database.read() as session:
         dataset = access.find(session, name, caller).dataset
         found, state = checkpoints.verify_ledger(session, dataset.id, keys, whole=whole)
+        found.faults += integrity.faults(session, dataset.id, keys)
     if found.ok and found.entries > found.since:
         with context.database.write() as session:
             checkpoints.sign(session, dataset.id, keys, state, at=context.clock.now())

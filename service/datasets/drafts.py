@@ -33,6 +33,7 @@ from service.datasets.reading import ReadingBody
 from service.datasets.wire import Bounds, DatasetBody, DraftChanges
 from service.errors import AlreadySealed, CannotSeal, InvalidRequest
 from service.operations import audit, faults
+from service.operations.signing import SigningKeys
 from service.operations.states import DatasetState
 from service.operations.tables import Dataset, DatasetChunk, SiteSet
 
@@ -161,7 +162,7 @@ def store_rows(
     lifecycle.require_draft(dataset)
     if Expected.of(dataset) != expected:
         raise InvalidRequest(f"{dataset.name} was edited during the upload; upload again", status=409)
-    dataset.upload, dataset.checked_at = report, at
+    dataset.upload, dataset.checked_at, dataset.rows_digest = report, at, None
     dataset.reading = dataset.reading or reading.stored(None)
     audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
     session.flush()
@@ -169,12 +170,18 @@ def store_rows(
     return dataset
 
 
-def note_look(session: Session, dataset_id: int, *, at: datetime) -> None:
+def bind_rows(session: Session, dataset: Dataset, keys: SigningKeys) -> None:
+    """Record the keyed digest of the rows that a draft has, in the transaction that stores them."""
+    dataset.rows_digest = store.rows_digest(session, dataset.id, keys)
+
+
+def note_look(session: Session, dataset_id: int, *, actor: str, at: datetime) -> None:
     """Record that the owner has seen a report on rows of a draft, though none were stored."""
     ledger.lock(session, dataset_id)
     dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
     if dataset.state == DatasetState.DRAFT and dataset.upload is None:
         dataset.checked_at = at
+        audit.record(session, "look-at-rows", actor=actor, at=at, dataset_id=dataset_id)
 
 
 def throw_away_rows(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> None:
@@ -279,6 +286,6 @@ def _hold(session: Session, dataset: Dataset) -> None:
 
 def _delete_rows(session: Session, dataset: Dataset) -> None:
     session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
-    dataset.upload = None
+    dataset.upload = dataset.rows_digest = None
     session.flush()
     faults.reach("draft.emptied")

@@ -54,6 +54,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
     except IntegrityError as error:
         raise InvalidRequest(f"the name {body.name} is taken; choose another", status=409) from error
     ledger.open_account(session, dataset.id, total, actor=owner.name, at=at)
+    amounts: dict[str, Any] = accountants.declared(budget)
     audit.record(
         session,
         "create-dataset",
@@ -64,7 +65,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         accountant=body.accountant,
         confirmed_from_rows=dataset.from_rows or {},
         reading=dataset.reading,
-        **accountants.declared(budget),
+        **amounts,
     )
     return dataset
 
@@ -195,7 +196,7 @@ def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: s
             errors=[{"where": "budget", "problem": "below the current total"}],
         ) from error
     dataset.epsilon_units, dataset.delta_units = budget.epsilon_units, budget.delta_units
-    amounts = accountants.declared(budget)
+    amounts: dict[str, Any] = accountants.declared(budget)
     audit.record(session, "raise-budget", actor=actor, at=at, dataset_id=dataset.id, **amounts)
 
 
@@ -208,5 +209,6 @@ def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> i
     dataset.state, dataset.retired_at = DatasetState.RETIRED, at
     withdrawn = withdraw(session, dataset.id, actor=actor, at=at)
     session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
+    dataset.rows_digest = None
     audit.record(session, "retire", actor=actor, at=at, dataset_id=dataset.id, withdrawn_jobs=withdrawn)
     return withdrawn

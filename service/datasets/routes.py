@@ -219,7 +219,7 @@ def _store(
             found = encode(upload)
     except BadRows:
         with context.database.write() as session:
-            drafts.note_look(session, dataset.id, at=context.clock.now())
+            drafts.note_look(session, dataset.id, actor=caller.name, at=context.clock.now())
         raise
     with closing(found) as encoded:
         faults.reach("upload.encoded")
@@ -235,6 +235,7 @@ def _store(
             stored = drafts.store_rows(
                 session, dataset.id, expected, chunks, report, actor=caller.name, at=now
             )
+            drafts.bind_rows(session, stored, context.signing_keys)
             shown = view.report_on(stored)
     faults.reach("upload.committed")
     assert shown is not None

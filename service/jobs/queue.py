@@ -207,8 +207,16 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
         for stored in (Answer, TranscriptPart, JournalEntry, Result):
             session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
-    audit.record(session, "end-job", actor=actor, at=now, dataset_id=dataset.id, job=locked.id)
     metrics.ended(session, dataset.id, locked.state, before=before)
+    audit.record(
+        session,
+        "end-job",
+        actor=actor,
+        at=now,
+        dataset_id=dataset.id,
+        changes_facts=False,
+        job=locked.id,
+    )
     return True
 
 

@@ -40,5 +40,5 @@ def prune(database: Database, *, before: datetime, now: datetime) -> int:
             pruned += count
             if not count:
                 if pruned:
-                    audit.record(session, "prune", actor="operator", at=now, jobs=pruned)
+                    audit.record(session, "prune", actor="operator", at=now, changes_facts=False, jobs=pruned)
                 return pruned

@@ -60,6 +60,7 @@ def _bounds(details: Details) -> str:
 #: Each action in words: a text with the names of its details in braces, or a function of them.
 _WORDS: dict[str, str | Callable[[Details], str]] = {
     "create-dataset": _create,
+    "look-at-rows": "looked at a report on rows that were not stored",
     "upload": "uploaded rows to a draft ({format})",
     "edit-draft": _edit,
     "throw-away-rows": "deleted the rows of the draft",
@@ -93,15 +94,22 @@ def in_words(action: str, details: Details) -> str:
 
 
 def record(
-    session: Session, action: str, *, actor: str, at: datetime, dataset_id: int | None = None, **details: Any
+    session: Session,
+    action: str,
+    *,
+    actor: str,
+    at: datetime,
+    dataset_id: int | None = None,
+    changes_facts: bool = True,
+    **details: Any,
 ) -> None:
     """Record an act in the transaction that performs it; KeyError for one that has no words.
 
-    The event is stored when the transaction commits.
+    The event is stored when the transaction commits; unless it changes no facts, with digests of them.
     """
     in_words(action, details)
     event = AuditEvent(at=at, actor=actor, action=action, dataset_id=dataset_id, details=details)
-    audit_chain.add(session, event)
+    audit_chain.add(session, event, changes_facts=changes_facts)
 
 
 def wanted(

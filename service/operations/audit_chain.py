@@ -5,6 +5,7 @@ while a transaction works and appended when it commits: the lock of a chain is t
 takes, is held while it commits, and is taken once for any number of events.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from service.operations import canonical
+from service.operations import canonical, facts
 from service.operations.tables import AuditChain, AuditEvent
 
 GENESIS = "0" * 64
@@ -23,23 +24,39 @@ _RECORDED = "audit events"
 _ROWS = 1000
 
 
-def add(session: Session, event: AuditEvent) -> None:
+@dataclass(frozen=True)
+class _Recorded:
+    """An event that waits for the end of its transaction."""
+
+    event: AuditEvent
+    changes_facts: bool
+
+    @property
+    def chain(self) -> int:
+        return self.event.dataset_id or SERVICE
+
+
+def add(session: Session, event: AuditEvent, *, changes_facts: bool) -> None:
     """Keep an event until the transaction commits."""
-    session.info.setdefault(_RECORDED, []).append(event)
+    session.info.setdefault(_RECORDED, []).append(_Recorded(event, changes_facts))
 
 
 def append_recorded(session: Session) -> None:
     """Append the events that the transaction recorded, each to its chain; the last thing it does."""
-    recorded: list[AuditEvent] = session.info.pop(_RECORDED, [])
+    recorded: list[_Recorded] = session.info.pop(_RECORDED, [])
     session.flush()
-    for chain in sorted({_chain_of(event) for event in recorded}):
-        _append(session, chain, [event for event in recorded if _chain_of(event) == chain])
+    for chain in sorted({each.chain for each in recorded}):
+        _append(session, chain, [each for each in recorded if each.chain == chain])
 
 
-def _append(session: Session, chain: int, recorded: list[AuditEvent]) -> None:
+def _append(session: Session, chain: int, recorded: list[_Recorded]) -> None:
     head = _locked(session, chain)
-    # Those of earlier versions, which may still run while they are replaced, come first.
-    for event in [*session.scalars(_events(chain, AuditEvent.sequence.is_(None))), *recorded]:
+    changing = [each.event for each in recorded if each.changes_facts]
+    if changing:  # under the lock: facts that another transaction changed are committed by now
+        changing[-1].facts = facts.snapshot(session, chain)
+    # Events of earlier versions, which may still run while they are replaced, come first.
+    earlier = session.scalars(_events(chain, AuditEvent.sequence.is_(None))).all()
+    for event in [*earlier, *(each.event for each in recorded)]:
         head.events += 1
         event.sequence, event.previous = head.events, head.head
         event.hash = head.head = hash_of(chain, event)
@@ -71,6 +88,7 @@ def hash_of(chain: int, event: Any) -> str:
         "actor": event.actor,
         "action": event.action,
         "details": event.details,
+        **({} if event.facts is None else {"facts": event.facts}),
     }
     return canonical.digest(content)
 
@@ -103,11 +121,21 @@ def verify(session: Session, chain: int, since: ChainEnd) -> tuple[ChainEnd, lis
     head = session.get(AuditChain, chain)
     if (number, previous) != ((head.events, head.head) if head else (0, GENESIS)):
         faults.append("the newest audit events are missing: the chain records another end")
-    return ChainEnd(number, previous), faults
+    return ChainEnd(number, previous), [*faults, *_facts_faults(session, chain)]
 
 
-def _chain_of(event: AuditEvent) -> int:
-    return event.dataset_id or SERVICE
+def _facts_faults(session: Session, chain: int) -> Iterator[str]:
+    """Yield the tables whose rows are not what the newest event with facts recorded.
+
+    Nothing is compared while an event of an earlier version, which recorded no facts, is in no chain.
+    """
+    known = _events(chain, AuditEvent.facts.is_not(None)).order_by(None)
+    newest = session.scalars(known.order_by(AuditEvent.sequence.desc()).limit(1)).one_or_none()
+    unchained = session.scalars(_events(chain, AuditEvent.sequence.is_(None)).limit(1)).one_or_none()
+    if newest is None or newest.facts is None or unchained is not None:
+        return
+    for table in facts.differences(session, chain, newest.facts):
+        yield f"the table {table} was changed: its rows are not those of audit event {newest.sequence}"
 
 
 def _events(chain: int, condition: ColumnElement[bool]) -> Any:

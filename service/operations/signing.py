@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import os
 import re
@@ -23,7 +24,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from service.operations.settings import Settings
 
+ALGORITHM = "Ed25519"
 _BLOCK = re.compile(rb"-----BEGIN (PRIVATE|PUBLIC) KEY-----.+?-----END \1 KEY-----\n?", re.DOTALL)
+_DIGEST_KEY = re.compile(rb"-----BEGIN DIGEST KEY-----\n(.+?)\n-----END DIGEST KEY-----")
 
 
 class SigningKeyError(Exception):
@@ -31,26 +34,44 @@ class SigningKeyError(Exception):
 
 
 class SigningKeys:
-    """The key that signs now, and the public keys by which anything signed so far is verified."""
+    """The key that signs now, the public keys by which anything signed is verified, and the key of digests.
 
-    def __init__(self, private: Ed25519PrivateKey, earlier: Iterable[Ed25519PublicKey] = ()):
+    The key of digests never changes: it is the digest of the first private key.
+    """
+
+    def __init__(
+        self,
+        private: Ed25519PrivateKey,
+        earlier: Iterable[Ed25519PublicKey] = (),
+        digest_key: bytes | None = None,
+    ):
         self._private = private
+        first = hashlib.sha256(b"cairn digests" + private.private_bytes_raw())
+        self._digest_key = digest_key or first.digest()
         self._known = {key_id(key): key for key in (private.public_key(), *earlier)}
         self.current = key_id(private.public_key())
 
     def knowing(self, others: Iterable[Ed25519PublicKey]) -> SigningKeys:
         """Return these keys with further public keys."""
-        return SigningKeys(self._private, (*self.public_keys[1:], *others))
+        return SigningKeys(self._private, (*self.public_keys[1:], *others), self._digest_key)
+
+    def followed_by(self, private: Ed25519PrivateKey) -> SigningKeys:
+        """Return these keys with a new one that signs from now on."""
+        return SigningKeys(private, self.public_keys, self._digest_key)
+
+    def keyed_digest(self, text: str) -> str:
+        """Return a digest that nobody can compute without the file of the keys (HMAC-SHA-256)."""
+        return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
 
     def sign(self, purpose: str, text: str) -> dict[str, str]:
         """Sign a text; no signature holds for another purpose than its own."""
         value = self._private.sign(_message(purpose, text))
-        return {"algorithm": "Ed25519", "key": self.current, "value": base64.b64encode(value).decode()}
+        return {"algorithm": ALGORITHM, "key": self.current, "value": base64.b64encode(value).decode()}
 
     def verifies(self, purpose: str, text: str, signature: Mapping[str, Any]) -> bool:
         """Return True if a key of this service signed the text for the purpose."""
         key = self._known.get(str(signature.get("key")))
-        if key is None:
+        if key is None or signature.get("algorithm") != ALGORITHM:
             return False
         try:
             key.verify(base64.b64decode(str(signature.get("value"))), _message(purpose, text))
@@ -69,9 +90,15 @@ class SigningKeys:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         earlier = [key for kid, key in self._known.items() if kid != self.current]
-        return private + b"".join(
-            key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-            for key in earlier
+        digest_key = base64.b64encode(self._digest_key)
+        block = b"-----BEGIN DIGEST KEY-----\n" + digest_key + b"\n-----END DIGEST KEY-----\n"
+        return (
+            private
+            + block
+            + b"".join(
+                key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+                for key in earlier
+            )
         )
 
     @property
@@ -118,7 +145,8 @@ def _parse(pem: bytes, source: str) -> SigningKeys:
     public = [key for key in earlier if isinstance(key, Ed25519PublicKey)]
     if not isinstance(private, Ed25519PrivateKey) or len(public) != len(earlier):
         raise SigningKeyError(f"{source} holds a key of another kind than Ed25519")
-    return SigningKeys(private, public)
+    digest_key = _DIGEST_KEY.search(pem)
+    return SigningKeys(private, public, base64.b64decode(digest_key[1]) if digest_key else None)
 
 
 def make(path: Path) -> None:
@@ -135,7 +163,7 @@ def make(path: Path) -> None:
 
 def rotate(path: Path) -> SigningKeys:
     """Make a new key that signs from now on; what was signed so far still verifies."""
-    keys = SigningKeys(Ed25519PrivateKey.generate(), load(path).public_keys)
+    keys = load(path).followed_by(Ed25519PrivateKey.generate())
     _write_beside(path, keys).replace(path)
     return keys
 

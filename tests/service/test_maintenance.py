@@ -50,6 +50,7 @@ def test_receipts_and_checkpoints_of_another_key_are_faults(small_house: House) 
     signing.make(small_house.settings.signing_key_path())
     assert faults(small_house) == [
         "flowers: the checkpoint is not signed by this service; every entry was read instead",
+        "flowers: the rows are not those that were uploaded: chunks were changed, added or removed",
         f"flowers: the receipt of job {job} is not signed by a key of this service",
     ]
 

@@ -9,7 +9,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from service.datasets.ingest.chunks import StoredChunk
-from service.operations import faults
+from service.operations import canonical, faults
+from service.operations.signing import SigningKeys
 from service.operations.tables import DatasetChunk
 
 #: The first half of the advisory locks of uploads; the second half is the dataset's number.
@@ -47,6 +48,17 @@ def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> N
                 rows.write_row(_values(dataset_id, chunk))
     except psycopg.Error as error:  # as SQLAlchemy would raise it, for the error handlers
         raise OperationalError(_COPY, None, error) from error
+
+
+def rows_digest(session: Session, dataset_id: int, keys: SigningKeys) -> str | None:
+    """Return the keyed digest of the chunks that a dataset has; None if it has none.
+
+    Keyed, so that a digest that outlives the rows does not confirm a guess of them.
+    """
+    columns = (DatasetChunk.ordinal, DatasetChunk.first_record, DatasetChunk.rows, DatasetChunk.digest)
+    stored = select(*columns).where(DatasetChunk.dataset_id == dataset_id).order_by(DatasetChunk.ordinal)
+    chunks = [list(row) for row in session.execute(stored)]
+    return keys.keyed_digest(canonical.text([dataset_id, chunks])) if chunks else None
 
 
 def _passing(chunks: Iterable[StoredChunk]) -> Iterator[StoredChunk]:

@@ -65,6 +65,11 @@ def indexed_where(name: str, *columns: str, condition: str, unique: bool = True)
 class Base(DeclarativeBase):
     """The schema; constraints are named so that migrations can speak of them."""
 
+    #: Rows are facts, whose digests enter the audit log; see `operations.facts`.
+    audited: ClassVar[bool] = False
+    #: SQL that limits the facts to some rows.
+    audited_where: ClassVar[str] = ""
+
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",

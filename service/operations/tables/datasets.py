@@ -24,6 +24,7 @@ class Dataset(Base):
     """Public facts of a dataset, and the report on its rows, which its owner alone may see."""
 
     __tablename__ = "datasets"
+    audited = True
 
     id: Mapped[Id]
     name: Mapped[Name] = mapped_column(unique=True)
@@ -42,6 +43,8 @@ class Dataset(Base):
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
+    #: Keyed digest of the rows: which chunks there are, in order; None of rows from before revision 0028.
+    rows_digest: Mapped[Sha256 | None]
     #: Report on the rows; a draft that has one has rows.
     upload: Mapped[dict[str, Any] | None]
     #: When the owner last saw a report on rows of the draft.
@@ -73,6 +76,7 @@ class WorkingBounds(Base):
     """Bounds narrower than the declared ones; plans name them by digest, so none are deleted."""
 
     __tablename__ = "working_bounds"
+    audited = True
 
     id: Mapped[Id]
     dataset_id: Mapped[DatasetId]
@@ -95,6 +99,7 @@ class PublicRowSet(Base):
     """Public rows that jobs may learn from; plans name them by digest, so none are deleted."""
 
     __tablename__ = "public_row_sets"
+    audited = True
 
     id: Mapped[Id]
     dataset_id: Mapped[DatasetId]
@@ -103,7 +108,7 @@ class PublicRowSet(Base):
     count: Mapped[int]
     width: Mapped[int]
     #: In the data's units: doubles, row by row.
-    payload: Mapped[bytes] = mapped_column(deferred=True)
+    payload: Mapped[bytes] = mapped_column(deferred=True, info={"unaudited": "covered by `digest`"})
     set_by: Mapped[Name]
     set_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
@@ -137,6 +142,8 @@ class SiteSet(Base):
     """
 
     __tablename__ = "site_sets"
+    audited = True
+    audited_where = "name IS NOT NULL"  # one that came with a job is named by the job's plan
 
     id: Mapped[Id]
     dataset_id: Mapped[DatasetId]
@@ -147,7 +154,7 @@ class SiteSet(Base):
     digest: Mapped[Sha256]
     #: How far a record can lie from a site; unknown for sets that were stored before revision 0004.
     reach: Mapped[int | None]
-    payload: Mapped[bytes] = mapped_column(deferred=True)
+    payload: Mapped[bytes] = mapped_column(deferred=True, info={"unaudited": "covered by `digest`"})
     created_at: Mapped[datetime]
 
     __table_args__ = (
@@ -161,6 +168,7 @@ class Grant(Base):
     """An analyst's right to a dataset; a withdrawn grant keeps its account, so nothing is ever reset."""
 
     __tablename__ = "grants"
+    audited = True
 
     id: Mapped[Id]
     dataset_id: Mapped[DatasetId]

@@ -26,6 +26,8 @@ class AuditEvent(Base):
     sequence: Mapped[Units | None]
     previous: Mapped[Sha256 | None]
     hash: Mapped[Sha256 | None]
+    #: Digests of the facts that the act left behind; see `operations.facts`.
+    facts: Mapped[dict[str, Any] | None]
 
     __table_args__ = (Index("ix_audit_events_dataset_sequence", "dataset_id", "sequence"),)
 

@@ -14,6 +14,7 @@ class Principal(Base):
     """A person or a program, who may have keys, identities of providers, or both."""
 
     __tablename__ = "principals"
+    audited = True
 
     id: Mapped[Id]
     name: Mapped[Name] = mapped_column(unique=True)
@@ -29,6 +30,7 @@ class ApiKey(Base):
     """A key, of which only the SHA-256 is kept."""
 
     __tablename__ = "api_keys"
+    audited = True
 
     id: Mapped[Id]
     principal_id: Mapped[PrincipalId] = mapped_column(index=True)
