@@ -13,6 +13,7 @@ from core.columns.axes import Axis, Levels
 from core.columns.base import Cuts, StoredColumn, says
 from core.columns.cells import Cells, Proposed
 from core.columns.notation import Notation
+from core.columns.order import in_order
 from core.columns.reading import Codes, Fault, Reading, as_text
 
 MOST_LEVELS = 256
@@ -129,7 +130,7 @@ class Category(StoredColumn):
     @classmethod
     def propose(cls, cells: Cells) -> Proposed | None:
         """Levels if there are few: at most half as many as rows, except in a very short file."""
-        levels = sorted(cells.distinct)
+        levels = in_order(cells.distinct)
         few = 2 <= len(levels) <= min(MOST_LEVELS, max(_FEW_LEVELS, len(cells.present) // 2))
         if not few or not all(len(level) <= _LONGEST_LEVEL and level.isprintable() for level in levels):
             return None

@@ -2,6 +2,7 @@
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -22,8 +23,13 @@ from core.columns.reading import LOCAL_DATE, MOST_CODES, Codes, Parsed, as_numbe
 #: The largest logarithm of a factor that is released.
 _LARGEST_LOG = 700.0
 _LARGEST_BOUND = 1e100
-#: Digits that would lose their leading zero as a number.
+#: Digits that would lose their leading zero as a number, and whole numbers too long to be quantities.
 _CODE = re.compile(r"0\d+")
+_LONG_CODE = re.compile(r"\d{9,}")
+#: Positive numbers whose largest is this many times the smallest are skewed ...
+_WIDE = 100
+#: ... if half of them lie in this first part of their range: their ratios matter, not their differences.
+_FIRST_PART = 0.1
 #: Bounds that follow from what a column means, by words in its name.
 _TEMPLATES: tuple[tuple[str, int, int], ...] = (
     (r"\b(age|alter)\b", 0, 120),
@@ -150,7 +156,7 @@ class Number(Ranged):
 
     @classmethod
     def propose(cls, cells: Cells) -> Proposed | None:
-        if any(map(_CODE.fullmatch, cells.distinct)):
+        if any(map(_CODE.fullmatch, cells.distinct)) or all(map(_LONG_CODE.fullmatch, cells.distinct)):
             return None
         values = [
             value
@@ -166,7 +172,13 @@ class Number(Ranged):
                 return Proposed({"low": low, "high": high, "whole": whole}, known | {"low", "high"})
         least, most = _rounded(min(values), ROUND_FLOOR), _rounded(max(values), ROUND_CEILING)
         most = most if most > least else least + max(1, abs(least))
-        return Proposed({"low": least, "high": most, "whole": whole}, known)
+        log = {"log": True} if _are_skewed(values) else {}
+        return Proposed({"low": least, "high": most, "whole": whole, **log}, known)
+
+
+def _are_skewed(values: list[float]) -> bool:
+    least, most = min(values), max(values)
+    return 0 < _WIDE * least <= most and statistics.median(values) <= least + _FIRST_PART * (most - least)
 
 
 def _rounded(value: float, direction: str) -> float | int:

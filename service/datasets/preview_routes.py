@@ -52,6 +52,8 @@ class PreviewFacts(
             "rows": [["41"], ["67"]],
             "columns": [{**_AGE, "whole": True, "from_rows": ["kind", "role", "whole"]}],
             "problem": None,
+            "remarks": [],
+            "repeated_id": False,
         }
     ),
 ):
@@ -66,6 +68,8 @@ class PreviewFacts(
         f"{_FROM_ROWS}"
     )
     problem: str | None = Field(description="why no names were taken from the first line")
+    remarks: list[str] = Field(description="what to mend in the file before it is uploaded, in sentences")
+    repeated_id: bool = Field(description="a person has several rows, so `rows_per_person` must be declared")
 
 
 @router.post("", responses=answers("bad-format", "too-large"), openapi_extra=FILE)
@@ -96,4 +100,6 @@ async def preview_file(
         rows=found.rows,
         columns=[each.to_json() for each in found.columns],
         problem=found.problem or None,
+        remarks=list(found.remarks),
+        repeated_id=found.repeated_id,
     )

@@ -43,13 +43,14 @@ def looks_like_data(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool
     It holds numbers, dates or gaps, or a text that occurs again below it in the same column.
     """
     written = names[1:] if names and not names[0] else names  # programs leave the name of an index empty
-    if not written or any(_is_data(name) for name in written):
+    if not written or any(is_data(name) for name in written):
         return True
     below = [set(column) for column in zip(*(row for row in rows if len(row) == len(names)), strict=True)]
     return any(name and name in column for name, column in zip(names, below, strict=False))
 
 
-def _is_data(name: str) -> bool:
+def is_data(name: str) -> bool:
+    """Return True for a cell that holds a value, not a name."""
     low = name.casefold()
     return bool(is_missing(name) or low in ("true", "false", "yes", "no") or _LIKE_DATA.fullmatch(name))
 

@@ -197,6 +197,7 @@ _UPLOAD = {
     "rows": 9981,
     "clipped_rows": 12,
     "bad_rows": 1,
+    "gap_rows": 0,
     "bad_row_lines": [{"line": 17, "reason": "petal_width is missing"}],
     "columns": [
         {
@@ -246,7 +247,10 @@ class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
     read_as: str = Field(default="", description="separator, encoding and decimal sign, as declared")
     rows: int
     clipped_rows: int
-    bad_rows: int
+    bad_rows: int = Field(description="rows left out, those with declared gaps among them")
+    gap_rows: int = Field(
+        default=0, description="rows left out because a column declares this of its missing values"
+    )
     bad_row_lines: list[dict[str, Any]]
     columns: list[ColumnReport] = Field(default=[], description="those in which something was found")
     rows_over_limit: int

@@ -131,7 +131,7 @@ CELLS: list[tuple[str, str, set[str]]] = [
     ("age", "", {"missing"}),
     ("admissions", "many", {"kind", "low", "high", "whole", "levels"}),
     ("cost", "1000000", {"high"}),
-    ("cost", "0", {"low"}),
+    ("cost", "0", {"low", "log"}),
     ("sex", "other", {"levels"}),
     ("sex", "x" * 129, {"kind", "role", "levels", "missing"}),
     ("visited", "12/31/2024", {"order"}),

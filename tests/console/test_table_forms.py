@@ -184,3 +184,27 @@ def test_a_mark_between_thousands_is_not_the_decimal_sign(page: Page) -> None:
     expect(page.locator("main")).to_contain_text(
         "Comma-separated text in UTF-8 with decimal commas, points between thousands."
     )
+
+
+def test_a_pasted_list_of_levels_is_not_from_the_rows_and_a_repeated_id_asks(tab: Tab) -> None:
+    page = tab.sign_in(tab.service.curator_key, "#/datasets/new")
+    file = b"patient_id,ward\np1,A\np1,B\np2,A\n"
+    page.get_by_label("Start from a file").set_input_files(
+        {"name": "stays.csv", "mimeType": "text/csv", "buffer": file}
+    )
+    expect(page.get_by_text("“patient_id” repeats, up to 2 times in these lines")).to_be_visible()
+    expect(page.get_by_label("Rows per person")).to_have_value("")
+    levels = page.get_by_label("Levels of column 2")
+    confirmation = page.get_by_role("group", name="From the rows").first
+    expect(confirmation).to_contain_text("levels A, B")
+    levels.evaluate(
+        """(control) => {
+          const clipboardData = new DataTransfer();
+          clipboardData.setData("text/plain", "A\\tSurgery\\nB\\tMedicine\\nC\\tIntensive care\\n");
+          control.select();
+          const options = { clipboardData, bubbles: true, cancelable: true };
+          control.dispatchEvent(new ClipboardEvent("paste", options));
+        }"""
+    )
+    expect(levels).to_have_value("A\nB\nC")
+    expect(confirmation).not_to_contain_text("levels")

@@ -52,6 +52,8 @@ def describe(
     with Client() as signed_in:
         hint(f"Sending the first lines of {file} to your service, {signed_in.url}. It stores nothing.")
         found = signed_in.describe(file)
+    for each in found.facts.remarks:
+        hint(each)
     if found.facts.problem:
         raise typer.BadParameter(found.facts.problem)
     names = [each.facts["name"] for each in found.columns]

@@ -129,7 +129,8 @@ def print_report(report: UploadReport) -> None:
             *([("read as", report.read_as)] if report.read_as else []),
             ("rows stored", report.rows),
             ("rows clipped to the bounds", report.clipped_rows),
-            ("bad rows left out", report.bad_rows),
+            ("bad rows left out", report.bad_rows - report.gap_rows),
+            *([("rows left out, as declared of missing values", report.gap_rows)] if report.gap_rows else []),
             *(
                 [("rows left out, over the limit per person", report.rows_over_limit)]
                 if report.rows_over_limit

@@ -54,6 +54,8 @@ class UploadReport:
     columns: list[ColumnReport] = field(default_factory=list)
     doubts: list[DoubtReport] = field(default_factory=list)
     read_as: str = ""
+    #: Rows left out because a column declares this of its missing values; they are among `bad_rows`.
+    gap_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,10 @@ class PreviewFacts:
     columns: list[dict[str, Any]]
     #: Why no names were taken from the first line.
     problem: str | None = None
+    #: What to mend in the file before it is uploaded, in sentences.
+    remarks: list[str] = field(default_factory=list)
+    #: Whether a person has several rows, so that `rows_per_person` must be declared.
+    repeated_id: bool = False
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ class EncodedUpload:
             "rows": self.chunk_file.rows,
             "clipped_rows": self.found.clipped_rows,
             "bad_rows": self.found.bad_rows,
+            "gap_rows": self.found.declared,
             "bad_row_lines": self.found.lines_to_json(),
             "columns": self.found.columns_to_json(),
             "rows_over_limit": self.rows_over_limit,

@@ -15,6 +15,7 @@ from service.datasets.ingest.first_rows import LONGEST, first_rows, require_widt
 from service.datasets.ingest.readers.excel import to_csv
 from service.datasets.ingest.readers.proposed import ProposedReading, decoded, propose_reading
 from service.datasets.ingest.readers.text import recognised
+from service.datasets.ingest.remarks import remarks, repeats_id, without_title
 from service.datasets.ingest.spool import Spool
 from service.datasets.proposals import Proposal, looks_like_data, propose
 from service.errors import BadFormat
@@ -40,6 +41,10 @@ class Preview:
     columns: list[Proposal]
     #: Why the first line was not taken for names.
     problem: str = ""
+    #: What to mend before the file is uploaded, in sentences.
+    remarks: Sequence[str] = ()
+    #: Whether the column that tells people apart holds a value twice.
+    repeated_id: bool = False
 
 
 def preview(spool: Spool, content_type: str, settings: Settings, named: bool = True) -> Preview:
@@ -51,25 +56,30 @@ def preview(spool: Spool, content_type: str, settings: Settings, named: bool = T
             columns = first_rows(content.open(), format_name, MOST_ROWS)
             rows = zip(*(each.texts for each in columns), strict=True)
             names = [each.name for each in columns]
-            return Preview(format_name, ProposedReading(), names, _bounded(rows), propose(columns))
+            proposed, shown = propose(columns), _bounded(rows)
+            said, repeated = remarks("", shown, columns, proposed), repeats_id(columns, proposed)
+            return Preview(format_name, ProposedReading(), names, shown, proposed, "", said, repeated)
         if format_name == "excel":
             text, _words = to_csv(
                 content.open(), settings.spool_directory, settings.max_upload_bytes, MOST_ROWS + 1
             )
             with text:
-                return _of_text(format_name, text.open().read(_SAMPLE), ProposedReading(), named)
-        sample = content.open().read(_SAMPLE)
-        return _of_text(format_name, sample, propose_reading(sample), named)
+                sample, title = without_title(text.open().read(_SAMPLE))
+                return _of_text(format_name, sample, ProposedReading(), named, title)
+        sample, title = without_title(content.open().read(_SAMPLE))
+        return _of_text(format_name, sample, propose_reading(sample), named, title)
 
 
-def _of_text(format_name: str, sample: bytes, reading: ProposedReading, named: bool) -> Preview:
+def _of_text(format_name: str, sample: bytes, reading: ProposedReading, named: bool, title: str) -> Preview:
     """Return what a sample of text shows that is read like this."""
     first, *others = _lines(sample, reading)
     problem = _DATA if named and looks_like_data(first, others) else ""
     names = first if named and not problem else []
     rows = [line for line in (others if names else [first, *others]) if line]
     columns = _columns(names, rows, len(first), reading.dialect.notation)
-    return Preview(format_name, reading, names, _bounded(rows), propose(columns), problem)
+    proposed = propose(columns)
+    said, repeated = remarks(title, rows, columns, proposed), repeats_id(columns, proposed)
+    return Preview(format_name, reading, names, _bounded(rows), proposed, problem, said, repeated)
 
 
 def _lines(sample: bytes, reading: ProposedReading) -> list[list[str]]:

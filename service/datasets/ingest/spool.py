@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import os
+import re
 import tempfile
 import zipfile
 from pathlib import Path
@@ -68,12 +70,12 @@ _OTHERS = {
     b"<?xml": "an XML file",
     b"<!DOCTYPE": "an HTML page",
     b"<html": "an HTML page",
-    b'{"': "a JSON file",
-    b"[{": "a JSON file",
-    b"[[": "a JSON file",
+    b"{": "a JSON file",
     b"\x80\x04": "a Python pickle",
     b"\x80\x05": "a Python pickle",
 }
+#: A list of objects or of lists; a bracket alone may begin the name of a column.
+_JSON_LIST = re.compile(rb"\[\s*[\[{]")
 #: The first bytes that tell formats apart.
 _LONGEST_MAGIC = 16
 
@@ -190,7 +192,10 @@ def detect(content_type: str, file: IO[bytes]) -> str:
 
 def _by_first_bytes(head: bytes) -> str:
     """Return the format that the first bytes of a file show; what shows none is text."""
-    other = next((name for magic, name in _OTHERS.items() if head.lstrip().startswith(magic)), None)
+    start = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    other = next((name for magic, name in _OTHERS.items() if start.startswith(magic)), None)
+    if _JSON_LIST.match(start):
+        other = "a JSON file"
     if other:
         raise BadFormat(f"this is {other}, not a table; export the table as CSV and upload that")
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "csv")

@@ -74,6 +74,55 @@ def test_a_file_of_any_format_is_shown_as_the_same_lines(shared_house: House, na
     assert ([found["names"], *found["rows"]], found["problem"]) == ([NAMES, *ROWS], None)
 
 
+TITLED = "Export of 12.11.2026\n\npatient_id;cost;share\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "remark"),
+    [
+        (TITLED + "p1;1,5;3\np2;2,5;4\n", "The first line, “Export of 12.11.2026”, is a title. Delete it"),
+        ("id,cost\n1,5\n2,6\nTotal,11\n", "Row 3 begins with “Total”: totals are no record."),
+        ("id,cost\n1,5 EUR\n2,6 EUR\n", "The values of “cost” are numbers with “EUR”, such as “5 EUR”."),
+        ("id,share\n1,5 %\n2,7.5 %\n", "The values of “share” are numbers with “%”"),
+        ("id;cost\n1;$1.100,50\n2;$2.000,00\n", "The values of “cost” are numbers with “$”"),
+        ("patient_id,cost\n1,5\n1,6\n2,7\n", "“patient_id” repeats, up to 2 times in these lines"),
+    ],
+)
+def test_what_to_mend_is_said_before_the_upload(shared_house: House, content: str, remark: str) -> None:
+    found = preview(shared_house, content.encode())
+    assert len(found["remarks"]) == 1
+    assert found["remarks"][0].startswith(remark)
+    assert found["repeated_id"] == ("repeats" in remark)
+    assert len(found["columns"]) == content.splitlines()[-1].count(";" if ";" in content else ",") + 1
+
+
+def test_a_title_in_a_spreadsheet_is_recognised(shared_house: House) -> None:
+    found = preview(
+        shared_house, spreadsheet([["Export of 2026", "", ""], ["age", "sex", "cost"], ["41", "f", "3"]])
+    )
+    assert (found["names"], len(found["remarks"])) == (["age", "sex", "cost"], 1)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_is_remarkable_about_a_good_file(shared_house: House, name: str) -> None:
+    assert preview(shared_house, FILES[name])["remarks"] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"%PDF-1.7 ...", "a PDF document"),
+        (b'{\n  "rows": []}', "a JSON file"),
+        (b'\xef\xbb\xbf[\n  {"age": 4}]', "a JSON file"),
+        (b"<?xml version='1.0'?>", "an XML file"),
+        (b"\x89PNG\r\n\x1a\n....", "a picture"),
+    ],
+)
+def test_a_file_that_is_no_table_is_named(shared_house: House, content: bytes, words: str) -> None:
+    answer = ask(shared_house.carla, content)
+    assert (answer.status_code, f"this is {words}" in answer.json()["detail"]) == (422, True)
+
+
 def test_a_text_file_is_proposed_with_how_it_is_read(shared_house: House) -> None:
     found = preview(shared_house, "ort;größe\nKöln;1,5\nKöln;2,5\nBonn;3,5\n".encode("latin-1"))
     assert found["reading"] == {

@@ -39,7 +39,7 @@ def test_every_fact_that_cells_decide_is_marked() -> None:
         "sex": ["kind", "role", "levels", "missing"],
         "region": ["kind", "role", "levels", "missing"],
         "admissions": ["kind", "role", "low", "high", "whole", "missing"],
-        "cost": ["kind", "role", "low", "high", "whole", "missing"],
+        "cost": ["kind", "role", "low", "high", "whole", "log", "missing"],
         "bmi": ["kind", "role", "whole", "missing"],
         "visited": ["kind", "role", "low", "high", "order", "missing"],
         "smoker": ["kind", "role", "missing"],
@@ -57,7 +57,7 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
         ("age", "", {"missing"}),
         ("admissions", "many", {"kind", "low", "high", "whole", "levels"}),
         ("cost", "1000000", {"high"}),
-        ("cost", "0", {"low"}),
+        ("cost", "0", {"low", "log"}),
         ("sex", "other", {"levels"}),
         ("sex", "x" * 129, {"kind", "role", "levels", "missing"}),
         ("region", "", {"missing"}),
@@ -151,6 +151,36 @@ def test_levels_are_few_beside_the_rows() -> None:
 def test_codes_are_no_numbers() -> None:
     assert proposed("zip_code", "10115", "10117", "10115")["kind"] == "category"
     assert proposed("zip_code", "10115", "10117", type="number", whole=True)["kind"] == "category"
+
+
+@pytest.mark.parametrize(
+    "texts", [("007", "12"), ("4711000123", "4711000124"), ("0049", "0041")], ids=["zero", "long", "prefix"]
+)
+def test_leading_zeros_and_long_integers_are_no_numbers(texts: tuple[str, ...]) -> None:
+    assert proposed("number", *texts * 3)["kind"] == "category"
+    assert proposed("number", *texts, *(f"{texts[0]}{i}" for i in range(40)))["role"] == "ignore"
+
+
+def test_skewed_numbers_get_a_log_scale_and_others_none() -> None:
+    costs = [str(round(50 * 1.2**i, 2)) for i in range(40)]
+    assert (proposed("cost", *costs)["log"], "log" in proposed("cost", *costs)["from_rows"]) == (True, True)
+    assert "log" not in proposed("cost", *costs, "0")
+    assert "log" not in proposed("stays", *map(str, range(1, 200)))
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["I", "II", "III", "IV", "V", "IX", "X", "XII"],
+        ["<18", "18-29", "30-64", "65-79", "80-99", "100+"],
+        ["under 5", "5 to 9", "10 to 14", "over 90"],
+        ["Q1", "Q2", "Q10"],
+        ["I", "It", "V"],
+        ["north", "south"],
+    ],
+)
+def test_levels_are_in_the_order_of_people(levels: list[str]) -> None:
+    assert proposed("level", *sorted(levels) * 3)["levels"] == levels
 
 
 def test_a_type_decides_on_the_kind_without_rows() -> None:

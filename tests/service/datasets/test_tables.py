@@ -142,3 +142,12 @@ def test_a_fact_from_rows_that_nobody_confirmed_is_refused(house: House) -> None
     refused = house.carla.post("/v1/datasets", body(declared))
     assert refused.status_code == 422
     assert "from_rows" in refused.text
+
+
+def test_gaps_that_are_declared_to_leave_their_row_out_are_counted_apart_from_bad_rows(house: House) -> None:
+    declared = [{"name": "age", "kind": "number", "low": 0, "high": 120, "missing": "drop"}]
+    house.carla.post("/v1/datasets", body(declared))
+    content = b'age\n41\n""\nNA\nold\n'
+    report = house.check(content, "patients", on_bad_row="drop").json()
+    assert (report["rows"], report["bad_rows"], report["gap_rows"]) == (1, 3, 2)
+    assert [each["line"] for each in report["bad_row_lines"]] == [5]

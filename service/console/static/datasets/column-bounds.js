@@ -103,7 +103,7 @@ export function boundsFields(of, given) {
       return { ends: [ends.low.element, ends.high.element], more: now === "number" ? ofNumbers : ofMoments };
     },
     get controls() {
-      return { low: ends.low.control, high: ends.high.control, whole: whole.box, order };
+      return { low: ends.low.control, high: ends.high.control, whole: whole.box, log: log.box, order };
     },
     complete: () => isSet("low") && isSet("high"),
     // What is wrong with a value that should lie between the bounds.

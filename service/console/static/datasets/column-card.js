@@ -114,7 +114,8 @@ export function columnCard(serial, given, { others, remove }) {
   const isEnded = () => stored() && ENDED.includes(kind.value);
   const isLeveled = () => stored() && kind.value === "category";
   const isComplete = () => (isEnded() ? bounds : isLeveled() ? levels : { complete: () => true }).complete();
-  const fromRows = () => stillFromRows(given, card.now());
+  const fromRows = () =>
+    stillFromRows(given, card.now()).filter((fact) => fact !== "levels" || !levels.isPasted());
   const markControls = () => {
     const controls = {
       kind,

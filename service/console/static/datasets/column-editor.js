@@ -82,9 +82,10 @@ export function columnEditor(start) {
  * A file whose first lines propose columns and how the file is written.
  * @param {object} columns a column editor
  * @param {object} reading a reading editor
- * @param {(file: File) => void} chosen gets the file
+ * @param {{chosen: (file: File) => void, severalRows: () => void}} told `chosen` gets the file; `severalRows` is
+ *   called if a person has more than one row
  */
-export function startFromFile(columns, reading, chosen) {
+export function startFromFile(columns, reading, { chosen, severalRows }) {
   const verdict = h("div", { "aria-live": "polite" });
   const file = h("input", { type: "file", accept: FILES });
   const read = async (start, firstLine) => {
@@ -102,6 +103,7 @@ export function startFromFile(columns, reading, chosen) {
   };
   const propose = (found, start) => {
     columns.set(found.columns);
+    if (found.repeated_id) severalRows();
     reading.set(found.reading);
     const words = FORMATS[found.format] ?? readingWords(found.reading);
     const columnCount = plural(found.columns.length, "column");
@@ -109,6 +111,7 @@ export function startFromFile(columns, reading, chosen) {
       `${start.name}: ${words}. ${columnCount} proposed from its first lines.`,
       "Whatever comes from the rows is marked, and counts only once you confirm that it is public.",
     ];
+    lines.push(...found.remarks);
     const isNamed = found.names.length > 0;
     replace(verdict, isNamed ? named(lines, () => read(start, "data")) : unnamed(lines, found.problem));
   };

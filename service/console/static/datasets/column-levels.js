@@ -7,6 +7,9 @@ const MOST_LEVELS = 256;
 const MOST_LINES = 8;
 const MISSING_LEVEL = "missing"; // what the service calls the level of missing values
 const TOO_FEW = "A category has at least two levels. Type them, one on each line.";
+const HINT =
+  "One on each line. Select all and paste an official list to replace those from the file. Everybody with a grant " +
+  "sees them.";
 const IS_TAKEN = `“${MISSING_LEVEL}” is the level of missing values. Give yours another name.`;
 
 /**
@@ -45,9 +48,19 @@ export function levelsField(of, given, { missing }) {
     other.value = levels().includes(before) ? before : "";
     if (typed.hasAttribute("aria-invalid")) typed.tell(check());
   };
+  let pasted = null; // an official list that replaced everything
+  typed.addEventListener("paste", (event) => {
+    const found = listed(event.clipboardData.getData("text/plain"));
+    if (found.length < 2) return;
+    event.preventDefault();
+    const isAll = typed.selectionStart === 0 && typed.selectionEnd === typed.value.length;
+    typed.setRangeText(found.join("\n"), typed.selectionStart, typed.selectionEnd, "end");
+    pasted = isAll ? typed.value : null;
+    typed.dispatchEvent(new Event("input", { bubbles: true }));
+  });
   typed.addEventListener("input", draw);
   const fields = [
-    field("Levels", typed, { hint: "One on each line. Everybody with a grant sees them.", check }),
+    field("Levels", typed, { hint: HINT, check }),
     field("Any other value is", other, { hint: "For values that are not among the levels." }),
   ];
   draw();
@@ -55,6 +68,15 @@ export function levelsField(of, given, { missing }) {
     fields,
     controls: { levels: typed },
     complete: () => levels().length > 0,
+    isPasted: () => typed.value === pasted,
     read: () => ({ levels: levels(), ...(other.value && { other: other.value }) }),
   };
+}
+
+// The levels of a list as it is copied: a column of a spreadsheet, of which the first column counts, or one line with
+// signs between.
+function listed(text) {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim());
+  const parts = lines.length > 1 ? lines.map((line) => line.split("\t")[0]) : text.split(/[\t;|]|,\s*/);
+  return [...new Set(parts.map((each) => each.trim()).filter(Boolean))];
 }

@@ -62,6 +62,7 @@ export function factWords(fact, column) {
     levels: () => `levels ${column.levels.join(", ")}`,
     low: () => `lowest value ${bound(column, column.low)}`,
     high: () => `highest value ${bound(column, column.high)}`,
+    log: () => (column.log ? "log scale" : "no log scale"),
     whole: () => (column.whole ? "whole numbers" : "not only whole numbers"),
     missing: () => `a missing value: ${missingWords(column)}`,
     order: () => `dates as ${ORDERS[column.order]}`,

@@ -30,8 +30,13 @@ export async function createDataset() {
   const columns = columnEditor([{}, {}]);
   const reading = readingEditor();
   let file = null;
-  const start = startFromFile(columns, reading, (chosen) => {
-    file = chosen;
+  const start = startFromFile(columns, reading, {
+    chosen(found) {
+      file = found;
+    },
+    severalRows() {
+      if (perPerson.value === "1") perPerson.value = ""; // to be entered
+    },
   });
   const box = boxEditor(reading);
   const described = h("div", { class: "stack" });

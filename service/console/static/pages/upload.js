@@ -169,7 +169,8 @@ export function uploadReport(report) {
       ["Outside the bounds", `${plural(report.clipped_rows, "row")}, clipped to them`],
       [
         "Left out",
-        plural(report.bad_rows, "bad row") +
+        plural(report.bad_rows - report.gap_rows, "bad row") +
+          (report.gap_rows ? `, ${plural(report.gap_rows, "row")} with gaps, as declared` : "") +
           (report.rows_over_limit
             ? `, ${plural(report.rows_over_limit, "row")} beyond the limit per person`
             : ""),
@@ -187,7 +188,7 @@ export function uploadReport(report) {
       { class: "small muted" },
       "These numbers come from the rows: they are for you alone, and analysts never see them.",
     ),
-    badRows(report.bad_row_lines, report.bad_rows),
+    badRows(report.bad_row_lines, report.bad_rows - report.gap_rows),
   ];
 }
 
