@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from benchmarks.measuring import print_table
-from core import ArraySource, Budget, Dense, Findings, Partition, Question, make_plan, run_plan
+from core import ArraySource, Budget, Dense, Partition, Question, QuestionResult, make_plan, run_plan
 from core.data import Boolean, Category, Number, Table, TableSource
 from core.postprocessing.consistency import rand_index
 
@@ -126,7 +126,7 @@ class World:
 
 def _ask(stored: Any, source: Any, kind: str, budget: tuple[str, str], **asked: Any) -> dict[str, Any]:
     found = run_plan(make_plan(stored, Question(kind, Budget.of(*budget), **asked)), source)
-    assert isinstance(found, Findings)
+    assert isinstance(found, QuestionResult)
     values: dict[str, Any] = found.values
     return values
 

@@ -17,7 +17,7 @@ import typer
 
 from benchmarks import opendp
 from benchmarks.measuring import print_table
-from core import ArraySource, Budget, Dense, Findings, Partition, Question, Request, make_plan, run_plan
+from core import ArraySource, Budget, Dense, Partition, Question, QuestionResult, Request, make_plan, run_plan
 from core.data import Category, Number, Table, TableSource
 from core.views import clear_cache
 
@@ -33,7 +33,7 @@ _DRAWN = 1 << 18
 def _ask(stored: Any, source: Any, kind: str, epsilon: str, **asked: Any) -> dict[str, Any]:
     plan = make_plan(stored, Question(kind, Budget.of(epsilon, _DELTA), **asked))
     found = run_plan(plan, source)
-    assert isinstance(found, Findings)
+    assert isinstance(found, QuestionResult)
     values: dict[str, Any] = found.values
     return values
 

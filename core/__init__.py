@@ -28,7 +28,7 @@ _HOMES = {
     ),
     "core.estimators": ("Guarantee", "PrivateKMeans", "PrivateKMedians"),
     "core.plan": ("KRange", "Plan", "Request"),
-    "core.questions.base": ("Findings", "Question"),
+    "core.questions.base": ("QuestionResult", "Question"),
     "core.privacy": ("Budget",),
 }
 _HOME_OF = {name: (module, name) for module, names in _HOMES.items() for name in names} | {

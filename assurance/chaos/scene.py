@@ -122,7 +122,7 @@ class Scene:
             size=1000,
             budget=BudgetBody(epsilon=epsilon, delta=delta),
             accountant=accountant,
-            release_ticks=False,
+            planned_release=False,
             least_epsilon="0",
             jobs_per_hour=10**9,
         )

@@ -173,7 +173,7 @@ class Client:
         id_column: str | None = None,
         reading: Described | None = None,
         accountant: str = "sum",
-        release_ticks: bool = True,
+        planned_release: bool = True,
         least_epsilon: Number = "0.001",
         jobs_per_hour: int = 1000,
     ) -> Dataset:
@@ -200,7 +200,7 @@ class Client:
             "reading": reading,
             "budget": {"epsilon": amount_text(epsilon), "delta": amount_text(delta)},
             "accountant": accountant,
-            "release_ticks": release_ticks,
+            "planned_release": planned_release,
             "least_epsilon": amount_text(least_epsilon),
             "jobs_per_hour": jobs_per_hour,
         }

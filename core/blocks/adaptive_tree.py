@@ -89,7 +89,7 @@ class LevelRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class TreeLevel:
     """Counts of all children of the cells that are active: a row for each parent, a column for each child."""
 
     depth: int
@@ -119,7 +119,7 @@ class CountTree(Block):
 
     def grow(
         self, probe: Probe, codes: PathCodes, bits: Sequence[int], total: float, threshold: float
-    ) -> Iterator[Level]:
+    ) -> Iterator[TreeLevel]:
         """At most as many levels as there are in `bits`, each measured once.
 
         A cell stays active while its count is above `threshold` standard deviations. Counts of parents and
@@ -140,7 +140,7 @@ class CountTree(Block):
             totals, measured, variance = _consistent(counts, variances, measured, noise**2)
             errors = np.sqrt(variance)[:, None]
             kept = measured > threshold * errors
-            yield Level(depth, more, active, children, totals, measured, errors, kept)
+            yield TreeLevel(depth, more, active, children, totals, measured, errors, kept)
             flat = kept.reshape(-1)
             active, counts = children[flat], measured.reshape(-1)[flat]
             variances = np.repeat(variance, fan)[flat]

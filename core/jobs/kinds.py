@@ -9,10 +9,10 @@ from core.data import DataSource, Domain, Geometry, Stored
 from core.plan import CLUSTER, Plan, Request, Work
 from core.probe import Journal, Listener, Probe
 from core.questions import registry as questions
-from core.questions.base import Findings, Kind, Question
+from core.questions.base import Kind, Question, QuestionResult
 
 #: The release of a run.
-Released = Clustering | Findings
+Released = Clustering | QuestionResult
 
 
 def names() -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class QuestionResult:
     """The release of a question: numbers by name (JSON), the plan, and every released value in order."""
 
     values: dict[str, Any]
@@ -230,10 +230,10 @@ class Kind(ABC):
             16.0 * min(size, 1 << 24) + 64.0 * cells,
         )
 
-    def run(self, plan: Plan, probe: Probe) -> Findings:
+    def run(self, plan: Plan, probe: Probe) -> QuestionResult:
         """Carry a plan out."""
         values = self.ask(plan, probe)
-        return Findings(values, plan, dict(probe.draws), tuple(probe.transcript))
+        return QuestionResult(values, plan, dict(probe.draws), tuple(probe.transcript))
 
 
 def assigned(plan: Plan, place: int = 0) -> Assigned:

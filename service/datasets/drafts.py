@@ -47,7 +47,7 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
         if name == "id_column" or getattr(changes, name) is not None
     }
     dataset.description = given.pop("description", dataset.description)
-    dataset.release_ticks = given.pop("release_ticks", dataset.release_ticks)
+    dataset.planned_release = given.pop("planned_release", dataset.planned_release)
     read_before, dataset.reading = dataset.reading, _reading(dataset, given.pop("reading", None))
     before = _facts(domain_from_json(dataset.domain), dataset.id_column)
     asked = DatasetBody.model_construct(**_as_body(before, given))

@@ -40,7 +40,7 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         accountant=body.accountant,
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
-        release_ticks=body.release_ticks,
+        planned_release=body.planned_release,
         least_epsilon_units=_least_epsilon(body),
         jobs_per_hour=body.jobs_per_hour,
         created_at=at,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AliasChoices, Field, SerializerFunctionWrapHandler, model_serializer
 
 from service.datasets.bounds_wire import WorkingBounds
 from service.datasets.columns import TableColumns
@@ -24,6 +24,8 @@ from service.http.wire import (
 )
 from service.ledger.accountants import AccountantName
 
+#: Clients of earlier versions send the second name.
+_PLANNED_RELEASE = AliasChoices("planned_release", "release_ticks")
 _NUMBERS = Annotated[list[float], Field(max_length=1_000_000)]
 _ZERO = {"epsilon": "0", "delta": "0"}
 _TOTAL = {"epsilon": "3", "delta": "0.000001"}
@@ -48,6 +50,7 @@ _DATASET = {
     "id_column": None,
     "privacy_unit": "row",
     "accountant": "sum",
+    "planned_release": True,
     "release_ticks": True,
     "least_epsilon": "0.001",
     "jobs_per_hour": 1000,
@@ -130,7 +133,11 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
     )
     budget: BudgetBody
     accountant: AccountantName = "sum"
-    release_ticks: bool = True
+    planned_release: bool = Field(
+        default=True,
+        validation_alias=_PLANNED_RELEASE,
+        description="whether results appear at planned times, which hide how long a job took",
+    )
     least_epsilon: Amount = Field(default="0.001", description="least epsilon of a job; 0: any")
     jobs_per_hour: int = Field(
         default=1000, ge=1, le=1_000_000_000, description="most jobs of one analyst in an hour"
@@ -172,7 +179,7 @@ class DraftChanges(Body, json_schema_extra=example({"size": 20000})):
     rows_per_person: int | None = Field(default=None, ge=1)
     id_column: ColumnName | None = Field(default=None, description="null: one row per person")
     reading: ReadingBody | None = Field(default=None, description="all of it, changed or not")
-    release_ticks: bool | None = None
+    planned_release: bool | None = Field(default=None, validation_alias=_PLANNED_RELEASE)
 
 
 Doubt = Literal["left-out", "clipped", "size"]
@@ -286,7 +293,8 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     id_column: str | None
     privacy_unit: Literal["row", "person"]
     accountant: AccountantName
-    release_ticks: bool
+    planned_release: bool
+    release_ticks: bool = Field(description="the older name of `planned_release`", deprecated=True)
     least_epsilon: str
     jobs_per_hour: int
     overruns: int | None = Field(

@@ -25,7 +25,7 @@ from service.jobs.results import answers, transcripts
 from service.ledger.units import Cost
 from service.operations import audit, faults, metrics
 from service.operations.states import EndReason, JobState
-from service.operations.tables import Answer, Dataset, Job, JournalEntry, Result, TranscriptPart
+from service.operations.tables import Dataset, Job, JournalEntry, Result, StoredAnswer, TranscriptPart
 
 MOST_ATTEMPTS = 3
 #: Work of jobs that were claimed longer ago does not count against their analyst.
@@ -116,7 +116,7 @@ def claim(
         queued_at=job.queued_at,
         claimed_at=job.claimed_at,
         planned=job.planned,
-        held=dataset.release_ticks,
+        held=dataset.planned_release,
         stored=stored,
         charge=ledger.charge_of(session, job.id),
     )
@@ -204,7 +204,7 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
         _void(session, locked, actor=actor, now=now)
         locked.end(JobState.CANCELLED, EndReason.ENDED, now)
     else:
-        for stored in (Answer, TranscriptPart, JournalEntry, Result):
+        for stored in (StoredAnswer, TranscriptPart, JournalEntry, Result):
             session.execute(delete(stored).where(stored.job_id == locked.id))
         locked.end(JobState.FAILED, EndReason.ENDED, now)
     metrics.ended(session, dataset.id, locked.state, before=before)
@@ -222,7 +222,9 @@ def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: dateti
 
 def _released_at(job: Job, dataset: Dataset, ended_at: datetime) -> datetime:
     assert job.claimed_at is not None, "a job that ends after its claim"
-    return release.release_time(job.claimed_at, job.planned, ended_at) if dataset.release_ticks else ended_at
+    return (
+        release.release_time(job.claimed_at, job.planned, ended_at) if dataset.planned_release else ended_at
+    )
 
 
 def resume(session: Session, worker: str, *, now: datetime) -> datetime | None:

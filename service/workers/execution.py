@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from core.data import DataSource, Dense, NarrowedSource, Table
 from core.jobs import kinds
 from core.plan import Plan
-from core.questions.base import Findings
+from core.questions.base import QuestionResult
 from core.views import clear_cache
 from service.datasets import working_bounds
 from service.datasets.public_rows import attached
@@ -72,7 +72,7 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
 
 def _other_answers(released: kinds.Released) -> dict[int, bytes]:
     """Return the answers for other k that follow from a release."""
-    if isinstance(released, Findings):
+    if isinstance(released, QuestionResult):
         return {}
     if released.synopsis is not None:
         return answers.encoded(released.synopsis)
@@ -123,7 +123,7 @@ def _made_up_rows(session: Session, job_id: str) -> answers.MadeUpRows:
 def _body(run: Run, released: kinds.Released) -> dict[str, Any]:
     plan = released.plan
     about: dict[str, Any]
-    if isinstance(released, Findings):
+    if isinstance(released, QuestionResult):
         named = [partition.facts for partition in plan.partitions]
         about = {
             "kind": plan.kind,

@@ -34,7 +34,7 @@ DATASET = {
     "columns": list("abcdefgh"),
     "bounds": {"box": {"low": [0] * 8, "high": [1] * 8}},
     "size": ROWS,
-    "release_ticks": False,
+    "planned_release": False,
     "budget": {"epsilon": "100"},
 }
 #: Runs for ten seconds or more: what happens to the cluster happens meanwhile.

@@ -164,7 +164,7 @@ def test_a_job_runs_in_the_pods(made: Pods) -> None:
         "columns": ["a", "b"],
         "bounds": {"box": {"low": [0, 0], "high": [10, 4]}},
         "size": 1000,
-        "release_ticks": False,
+        "planned_release": False,
         "budget": {"epsilon": "1", "delta": "0.000001"},
     }
     assert made.ask("POST", "/v1/datasets", dataset)[0] == 201

@@ -186,7 +186,7 @@ def run_core(epsilon: str) -> object:
 
 def losses_through_the_service(service: RunningService) -> list[float]:
     carla, ben = curator_and_analyst(service, "ben")
-    facts = {**FACTS, "name": "blossoms", "budget": {"epsilon": "10"}, "release_ticks": False}
+    facts = {**FACTS, "name": "blossoms", "budget": {"epsilon": "10"}, "planned_release": False}
     carla.call("POST", "/v1/datasets", json=facts, expect=201)
     carla.call("PUT", "/v1/datasets/blossoms/data", content=CSV.encode(), expect=200)
     carla.call("POST", "/v1/datasets/blossoms/seal", json={}, expect=200)

@@ -9,7 +9,7 @@ from assurance.audit.cases import PAIRS, VARIANTS, Case
 from core.algorithms.base import Clustering
 from core.jobs import kinds
 from core.jobs.transcript import Transcript
-from core.questions.base import Findings
+from core.questions.base import QuestionResult
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -20,8 +20,8 @@ def test_a_transcript_gives_the_same_result_without_rows(name: str, pair: str) -
     content = b"".join(Transcript.of(found).parts())
     again = Transcript.read(content, case.domain).replay()
     assert found.draws == again.draws
-    if isinstance(found, Findings):
-        assert isinstance(again, Findings)
+    if isinstance(found, QuestionResult):
+        assert isinstance(again, QuestionResult)
         assert found.values == again.values
         return
     assert isinstance(again, Clustering)

@@ -24,7 +24,7 @@ from core.jobs import kinds
 from core.options import options_schema
 from core.privacy import Budget
 from core.questions import registry
-from core.questions.base import Findings, Kind, Question
+from core.questions.base import Kind, Question, QuestionResult
 from core.questions.view import Bars, Estimate, Grid, Sentence, to_json
 from service.jobs.results.findings import as_csv, shown
 from service.jobs.results.wire import FindingsFacts
@@ -83,17 +83,17 @@ def test_every_kind_fits_a_dataset() -> None:
     assert [kind.name for kind in found if not (fits(kind, BOX) or fits(kind, TABLE))] == []
 
 
-def answer(kind: Kind, stored: Stored, epsilon: str = "1") -> Findings:
+def answer(kind: Kind, stored: Stored, epsilon: str = "1") -> QuestionResult:
     """The answer to a typical question about made-up rows."""
     partitions = (PARTITIONS[stored.kind],) * kind.clusterings
     question = Question(kind.name, Budget.of(epsilon), partitions=partitions)
     source: DataSource = synthetic_source(stored, 2, 300)
     found = kinds.run(kinds.plan(stored, kind.typical(stored, question)), source)
-    assert isinstance(found, Findings)
+    assert isinstance(found, QuestionResult)
     return found
 
 
-def body(kind: Kind, found: Findings) -> dict[str, Any]:
+def body(kind: Kind, found: QuestionResult) -> dict[str, Any]:
     """The answer as the service stores it."""
     values = json.loads(json.dumps(found.values))
     return {**ABOUT, "kind": kind.name, "rehearsal": False, "findings": values}

@@ -54,7 +54,7 @@ def _datasets(house: House) -> None:
         "id_column": "who",
         "rows_per_person": 3,
         "scaling": "none",
-        "release_ticks": False,
+        "planned_release": False,
     }
     _dataset(house, "visits", _visits(), **person)
     degrees = {"box": {"low": [40, -10], "high": [60, 30]}}

@@ -41,7 +41,7 @@ class Live:
             size=400,
             epsilon=epsilon,
             delta="0.0001",
-            release_ticks=False,
+            planned_release=False,
         )
         if rows is not None:
             made.upload(rows, kind="text/csv", seal=True)

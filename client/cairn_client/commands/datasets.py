@@ -150,9 +150,13 @@ def create(
     header: Header = None,
     confirmed_from_rows: ConfirmedFromRows = None,
     accountant: Annotated[str, typer.Option(help="How the costs of jobs add up, such as zcdp.")] = "sum",
-    release_ticks: Annotated[
+    planned_release: Annotated[
         bool,
-        typer.Option(help="Publish results at planned times, which hide how long a job took."),
+        typer.Option(
+            "--planned-release/--no-planned-release",
+            "--release-ticks/--no-release-ticks",
+            help="Publish results at planned times, which hide how long a job took.",
+        ),
     ] = True,
     least_epsilon: Annotated[str, amount_option("The least epsilon that a job must ask for.")] = "0.001",
     jobs_per_hour: Annotated[int, typer.Option(help="The most jobs of one analyst in an hour.")] = 1000,
@@ -181,7 +185,7 @@ def create(
             rows_per_person=rows_per_person,
             id_column=id_column,
             accountant=accountant,
-            release_ticks=release_ticks,
+            planned_release=planned_release,
             least_epsilon=least_epsilon,
             jobs_per_hour=jobs_per_hour,
         )

@@ -111,7 +111,6 @@ class DatasetFacts:
     id_column: str | None
     privacy_unit: str
     accountant: str
-    release_ticks: bool
     least_epsilon: str
     jobs_per_hour: int
     overruns: int | None
@@ -133,6 +132,10 @@ class DatasetFacts:
     kinds: list[str] | None = None
     #: Narrower bounds that new jobs use.
     working_bounds: WorkingBoundsFacts | None = None
+    #: Whether results appear at planned times.
+    planned_release: bool = True
+    #: The older name of `planned_release`.
+    release_ticks: bool = True
     #: Public rows that new jobs may learn from.
     public_rows: PublicRowSetFacts | None = None
 

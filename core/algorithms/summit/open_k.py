@@ -11,7 +11,7 @@ from core.algorithms.summit.base import Regime
 from core.algorithms.summit.exploration import Exploration, enough_seeds
 from core.algorithms.summit.exploring import VARYING_FROM, Exploring, Refined
 from core.algorithms.summit.overview import Overview
-from core.algorithms.summit.pure import Pure
+from core.algorithms.summit.pure import PureEpsilon
 from core.algorithms.summit.settled import settled_seeds, settling_operations
 from core.algorithms.summit.shrinkage import Shrinkage, moved_along_axes
 from core.algorithms.summit.signal import Signal
@@ -65,7 +65,7 @@ class OpenK(Regime):
     @classmethod
     def tuned(cls, signal: Signal) -> Self:
         signal = replace(signal, k=fine_clusters(signal))
-        kind = next(kind for kind in (Sketch, Pure, Exploring) if kind.suits(signal))
+        kind = next(kind for kind in (Sketch, PureEpsilon, Exploring) if kind.suits(signal))
         fine = kind.tuned(signal, reserved=POOLED)
         long = signal.plenty and kind is Exploring and signal.width < VARYING_FROM
         return cls.like(fine, pooled_share=POOLED, long_moves=long, explore_centres=enough_seeds(signal.k))

@@ -30,7 +30,7 @@ def moments_weight(columns: int, power: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pure(Exploring):
+class PureEpsilon(Exploring):
     """As exploring, under pure epsilon: one exploring round, and the columns themselves if moments drown."""
 
     @classmethod

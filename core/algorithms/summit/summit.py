@@ -11,7 +11,7 @@ from core.algorithms.summit.exploring import Exploring
 from core.algorithms.summit.few_records import FewRecords
 from core.algorithms.summit.open_k import MOST_OPEN_COLUMNS, MOST_OPEN_VALUES, OpenK, fine_clusters
 from core.algorithms.summit.public_rows import WithPublicRows
-from core.algorithms.summit.pure import Pure
+from core.algorithms.summit.pure import PureEpsilon
 from core.algorithms.summit.signal import Signal
 from core.algorithms.summit.sketch import Sketch
 from core.blocks.base import Block, Clusters
@@ -21,7 +21,15 @@ from core.plan import KRange, Plan, Request, Step, Work
 from core.probe import Probe
 
 #: A request gets the first regime that suits it; a plan is of the first whose mark it stores.
-REGIMES: tuple[type[Regime], ...] = (OpenK, Sketch, Pure, WithPublicRows, FewRecords, AlongAxes, Exploring)
+REGIMES: tuple[type[Regime], ...] = (
+    OpenK,
+    Sketch,
+    PureEpsilon,
+    WithPublicRows,
+    FewRecords,
+    AlongAxes,
+    Exploring,
+)
 
 
 def regime_for(domain: Domain, request: Request) -> Regime:
@@ -34,7 +42,7 @@ def regime_for(domain: Domain, request: Request) -> Regime:
 def regime_of(plan: Plan) -> Regime:
     """The regime of a plan, from what it stores."""
     marked = (kind for kind in REGIMES if plan.parameters.get(kind.mark))
-    return next(marked, Pure if plan.budget.is_pure else Exploring).from_json(plan.parameters)
+    return next(marked, PureEpsilon if plan.budget.is_pure else Exploring).from_json(plan.parameters)
 
 
 class Summit(Algorithm):

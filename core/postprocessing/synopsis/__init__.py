@@ -1,6 +1,6 @@
 """One release for every number of clusters: a pure function of released values and recorded randomness.
 
-cells -> CellModel -> Cloud of made-up rows -> a Partition for each k -> Level with losses and intervals
+cells -> CellModel -> Cloud of made-up rows -> a CloudPartition for each k -> Level with losses and intervals
 """
 
 from core.postprocessing.synopsis.cells import Cells

@@ -12,7 +12,7 @@ from core.arrays import Floats
 from core.postprocessing.kmeans import nearest_points
 from core.postprocessing.spread import DistanceHistogram, trimmed_shares
 from core.postprocessing.synopsis.lloyd import LloydRows
-from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, Partition
+from core.postprocessing.synopsis.partitions import LLOYD_ROUNDS, Cloud, CloudPartition
 
 #: Bins are added up as measured, noise included, as long as the noise stays below this share of the loss;
 #: beyond that only where records stand out.
@@ -39,7 +39,7 @@ _MOST_UNSEEN = 0.5  # or where unseen records may change the loss by this share.
 
 
 @dataclass(frozen=True)
-class Estimate:
+class LossEstimate:
     """A number with a nominal 95% interval."""
 
     value: float
@@ -90,10 +90,10 @@ class Losses:
 
     #: Of the fine anchors.
     fine: MeanSquare
-    of: Mapping[int, Estimate]
+    of: Mapping[int, LossEstimate]
 
 
-def estimate_losses(cloud: Cloud, found: Mapping[int, Partition]) -> Losses:
+def estimate_losses(cloud: Cloud, found: Mapping[int, CloudPartition]) -> Losses:
     """Losses of the partitions, of which one is of a single cluster: that one was also measured directly."""
     cells = cloud.model.cells
     fine = MeanSquare.of(cells.pooled, cells.total)
@@ -135,7 +135,7 @@ def _spurious_gain(cloud: Cloud, seen: npt.NDArray[np.bool_]) -> float:
     return max(rows.loss(cloud.points) - rows.loss(rows.settled(cloud.points, LLOYD_ROUNDS)), 0.0)
 
 
-def _cutting_gain(cloud: Cloud, seen: npt.NDArray[np.bool_], found: Partition) -> float:
+def _cutting_gain(cloud: Cloud, seen: npt.NDArray[np.bool_], found: CloudPartition) -> float:
     """What made-up rows gain if each goes to its nearest centre, and not with its whole fine cluster."""
     whole = nearest_points(cloud.model.cells.anchors, found.centres)[cloud.owners]
     cut = np.flatnonzero(seen & (whole != found.labels))
@@ -145,8 +145,8 @@ def _cutting_gain(cloud: Cloud, seen: npt.NDArray[np.bool_], found: Partition) -
 
 
 def _estimate(
-    cloud: Cloud, fine: MeanSquare, overshoot: Floats, cut: float, partition: Partition
-) -> Estimate:
+    cloud: Cloud, fine: MeanSquare, overshoot: Floats, cut: float, partition: CloudPartition
+) -> LossEstimate:
     """Fine clusters kept whole, exactly as measured, less what is gained by cutting them.
 
     About another centre c the mean square of a cell grows by |a - c|^2 + 2 move.(a - c), a being its anchor.
@@ -171,14 +171,14 @@ def _estimate(
     high = value + half + fine.unseen + clipped
     if fine.heavy_tailed:  # records beyond reach are in the sizes of cells, but not in what is estimated
         half += fine.beyond / cells.total * float(moved.max())
-    return Estimate(value, max(value - half, 0.0), high)
+    return LossEstimate(value, max(value - half, 0.0), high)
 
 
-def _shifted(found: Estimate, change: float) -> Estimate:
+def _shifted(found: LossEstimate, change: float) -> LossEstimate:
     """The estimate after a correction, of which the interval believes half where that makes it wider."""
     up, down = max(change, 0.0), min(change, 0.0)
     low = max(found.low + down + 0.5 * up, 0.0)
-    return Estimate(max(found.value + change, 0.0), low, found.high + up + 0.5 * down)
+    return LossEstimate(max(found.value + change, 0.0), low, found.high + up + 0.5 * down)
 
 
 def _squared(points: Floats, centres: Floats) -> Floats:

@@ -89,7 +89,7 @@ class Cloud:
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class CloudPartition:
     """One number of clusters: centres, and how made-up rows and fine clusters divide between them."""
 
     centres: Floats
@@ -119,7 +119,7 @@ def rounds_for(k: int, fine: int) -> int:
     return _FEW_ROUNDS if 2 * k > fine else LLOYD_ROUNDS
 
 
-def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> dict[int, Partition]:
+def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> dict[int, CloudPartition]:
     """For each k the best partition found; as many as there are fine clusters are those themselves."""
     ks, fine = list(ks), len(cloud.points)
     alive = cloud.model.sizes > 0
@@ -130,12 +130,12 @@ def partitions(cloud: Cloud, ks: Iterable[int], draw: np.random.Generator) -> di
     found = {}
     for k in ks:
         if k == fine:
-            found[k] = Partition.of(cloud, cloud.model.cells.centres)
+            found[k] = CloudPartition.of(cloud, cloud.model.cells.centres)
             continue
         # Fine clusters without records, which only noise has made, are left out first. If there are more than
         # were measured, only the shape of the cells tells them apart.
         start = merged.get(k, more[:k])
-        found[k] = Partition.of(cloud, cloud.lifted(cloud.lloyd.settled(start, rounds_for(k, fine))))
+        found[k] = CloudPartition.of(cloud, cloud.lifted(cloud.lloyd.settled(start, rounds_for(k, fine))))
     return found
 
 

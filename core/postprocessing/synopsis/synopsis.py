@@ -12,12 +12,12 @@ from core.data import Domain, Geometry
 from core.data.tables.profiles import records
 from core.postprocessing.bounds import unit_length
 from core.postprocessing.synopsis.cells import Cells
-from core.postprocessing.synopsis.losses import Estimate, Losses, estimate_losses
+from core.postprocessing.synopsis.losses import Losses, LossEstimate, estimate_losses
 from core.postprocessing.synopsis.made_up import CellModel
 from core.postprocessing.synopsis.partitions import (
     MANY_COLUMNS,
     Cloud,
-    Partition,
+    CloudPartition,
     Tree,
     partitions,
     rounds_for,
@@ -49,7 +49,7 @@ class Level:
     #: False where noise alone could have made the cluster.
     real: npt.NDArray[np.bool_]
     #: Mean squared distance of records to their nearest centre; of those within `Synopsis.reach`.
-    loss: Estimate
+    loss: LossEstimate
     #: Share of the variance of all records that the clusters explain.
     explained: float
 
@@ -154,7 +154,7 @@ def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Syn
     )
 
 
-def _levels(cloud: Cloud, found: Sequence[Partition], losses: Losses) -> Iterator[Level]:
+def _levels(cloud: Cloud, found: Sequence[CloudPartition], losses: Losses) -> Iterator[Level]:
     """A level for each partition; centres of all of them are decoded at once."""
     domain, every = cloud.model.cells.domain, [bars(cloud, each, losses.fine) for each in found]
     decode_end = domain.decode_alone if isinstance(domain, Geometry) else domain.decode
@@ -175,12 +175,12 @@ def _levels(cloud: Cloud, found: Sequence[Partition], losses: Losses) -> Iterato
             _spreads(partition) * unit,
             _apart(partition.centres) * unit,
             bar.real,
-            Estimate(loss.value * unit**2, loss.low * unit**2, loss.high * unit**2),
+            LossEstimate(loss.value * unit**2, loss.low * unit**2, loss.high * unit**2),
             1 - loss.value / whole,
         )
 
 
-def _spreads(partition: Partition) -> Floats:
+def _spreads(partition: CloudPartition) -> Floats:
     """Root mean squared distance of the made-up rows of each cluster to its centre."""
     k = len(partition.centres)
     squared = np.bincount(partition.labels, partition.squared, minlength=k)

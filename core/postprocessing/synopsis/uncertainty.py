@@ -8,7 +8,7 @@ import numpy.typing as npt
 from core.arrays import Floats
 from core.data import UNITS, Dense, Geometry
 from core.postprocessing.synopsis.losses import MeanSquare, overshoots
-from core.postprocessing.synopsis.partitions import Cloud, Partition
+from core.postprocessing.synopsis.partitions import Cloud, CloudPartition
 
 _NORMAL_95 = 1.96
 #: Where a border cuts a fine cluster, the shares that made-up rows put on its sides, p and 1 - p, are off by
@@ -36,7 +36,7 @@ class Bars:
     real: npt.NDArray[np.bool_]
 
 
-def bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> Bars:
+def bars(cloud: Cloud, partition: CloudPartition, fine: MeanSquare) -> Bars:
     """Intervals for one number of clusters, in encoded units."""
     cells, parts = cloud.model.cells, partition.parts
     taken = parts * cloud.model.sizes
@@ -58,14 +58,14 @@ def bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> Bars:
     )
 
 
-def _misplaced(cloud: Cloud, partition: Partition) -> Floats:
+def _misplaced(cloud: Cloud, partition: CloudPartition) -> Floats:
     """For each cluster and fine cluster the standard deviation of the records that borders put on a side."""
     parts = partition.parts
     misplaced: Floats = _CUT_SHARE * np.sqrt(parts * (1 - parts)) * cloud.model.sizes
     return misplaced
 
 
-def _kept_whole(partition: Partition) -> Floats:
+def _kept_whole(partition: CloudPartition) -> Floats:
     """[i, j] is one where most of fine cluster j goes to cluster i.
 
     Made-up borders that cut many fine clusters err on one side of all of them: rows are made up around a
@@ -75,7 +75,7 @@ def _kept_whole(partition: Partition) -> Floats:
     return most
 
 
-def _centre_bars(cloud: Cloud, partition: Partition, fine: MeanSquare) -> tuple[Floats, Floats]:
+def _centre_bars(cloud: Cloud, partition: CloudPartition, fine: MeanSquare) -> tuple[Floats, Floats]:
     """Noise in moves and sizes of fine clusters, clipping, misplaced borders, and unseen records."""
     cells, centres, parts = cloud.model.cells, partition.centres, partition.parts
     taken = parts * cloud.model.sizes

@@ -22,7 +22,7 @@ from core.data.tables.profiles import describe, describe_intervals
 from core.postprocessing.coarsening import Coarsening
 from core.postprocessing.synopsis import Level, Synopsis, decoded_rows
 from service.errors import InvalidRequest
-from service.operations.tables import Answer
+from service.operations.tables import StoredAnswer
 
 #: The number under which made-up rows are stored; no answer has it.
 ROWS = 0
@@ -57,13 +57,13 @@ def encoded_merges(merged: Coarsening) -> dict[int, bytes]:
 def store(session: Session, job_id: str, answers: Mapping[int, bytes]) -> None:
     """Store a job's answers with its result."""
     for k, payload in answers.items():
-        session.add(Answer(job_id=job_id, k=k, payload=payload))
+        session.add(StoredAnswer(job_id=job_id, k=k, payload=payload))
     session.flush()
 
 
 def stored_bytes(session: Session, job_id: str, k: int) -> int:
     """Return the length of what is stored for one k, or for the made-up rows."""
-    length = select(func.length(Answer.payload)).filter_by(job_id=job_id, k=k)
+    length = select(func.length(StoredAnswer.payload)).filter_by(job_id=job_id, k=k)
     return session.scalars(length).one_or_none() or 0
 
 
@@ -131,7 +131,7 @@ def level_arrays(session: Session, job_id: str, k: int) -> dict[str, Any] | None
 
 def has_made_up_rows(session: Session, job_id: str) -> bool:
     """Return True for a job that left k open."""
-    found = session.scalars(select(Answer.k).filter_by(job_id=job_id, k=ROWS)).one_or_none()
+    found = session.scalars(select(StoredAnswer.k).filter_by(job_id=job_id, k=ROWS)).one_or_none()
     return found is not None
 
 
@@ -199,7 +199,7 @@ def _saved(arrays: Mapping[str, Any]) -> bytes:
 
 
 def _loaded(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
-    payload = session.scalars(select(Answer.payload).filter_by(job_id=job_id, k=k)).one_or_none()
+    payload = session.scalars(select(StoredAnswer.payload).filter_by(job_id=job_id, k=k)).one_or_none()
     if payload is None:
         return None
     with np.load(io.BytesIO(payload), allow_pickle=False) as stored:

@@ -13,7 +13,7 @@ from core.data import domain_from_json
 from core.errors import InvalidTranscript
 from core.jobs.kinds import Released
 from core.jobs.transcript import FORMAT, Transcript
-from core.questions.base import Findings
+from core.questions.base import QuestionResult
 from service.jobs.results import answers
 from service.jobs.results.receipts import digest_of
 from service.operations.database import Database
@@ -74,7 +74,7 @@ def stored_parts(database: Database, job_id: str) -> Iterator[bytes]:
 
 def released_values(released: Released) -> dict[str, Any]:
     """Return what a run released, as results show it."""
-    if isinstance(released, Findings):
+    if isinstance(released, QuestionResult):
         return {"findings": released.values, "draws": dict(released.draws)}
     clustering = released
     sizes, synopsis, profiles = clustering.sizes, clustering.synopsis, clustering.profiles

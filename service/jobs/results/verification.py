@@ -14,7 +14,7 @@ from service.operations import canonical
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
 from service.operations.states import EntryKind, JobState
-from service.operations.tables import Answer, Dataset, Job, LedgerEntry, Result, TranscriptPart
+from service.operations.tables import Dataset, Job, LedgerEntry, Result, StoredAnswer, TranscriptPart
 
 #: Jobs that are read at a time.
 _PAGE = 100
@@ -103,7 +103,7 @@ def _contradictions(
     entry = None if charged is None else {"sequence": charged.sequence, "hash": charged.hash}
     if receipt["charge"] != entry:
         yield "another charge is named in the receipt"
-    answers = select(Answer.k, Answer.payload).where(Answer.job_id == job.id)
+    answers = select(StoredAnswer.k, StoredAnswer.payload).where(StoredAnswer.job_id == job.id)
     stored = receipts.digests_of(found.body, {row.k: row.payload for row in session.execute(answers)})
     yield from (
         f"another {name} is named in the receipt"

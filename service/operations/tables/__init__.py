@@ -14,14 +14,13 @@ from service.operations.tables.datasets import (
     WorkingBounds,
     allowed_kinds,
 )
-from service.operations.tables.jobs import Answer, Job, JournalEntry, Result, TranscriptPart
+from service.operations.tables.jobs import Job, JournalEntry, Result, StoredAnswer, TranscriptPart
 from service.operations.tables.ledger import Account, LedgerCheckpoint, LedgerEntry
 from service.operations.tables.monitoring import AuditChain, AuditEvent, Counter, Timing, WorkerRecord
 from service.operations.tables.people import ApiKey, BrowserSession, Identity, Principal
 
 __all__ = [
     "Account",
-    "Answer",
     "ApiKey",
     "AuditChain",
     "AuditEvent",
@@ -40,6 +39,7 @@ __all__ = [
     "PublicRowSet",
     "Result",
     "SiteSet",
+    "StoredAnswer",
     "Timing",
     "TranscriptPart",
     "WorkerRecord",

@@ -36,7 +36,8 @@ class Dataset(Base):
     accountant: Mapped[str] = mapped_column(String(16))
     epsilon_units: Mapped[Units]
     delta_units: Mapped[Units]
-    release_ticks: Mapped[bool]
+    #: Whether results appear at planned times; the column has its first name.
+    planned_release: Mapped[bool] = mapped_column("release_ticks")
     #: Least epsilon of a job, and most jobs of one analyst in an hour.
     least_epsilon_units: Mapped[Units] = mapped_column(server_default="0")
     jobs_per_hour: Mapped[int] = mapped_column(server_default="1000")

@@ -136,7 +136,7 @@ class JournalEntry(Base):
     payload: Mapped[bytes | None]
 
 
-class Answer(Base):
+class StoredAnswer(Base):
     """The answer for one k of a job that left k open; stored with the result, and read alone."""
 
     __tablename__ = "answers"

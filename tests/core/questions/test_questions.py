@@ -26,7 +26,7 @@ from core.jobs.transcript import Transcript
 from core.plan import Plan
 from core.privacy import Budget
 from core.questions import registry
-from core.questions.base import Findings, Question
+from core.questions.base import Question, QuestionResult
 
 BOX = Dense.box([0, -5], [100, 5], ["age", "score"], size=300)
 TABLE = Table(
@@ -67,10 +67,10 @@ def ask(kind: str, place: int = 1, budget: Budget = EXACT, **asked: Any) -> dict
     read = Plan.from_json(json.loads(json.dumps(plan.to_json())), stored, partitions=partitions)
     assert read.digest == plan.digest
     found = kinds.run(read, source)
-    assert isinstance(found, Findings)
+    assert isinstance(found, QuestionResult)
     json.dumps(found.values, allow_nan=False)
     replayed = Transcript.read(b"".join(Transcript.of(found).parts()), stored).replay()
-    assert isinstance(replayed, Findings)
+    assert isinstance(replayed, QuestionResult)
     assert replayed.values == found.values
     return found.values
 
@@ -185,7 +185,7 @@ def test_a_dataset_without_rows_is_answered_like_any_other(kind: str) -> None:
     options = {"picks": 1} if kind == "explain" else {}
     plan = kinds.plan(BOX, Question(kind, Budget.of(1), partitions=partitions, options=options))
     found = kinds.run(plan, empty)
-    assert isinstance(found, Findings)
+    assert isinstance(found, QuestionResult)
     json.dumps(found.values, allow_nan=False)
 
 

@@ -156,7 +156,7 @@ def test_total_is_raised_and_never_lowered(house: House) -> None:
 
 
 def test_withdrawn_and_renewed_grant_remembers_what_was_spent(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.submit("0.3", delta="0")
     assert house.work()
     queued = house.submit("0.2", delta="0").json()
@@ -179,7 +179,7 @@ def test_withdrawn_and_renewed_grant_remembers_what_was_spent(house: House) -> N
 
 @pytest.mark.both_databases
 def test_retired_dataset_loses_its_rows_and_keeps_its_ledger(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.submit("0.3", delta="0")
     assert house.work()
     queued = house.submit("0.2", delta="0").json()
@@ -197,7 +197,7 @@ def test_retired_dataset_loses_its_rows_and_keeps_its_ledger(house: House) -> No
 
 
 def test_ledger_shows_all_to_the_owner_and_their_own_to_analysts(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.grant("ben")
     house.submit("0.1", delta="0")
     house.submit("0.2", delta="0", who=house.ben)

@@ -9,7 +9,7 @@ from tests.support.service import House
 
 @pytest.mark.both_databases
 def test_ten_tenths_fill_the_budget_and_a_unit_more_is_refused(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     for _ in range(10):
         assert house.submit("0.1", delta="0").status_code == 202
     refused = house.submit("0.000000000001", delta="0")
@@ -92,7 +92,7 @@ def test_delta_is_refused_where_none_is_offered(small_house: House) -> None:
 
 @pytest.mark.both_databases
 def test_zcdp_charges_rho_and_keeps_delta_for_approximate_parts(house: House) -> None:
-    house.ready(accountant="zcdp", budget={"epsilon": "1", "delta": "0.000001"}, release_ticks=False)
+    house.ready(accountant="zcdp", budget={"epsilon": "1", "delta": "0.000001"}, planned_release=False)
     total = house.ada.get("/v1/datasets/flowers").json()["budget"]["total"]
     assert total["delta"] == "0.0000005"
     assert 0.99 < float(total["epsilon"]) <= 1.000001

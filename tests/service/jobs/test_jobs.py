@@ -23,7 +23,7 @@ def remaining(house: House) -> str:
 
 @pytest.mark.both_databases
 def test_job_runs_from_submission_to_result(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     accepted = house.submit("0.5")
     job = accepted.json()
     assert (accepted.status_code, accepted.headers["location"]) == (202, f"/v1/jobs/{job['id']}")
@@ -41,7 +41,7 @@ def test_job_runs_from_submission_to_result(house: House) -> None:
 
 
 def test_result_states_the_size_of_its_noise_as_the_plan_forecast_it(small_house: House) -> None:
-    small_house.ready(release_ticks=False)
+    small_house.ready(planned_release=False)
     request = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
     plan = small_house.ada.post("/v1/plans", request).json()
     small_house.submit()
@@ -53,7 +53,7 @@ def test_result_states_the_size_of_its_noise_as_the_plan_forecast_it(small_house
 
 
 def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
-    small_house.ready(release_ticks=False)
+    small_house.ready(planned_release=False)
     small_house.submit()
     assert small_house.work()
     place = "/v1/jobs/latest/result"
@@ -69,7 +69,7 @@ def test_result_comes_as_json_csv_and_npy(small_house: House) -> None:
 
 @pytest.mark.parametrize("algorithm", ["gupta", "jones"])
 def test_facilities_are_placed_among_a_named_set_of_sites(small_house: House, algorithm: str) -> None:
-    small_house.ready(release_ticks=False)
+    small_house.ready(planned_release=False)
     put = {"content": b"1,1\n5,2\n9,3\n", "headers": {"Content-Type": "text/csv"}}
     assert small_house.carla.call("PUT", "/v1/datasets/flowers/sites/shops", **put).status_code == 200
     request = {"dataset": "flowers", "k": 2, "algorithm": algorithm, "objective": "medians", "sites": "shops"}
@@ -92,7 +92,7 @@ def test_sites_on_the_globe_are_measured_around_it(
         bounds={"box": {"low": [-90, -180], "high": [90, 180]}},
         size=4000,
         scaling="none",
-        release_ticks=False,
+        planned_release=False,
     )
     assert small_house.upload(b"a,b\n" + b"0,179\n" * 4000).status_code == 200
     assert small_house.grant().status_code == 200
@@ -107,7 +107,7 @@ def test_sites_on_the_globe_are_measured_around_it(
 
 
 def test_receipt_carries_every_step_and_its_own_digest(small_house: House) -> None:
-    small_house.ready(release_ticks=False)
+    small_house.ready(planned_release=False)
     job = small_house.submit("0.25").json()
     assert small_house.work()
     receipt = small_house.ada.get(f"/v1/jobs/{job['id']}/receipt").json()
@@ -169,7 +169,7 @@ def test_cancelled_job_gives_its_reservation_back(house: House) -> None:
 
 
 def test_running_and_finished_jobs_cannot_be_cancelled(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     job = house.submit().json()
     held = house.worker.claim()
     assert held is not None
@@ -237,7 +237,7 @@ def np_eye(size: int) -> object:
 
 
 def test_failure_keeps_the_charge_and_says_nothing_about_its_cause(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     job = house.submit("0.4").json()
     with house.database.engine.begin() as connection:
         connection.execute(text("DELETE FROM dataset_chunks"))
@@ -367,7 +367,7 @@ def test_work_beyond_the_limit_is_refused_from_public_numbers(sqlite_url: str, t
 
 def test_too_many_unfinished_jobs_are_refused(sqlite_url: str, tmp_path: Path) -> None:
     house = House(sqlite_url, tmp_path, max_queued_jobs=2, rehearsals_per_minute=1)
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.submit("0.01", delta="0")
     house.submit("0.01", delta="0")
     answer = house.submit("0.01", delta="0")

@@ -39,7 +39,7 @@ def the_job(house: House) -> Job:
 @pytest.fixture
 def busy(house: House) -> House:
     """A service with one queued job."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     assert house.submit("0.5").status_code == 202
     return house
 
@@ -120,7 +120,7 @@ def test_stopping_worker_gives_its_job_back_without_counting_an_attempt(
     database_url: str, tmp_path: Path
 ) -> None:
     house = House(database_url, tmp_path, stop_seconds=0.0)
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.submit()
     for _ in range(queue.MOST_ATTEMPTS + 2):
         held = house.worker.claim()
@@ -174,7 +174,7 @@ def test_a_job_that_would_meet_a_limit_is_refused_before_its_charge(
 
 @pytest.mark.both_databases
 def test_racing_workers_claim_each_job_once(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     for _ in range(6):
         house.submit("0.1", delta="0")
     barrier = Barrier(8)
@@ -214,7 +214,7 @@ def test_claim_of_a_withdrawn_job_voids_it(house: House) -> None:
 
 def test_chunk_cache_is_bounded_and_private(sqlite_url: str, tmp_path: Path) -> None:
     house = House(sqlite_url, tmp_path, chunk_bytes=4096, cache_bytes=10_000)
-    house.ready(rows=5000, release_ticks=False)
+    house.ready(rows=5000, planned_release=False)
     house.submit()
     assert house.work()
     cache = house.settings.cache_directory
@@ -261,7 +261,7 @@ def claimed(house: House) -> str:
 @pytest.fixture
 def crowded(house: House) -> House:
     """A service whose queue ada has filled, after which ben submits two jobs."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.grant("ben")
     for k in range(2, 7):
         assert house.submit("0.01", k=k, delta="0").status_code == 202
@@ -277,7 +277,7 @@ def test_free_worker_takes_the_job_of_the_analyst_with_least_recent_work(crowded
 
 @pytest.mark.both_databases
 def test_small_job_comes_next_however_many_another_analyst_has_queued(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.grant("ben")
     for _ in range(20):
         assert house.submit("0.01", k=3, delta="0").status_code == 202
@@ -326,7 +326,7 @@ def test_order_does_not_depend_on_how_long_jobs_took(crowded: House) -> None:
 
 @pytest.mark.both_databases
 def test_rehearsals_come_last(house: House) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.grant("ben")
     house.submit(k=2, rehearsal=True, who=house.ben)
     for k in (2, 3):

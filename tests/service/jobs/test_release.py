@@ -227,7 +227,7 @@ def test_owner_sees_at_once_and_so_does_everybody_where_holding_is_off(
     small_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_house.ready()
-    small_house.ready("open", release_ticks=False)
+    small_house.ready("open", planned_release=False)
     held = run_for(small_house, [0.2], monkeypatch)
     small_house.clock.move(0.3)
     assert small_house.carla.get(held).json()["state"] == "succeeded"

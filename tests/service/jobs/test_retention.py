@@ -19,7 +19,7 @@ DAY = 24 * 3600.0
 @pytest.fixture
 def used(house: House) -> dict[str, str]:
     """A job of each fate, all ended on the first day but for the last two; their ids."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     charged = house.submit("0.1").json()["id"]
     assert house.work()
     rehearsed = house.submit("0.1", rehearsal=True).json()["id"]

@@ -36,7 +36,7 @@ def books(database: Database) -> Database:
         session.add(
             Dataset(
                 id=1, name="d", owner_id=1, description="", state="sealed", domain={}, accountant="sum",
-                epsilon_units=1, delta_units=0, release_ticks=True, created_at=AT,
+                epsilon_units=1, delta_units=0, planned_release=True, created_at=AT,
             )
         )  # fmt: skip
         session.flush()

@@ -16,7 +16,7 @@ from tests.support.service import House
 @pytest.fixture
 def used(house: House) -> House:
     """Two jobs with results, one cancelled, one rehearsal, one that waits: ten entries."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     for body in ({}, {"delta": "0"}, {"rehearsal": True}):
         assert house.submit("0.1", **body).status_code == 202
         assert house.work()

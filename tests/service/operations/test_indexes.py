@@ -49,7 +49,7 @@ def walks(steps: list[str]) -> list[str]:
 
 @pytest.fixture
 def used_house(small_house: House) -> House:
-    small_house.ready(release_ticks=False)
+    small_house.ready(planned_release=False)
     small_house.submit("0.1", key="a", delta="0")
     assert small_house.work()
     small_house.submit("0.1", key="b", delta="0")

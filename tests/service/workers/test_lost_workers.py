@@ -62,7 +62,7 @@ def passing() -> AbstractContextManager[list[str]]:
 @pytest.fixture
 def busy(house: House) -> House:
     budget = {"epsilon": "1000", "delta": "0.01"}
-    house.ready(release_ticks=False, budget=budget)
+    house.ready(planned_release=False, budget=budget)
     granted = house.carla.put("/v1/datasets/flowers/grants/ada", budget | {"kinds": ["cluster", "summary"]})
     assert granted.status_code == 200
     return house
@@ -242,7 +242,7 @@ def test_a_version_that_would_measure_less_does_not_go_on(
 
 def test_what_is_too_long_to_keep_is_not_gone_on_from(sqlite_url: str, tmp_path: Path) -> None:
     with closing(House(sqlite_url, tmp_path, transcript_bytes=400)) as short:
-        short.ready(release_ticks=False)
+        short.ready(planned_release=False)
         unharmed = submitted(short, epsilon="0.1", delta="0")
         assert short.work()
         assert the_job(short, unharmed).state == "succeeded"

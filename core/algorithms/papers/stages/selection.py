@@ -30,7 +30,7 @@ _PRINTED_FAILURE = 0.01  # The failure probability in the printed constants.
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """Public numbers of the search for candidates and of the selection among them."""
 
     dimension: int
@@ -57,7 +57,7 @@ class Settings:
         return Work(self.trials * (project + trees + swaps), memory)
 
 
-def settings_for(domain: Domain, request: Request, chosen: Mapping[str, Any]) -> Settings:
+def settings_for(domain: Domain, request: Request, chosen: Mapping[str, Any]) -> SearchSettings:
     """Settings from options, the paper's experiments or its printed constants; refuses what could not run."""
     k, logarithm = request.clusters, math.log(domain.size / _PRINTED_FAILURE)
     if chosen["constants"] == "printed":
@@ -82,7 +82,7 @@ def settings_for(domain: Domain, request: Request, chosen: Mapping[str, Any]) ->
     whole["dimension"] = min(whole["dimension"], domain.dimension)
     whole["depth"] = min(whole["depth"], Cubes.DEPTH)
     whole["candidates"] = max(whole["candidates"], k)
-    settings = Settings(**whole, limit=chosen["threshold"])
+    settings = SearchSettings(**whole, limit=chosen["threshold"])
     if settings.dimension > LARGEST_DIMENSION:
         raise WorkLimitExceeded(
             f"{settings.dimension} projected dimensions give every cube 2^{settings.dimension} children; "
@@ -100,7 +100,7 @@ class Selection(Block):
     domain: Domain
     k: int
     objective: str
-    settings: Settings
+    settings: SearchSettings
     shares: Shares
     #: Fractions of the budget that all trials together spend on trees and on swaps.
     tree_fraction: float
@@ -108,7 +108,7 @@ class Selection(Block):
 
     @classmethod
     def of(cls, plan: Plan, shares: Shares, trees: float, swaps: float) -> Self:
-        settings = Settings.from_json(plan.parameters)
+        settings = SearchSettings.from_json(plan.parameters)
         return cls(plan.domain, plan.k, plan.objective, settings, shares, trees, swaps)
 
     @property

@@ -130,7 +130,7 @@ export async function createDataset() {
           accountants[0].name,
         ),
         accountants.map(({ title, advice }) => h("p", { class: "small muted" }, `${title} ${advice}.`)),
-        checkbox("release_ticks", "Show results at planned times", {
+        checkbox("planned_release", "Show results at planned times", {
           checked: true,
           hint:
             "Hides how long a job took, which might depend on the rows. Leave it on unless you " +
@@ -215,7 +215,7 @@ function compose(data, columns, reading) {
     rows_per_person: Number(data.get("rows_per_person")),
     budget: { epsilon: decimal(data.get("epsilon")), delta: decimal(data.get("delta")) },
     accountant: data.get("accountant"),
-    release_ticks: data.get("release_ticks") !== null,
+    planned_release: data.get("planned_release") !== null,
     reading: reading.read(),
   };
   if (data.get("id_column")?.trim()) body.id_column = data.get("id_column").trim();

@@ -153,7 +153,7 @@ function describe(found) {
     found.overruns !== null && ["Overruns", overrunsInWords(found.overruns)],
     [
       "Results appear",
-      found.release_ticks
+      found.planned_release
         ? "at planned times, so that run times reveal nothing"
         : "as soon as they are ready",
     ],

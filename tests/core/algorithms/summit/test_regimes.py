@@ -13,7 +13,7 @@ from core.algorithms.summit.exploring import Exploring
 from core.algorithms.summit.few_records import FewRecords
 from core.algorithms.summit.open_k import OpenK
 from core.algorithms.summit.public_rows import WithPublicRows
-from core.algorithms.summit.pure import Pure
+from core.algorithms.summit.pure import PureEpsilon
 from core.algorithms.summit.sketch import Sketch
 from core.algorithms.summit.summit import REGIMES, regime_of
 from core.data import Dense, Sparse, read_public_rows
@@ -44,8 +44,8 @@ CASES: dict[str, tuple[Dense | Sparse, Request, type[Regime]]] = {
     "a range of many records": (box(4, 10**6), Request(KRange(1, 8), APPROXIMATE), OpenK),
     "a range under pure epsilon": (box(4), Request(KRange(1, 8), PURE), OpenK),
     "a range in too many columns": (box(3000), Request(KRange(1, 8), APPROXIMATE), OpenK),
-    "pure epsilon": (box(4), Request(3, PURE), Pure),
-    "pure epsilon, few records": (box(10, 300), Request(3, PURE), Pure),
+    "pure epsilon": (box(4), Request(3, PURE), PureEpsilon),
+    "pure epsilon, few records": (box(10, 300), Request(3, PURE), PureEpsilon),
     "pure epsilon in many columns": (box(100, 3000), Request(3, PURE), Sketch),
     "too many columns": (box(3000), Request(3, APPROXIMATE), Sketch),
     "sparse rows": (Sparse(dimension=5000, radius=1.0, size=10_000), Request(3, APPROXIMATE), Sketch),

@@ -9,7 +9,7 @@ from core.postprocessing.spread import CountNoise, DistanceHistogram, geometric_
 from core.postprocessing.synopsis.cells import Cells
 from core.postprocessing.synopsis.losses import MeanSquare
 from core.postprocessing.synopsis.made_up import CellModel
-from core.postprocessing.synopsis.partitions import Cloud, Partition
+from core.postprocessing.synopsis.partitions import Cloud, CloudPartition
 from core.postprocessing.synopsis.uncertainty import Bars, bars
 
 #: Fine clusters on a line, of 1,000 records each, the noise in their sizes, and the distance between two.
@@ -48,13 +48,13 @@ def cloud() -> Cloud:
     return Cloud(model, anchors, anchors.astype(np.int16), owners, np.zeros(2), np.eye(2))
 
 
-def two_clusters(share: float) -> tuple[Bars, Partition]:
+def two_clusters(share: float) -> tuple[Bars, CloudPartition]:
     """The left and the right half of the fine clusters; of each on the right this share goes to the left."""
     made, right = cloud(), np.arange(FINE) >= FINE // 2
     parts = np.where(right, share, 1.0)
     parts = np.stack([parts, 1 - parts])
     centres: npt.NDArray[np.float64] = parts @ made.model.cells.centres / parts.sum(axis=1, keepdims=True)
-    partition = Partition(centres, np.where(right, 1, 0), np.zeros(FINE), parts)
+    partition = CloudPartition(centres, np.where(right, 1, 0), np.zeros(FINE), parts)
     cells = made.model.cells
     return bars(made, partition, MeanSquare.of(cells.pooled, cells.total)), partition
 

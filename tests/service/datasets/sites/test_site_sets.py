@@ -29,7 +29,7 @@ def stored(house: House) -> tuple[list[Job], list[SiteSet]]:
 @pytest.mark.parametrize("algorithm", ["gupta", "jones"])
 @pytest.mark.both_databases
 def test_sites_sent_with_jobs_are_stored_once_and_named_by_digest(house: House, algorithm: str) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     for _ in range(2):
         answer = ask(house, algorithm=algorithm, options={"sites": SHOPS})
         assert answer.status_code == 202, answer.text
@@ -45,7 +45,7 @@ def test_sites_sent_with_jobs_are_stored_once_and_named_by_digest(house: House, 
 
 
 def test_the_receipt_shows_the_whole_domain_and_the_digest_of_the_sites(small_house: House) -> None:
-    small_house.ready(release_ticks=False)
+    small_house.ready(planned_release=False)
     ask(small_house, options={"sites": SHOPS})
     assert small_house.work()
     receipt = small_house.ada.get("/v1/jobs/latest/receipt").json()

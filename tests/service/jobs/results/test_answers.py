@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import delete, event, func, select
 
 from service.jobs.results import transcripts
-from service.operations.tables import Answer, DatasetChunk, LedgerEntry
+from service.operations.tables import DatasetChunk, LedgerEntry, StoredAnswer
 from tests.support.service import House, table
 
 RANGE = {"from": 1, "to": 6}
@@ -264,7 +264,7 @@ def test_a_range_that_cannot_be_served_is_refused_and_costs_nothing(
 
 def test_an_answer_is_a_bounded_number_of_bytes(house: House) -> None:
     with house.database.read() as session:
-        found = session.execute(select(Answer.k, func.length(Answer.payload))).all()
+        found = session.execute(select(StoredAnswer.k, func.length(StoredAnswer.payload))).all()
     stored = {int(k): int(size) for k, size in found}
     assert sorted(stored) == [-1, 0, 1, 2, 3, 4, 5, 6]  # -1: the merges of the job of a single k
     assert max(size for k, size in stored.items() if k) < 10_000

@@ -29,7 +29,7 @@ def test_files_of_a_result_are_the_same_whoever_makes_them(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this process, by the helper, and through a file on disk."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.submit(k={"from": 1, "to": 3}, algorithm="auto")
     assert house.work()
     house.clock.move(3600)
@@ -66,7 +66,7 @@ def _without_content(act: Any) -> Any:
 def test_result_is_sent_to_the_letter_and_a_piece_of_it_read_at_a_time(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     house.submit()
     assert house.work()
     monkeypatch.setattr(stored, "_PIECE", 100)

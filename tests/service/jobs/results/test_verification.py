@@ -17,7 +17,7 @@ from tests.support.service import House
 @pytest.fixture
 def used(house: House) -> House:
     """Two jobs with results; entries 4 and 6 charge them."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     for _ in range(2):
         assert house.submit("0.1", delta="0").status_code == 202
         assert house.work()
