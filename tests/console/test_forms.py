@@ -11,7 +11,7 @@ from tests.console.test_curator import describe
 from tests.support.console import Service
 
 CODE_NAMES = re.compile(
-    r"id_column|rows_per_person|on_bad_row|release_ticks|Input should|Something went wrong"
+    r"id_column|rows_per_person|on_bad_row|planned_release|Input should|Something went wrong"
 )
 
 
