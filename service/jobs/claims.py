@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from pydantic_core import to_json
+
 from core.data import Stored, domain_from_json
 from core.plan import Plan
 from service.jobs import release
@@ -70,3 +72,8 @@ class Outcome:
     receipt: dict[str, Any]
     transcript: Sequence[bytes] = ()
     answers: Mapping[int, bytes] = field(default_factory=dict)
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes that it takes in the database, without the receipt."""
+        return len(to_json(self.body)) + sum(map(len, (*self.transcript, *self.answers.values())))

@@ -4,6 +4,7 @@ Locks are taken in one order, a job's row before its dataset's account; whoever 
 wants jobs skips those that are locked, and the claim that holds them looks again at what is allowed.
 
     queued --claim--> running --finish--> succeeded | failed
+       |                 +--gives way (a rehearsal)--> running again, later
        |                 +--lease runs out--> running again (at most 3 attempts in all), else failed
        |                 +--end--> failed, at the curator's order
        +--cancel, withdraw, cannot run--> cancelled | failed, with the reservation void
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from service import ledger
@@ -50,11 +51,13 @@ def claim(
     now: datetime,
     lease: timedelta,
     can_run: CanRun,
+    guests: bool = True,
 ) -> Claim | None:
     """Take the job whose turn it is, and charge it in the same transaction; None if no job waits.
 
     Next is the analyst with the least planned work among the jobs claimed lately, oldest job first;
-    rehearsals come last. Planned work is public: how long jobs really took must not show in the order.
+    rehearsals come last, and not at all without `guests`. Planned work is public: how long jobs really took
+    must not show in the order.
 
     A queued job is charged here, before any row is read. A job whose worker was lost is taken over under
     the charge it has, first of all by the process that replaces its own, and goes on from its journal. One
@@ -68,9 +71,7 @@ def claim(
     )
     job = session.scalars(
         select(Job)
-        .where(
-            or_(Job.state == JobState.QUEUED, (Job.state == JobState.RUNNING) & (Job.lease_expires_at < now))
-        )
+        .where(_claimable(now), true() if guests else Job.rehearsal.is_(False))
         .outerjoin(recent, recent.c.principal_id == Job.principal_id)
         .order_by(
             case((Job.worker == worker, 0), else_=1),
@@ -120,6 +121,16 @@ def claim(
         stored=stored,
         charge=ledger.charge_of(session, job.id),
     )
+
+
+def _claimable(now: datetime) -> ColumnElement[bool]:
+    return or_(Job.state == JobState.QUEUED, (Job.state == JobState.RUNNING) & (Job.lease_expires_at < now))
+
+
+def real_job_waits(session: Session, now: datetime) -> bool:
+    """Return True if a job waits for a worker that is no rehearsal."""
+    waiting = select(Job.number).where(_claimable(now), Job.rehearsal.is_(False)).limit(1)
+    return session.scalars(waiting).one_or_none() is not None
 
 
 def _charge(session: Session, job: Job, *, worker: str, now: datetime, understood: bool) -> bool:
@@ -178,13 +189,15 @@ def finish(
     faults.reach("finish.updated")
     _empty_journal(session, claim.job_id)
     if result:
-        session.add(Result(job_id=claim.job_id, body=result.body, receipt=result.receipt, created_at=now))
+        stored = {"body": result.body, "receipt": result.receipt, "created_at": now}
+        stored_bytes = result.stored_bytes if claim.rehearsal else 0
+        session.add(Result(job_id=claim.job_id, stored_bytes=stored_bytes, **stored))
         transcripts.store(session, claim.job_id, result.transcript)
         answers.store(session, claim.job_id, result.answers)
     faults.reach("finish.stored")
     metrics.ended(session, claim.dataset_id, state)
     late = claim.held and values["released_at"] > claim.claimed_at + claim.planned
-    if late or (by_limit and not claim.rehearsal):
+    if (late or by_limit) and not claim.rehearsal:
         metrics.overran(session, claim.dataset_id, by_limit=by_limit)
     return True
 
@@ -239,11 +252,11 @@ def resume(session: Session, worker: str, *, now: datetime) -> datetime | None:
     if job.state == JobState.RUNNING:
         job.lease_expires_at = now - _INSTANT
         return None
-    return job.released_at
+    return None if job.rehearsal else job.released_at
 
 
 def give_back(session: Session, claim: Claim, *, now: datetime) -> bool:
-    """Give a job back because the worker stops; this does not count as an attempt."""
+    """Give a job back: its worker stops, or a rehearsal gives way. This does not count as an attempt."""
     return _update(
         session,
         claim,

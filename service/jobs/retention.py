@@ -1,17 +1,20 @@
-"""Retention: forget the plans of jobs that released nothing about rows, after a time that the operator sets.
+"""Retention: forget what jobs left that released nothing about rows, after times that the operator sets.
 
-Cancelled jobs and rehearsals keep their row, request and digest of the plan. The ledger is never touched, nor
-is anything of jobs that were charged.
+Plans of cancelled jobs and of rehearsals go, and results of rehearsals: after a time, or when their analyst
+has many. The jobs keep their row, request and digest of the plan. The ledger is never touched, and of jobs
+that were charged nothing is deleted.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import String, cast, or_, select, update
+from sqlalchemy import String, cast, delete, or_, select, text, update
+from sqlalchemy.orm import Session
 
 from service.operations import audit
 from service.operations.database import Database
 from service.operations.states import JobState
-from service.operations.tables import Job
+from service.operations.tables import Answer, Job, Result, TranscriptPart
 
 #: Jobs in one transaction, so that nobody waits long for a lock.
 _BATCH = 500
@@ -42,3 +45,40 @@ def prune(database: Database, *, before: datetime, now: datetime) -> int:
                 if pruned:
                     audit.record(session, "prune", actor="operator", at=now, changes_facts=False, jobs=pruned)
                 return pruned
+
+
+def delete_old_rehearsals(session: Session, *, before: datetime) -> int:
+    """Delete results of rehearsals that were shown before a moment; return how many: few at a time."""
+    old = (
+        select(Result.job_id)
+        .join(Job, Job.id == Result.job_id)
+        .where(Job.rehearsal, Job.released_at < before)
+        .limit(_BATCH)
+    )
+    found = session.scalars(old).all()
+    _delete_results(session, found)
+    return len(found)
+
+
+def make_room(session: Session, analyst: int, *, most_bytes: int, now: datetime) -> None:
+    """Delete the oldest results of an analyst's rehearsals, down to a number of bytes.
+
+    For the start of their next rehearsal. What is not shown yet is not counted: it would show when it ended.
+    """
+    shown = (
+        select(Result.job_id, Result.stored_bytes)
+        .join(Job, Job.id == Result.job_id)
+        .where(Job.principal_id == analyst, text("jobs.rehearsal"), Job.released_at <= now)
+        .order_by(Job.number.desc())
+    )
+    kept, surplus = 0, []
+    for job_id, size in session.execute(shown):
+        kept += size
+        if kept > most_bytes:
+            surplus.append(job_id)
+    _delete_results(session, surplus)
+
+
+def _delete_results(session: Session, jobs: Sequence[str]) -> None:
+    for stored in (Answer, TranscriptPart, Result):
+        session.execute(delete(stored).where(stored.job_id.in_(jobs)))

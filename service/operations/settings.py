@@ -100,7 +100,11 @@ class Settings(BaseSettings):
     rehearsal_operations: float = Field(default=5e11, gt=0)
     """Most arithmetic operations a rehearsal may need; more is refused as `work-limit`."""
     rehearsal_seconds: float = Field(default=120.0, gt=0)
-    """Longest a rehearsal may run before it is ended as failed."""
+    """Longest a rehearsal may run before it is ended as failed; at most 10 seconds or twice its plan."""
+    rehearsal_days: float = Field(default=1.0, gt=0)
+    """Days after which results of rehearsals are deleted."""
+    rehearsal_bytes: int = Field(default=256 * MIB, ge=0)
+    """Bytes that results of one analyst's rehearsals may take; the oldest are deleted when another starts."""
     max_operations: float = Field(default=1e14, gt=0)
     """Most arithmetic operations a plan may need; more is refused as `work-limit`."""
     max_memory_bytes: int = Field(default=4 * GIB, gt=0)

@@ -8,6 +8,7 @@ Each worker is a process of its own with one job at a time; `supervisor` starts 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import socket
 import threading
@@ -25,7 +26,7 @@ from sqlalchemy.orm import Session
 from core.postprocessing import kmeans
 from core.views import limit_cache
 from service.datasets import drafts
-from service.jobs import queue
+from service.jobs import queue, retention
 from service.jobs.claims import Claim, JobLost, StoredPlan
 from service.jobs.limits import Limits
 from service.operations import faults, metrics, tracing, workforce
@@ -39,11 +40,18 @@ from service.operations.states import JobState
 from service.operations.supervisor import ENDED_BY_LIMIT, end_with_parent
 from service.operations.tables import Job
 from service.workers import execution
+from service.workers.interruption import Interrupted, Interruption
 
 log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _DELETION_SECONDS = 600.0
+#: Seconds between two looks at whether a rehearsal must give way, and between those of a worker after one.
+_LOOK_SECONDS = 0.5
+#: A rehearsal that goes on for this long after it should give way is ended with its process.
+_GIVES_WAY_SECONDS = 1.0
+#: A rehearsal may run for twice its planned time, but for this long in any case.
+_SHORT_REHEARSAL_SECONDS = 10.0
 
 
 class Heartbeat(threading.Thread):
@@ -56,11 +64,14 @@ class Heartbeat(threading.Thread):
         self._done = threading.Event()
         #: Set when the job is no longer this worker's; its execution then ends at its next step.
         self.lost = threading.Event()
+        #: Set when a rehearsal gives way to a real job; its execution then ends at its next step.
+        self.gives_way = threading.Event()
+        self._way_asked_at = math.inf
         self._stop_seen: float | None = None
         self._started_at = time.monotonic()
 
     def run(self) -> None:
-        pause = min(1.0, self._worker.settings.lease_seconds / 3)
+        pause = min(_LOOK_SECONDS if self._claim.rehearsal else 1.0, self._worker.settings.lease_seconds / 3)
         while not self._done.wait(pause):
             try:
                 self.beat()
@@ -83,17 +94,40 @@ class Heartbeat(threading.Thread):
             )
             faults.reach("beat.renewed")
         faults.reach("beat.committed")
-        longest = settings.rehearsal_seconds if self._claim.rehearsal else settings.job_seconds
         if not still_ours:
             self.lost.set()
             if worker.stop.is_set():  # there is nothing to finish or to give back
                 self._leave(0)
-        elif time.monotonic() - self._started_at > longest:
+        elif time.monotonic() - self._started_at > self._longest_seconds():
             self._end_by_limit("time")
         elif _resident_bytes() > settings.max_memory_bytes:
             self._end_by_limit("memory")
         elif worker.stop.is_set():
             self._give_back_when_late()
+        elif self._claim.rehearsal:
+            self._give_way()
+
+    def _longest_seconds(self) -> float:
+        settings, claim = self._worker.settings, self._claim
+        if not claim.rehearsal:
+            return settings.job_seconds
+        planned = max(_SHORT_REHEARSAL_SECONDS, 2 * claim.planned.total_seconds())
+        return min(settings.rehearsal_seconds, planned)
+
+    def _give_way(self) -> None:
+        """Interrupt a rehearsal if a real job waits for a worker."""
+        worker = self._worker
+        if self.gives_way.is_set():
+            if time.monotonic() - self._way_asked_at > _GIVES_WAY_SECONDS:
+                worker.give_back(self._claim)
+                self._leave(0)
+            return
+        with worker.database.read() as session:
+            if not queue.real_job_waits(session, worker.clock.now()):
+                return
+        self._way_asked_at = time.monotonic()
+        self.gives_way.set()
+        worker.interruption.ask()
 
     def _end_by_limit(self, what: str) -> None:
         log.error("job ended by a limit", job=self._claim.job_id, limit=what)
@@ -108,8 +142,7 @@ class Heartbeat(threading.Thread):
         if now - self._stop_seen < self._worker.settings.stop_seconds:
             return
         log.info("stopping; the job is given back", job=self._claim.job_id)
-        with self._worker.database.write() as session:
-            queue.give_back(session, self._claim, now=self._worker.clock.now())
+        self._worker.give_back(self._claim)
         self._leave(0)
 
     def _leave(self, code: int) -> None:
@@ -147,6 +180,9 @@ class Worker:
         self.name = (name or f"worker-{socket.gethostname()}-{os.getpid()}")[-64:]
         self.stop = threading.Event()
         self._lost = lost
+        self.interruption = Interruption()
+        #: When this worker may take the next rehearsal.
+        self._guests_from = 0.0
         self._next_deletion = 0.0
         self._next_announcement = 0.0
         #: Most memory that a plan may need to run here.
@@ -164,27 +200,44 @@ class Worker:
                     self._resume()
                     resumed = True
                     continue
-                claim = self.claim()
+                guests = time.monotonic() >= self._guests_from
+                claim = self.claim(guests=guests)
                 if claim is not None:
-                    self.carry_out(claim)
-                    # Not before the job's end is shown: taking the next job at once would reveal it.
-                    self._wait_until(claim.released_at(self.clock.now()), since=claim.claimed_at)
+                    if self.carry_out(claim) or not claim.rehearsal:
+                        self._hold(claim)
                     pause = self.settings.poll_seconds
                     continue
-                self._delete_old_drafts()
+                pause = pause if guests else min(pause, _LOOK_SECONDS)
+                self._delete_old()
             except SQLAlchemyError as error:
                 log.warning("the database does not answer; trying again", error=type(error).__name__)
             self.stop.wait(pause)
             pause = min(self.settings.poll_most_seconds, pause * 1.5)
 
-    def _delete_old_drafts(self) -> None:
-        """Delete rows that were uploaded and never sealed, now and then."""
+    def _hold(self, claim: Claim) -> None:
+        """Take no other job before the end of this one is shown: that would reveal when it ended.
+
+        After a rehearsal, no other rehearsal: real jobs do not wait for guests.
+        """
+        shown_at = claim.released_at(self.clock.now())
+        if claim.rehearsal:
+            self._guests_from = time.monotonic() + self._pause(shown_at, claim.claimed_at)
+        else:
+            self._wait_until(shown_at, since=claim.claimed_at)
+
+    def _delete_old(self) -> None:
+        """Delete rows that were uploaded and never sealed, and old results of rehearsals, now and then."""
         if time.monotonic() < self._next_deletion:
             return
         self._next_deletion = time.monotonic() + _DELETION_SECONDS
         now = self.clock.now()
         with self.database.write() as session:
             drafts.delete_old_rows(session, before=now - timedelta(days=self.settings.draft_days), at=now)
+        with self.database.write() as session:
+            shown_before = now - timedelta(days=self.settings.rehearsal_days)
+            deleted = retention.delete_old_rehearsals(session, before=shown_before)
+        if deleted:
+            self._next_deletion = 0.0  # there may be more
 
     def report(self, silent: float = 0.0) -> None:
         """Touch the health file: this process is not stuck, nor will it be while it is `silent`."""
@@ -215,19 +268,29 @@ class Worker:
         with suppress(SQLAlchemyError), self.database.write() as session:
             workforce.leave(session, self.name)
 
-    def claim(self) -> Claim | None:
-        """Take a job and charge it, in one transaction, before any row is read."""
+    def claim(self, *, guests: bool = True) -> Claim | None:
+        """Take a job and charge it, in one transaction, before any row is read; rehearsals only as guests."""
+        now = self.clock.now()
         with self.database.write() as session:
             claim = queue.claim(
                 session,
                 worker=self.name,
-                now=self.clock.now(),
+                now=now,
                 lease=timedelta(seconds=self.settings.lease_seconds),
                 can_run=self._can_run,
+                guests=guests,
             )
+            if claim is not None and claim.rehearsal:
+                most = self.settings.rehearsal_bytes
+                retention.make_room(session, claim.principal_id, most_bytes=most, now=now)
         if claim is not None:
             faults.reach("claim.committed")
         return claim
+
+    def give_back(self, claim: Claim) -> None:
+        """Let this worker or another one take the job again."""
+        with self.database.write() as session:
+            queue.give_back(session, claim, now=self.clock.now())
 
     def _can_run(self, stored: StoredPlan) -> bool:
         """Return True if this version reads the plan back exactly, and this machine has the memory for it."""
@@ -250,20 +313,28 @@ class Worker:
             faults.reach("execute.measured")
             if heartbeat.lost.is_set():
                 raise JobLost
+            if heartbeat.gives_way.is_set():
+                raise Interrupted
 
         heartbeat.start()
         result = None
         with structlog.contextvars.bound_contextvars(job=claim.job_id):
             try:
-                with tracing.span("job", job=claim.job_id, rehearsal=claim.rehearsal):
+                span = tracing.span("job", job=claim.job_id, rehearsal=claim.rehearsal)
+                with span, self.interruption.allowed(claim.rehearsal):
                     result = execution.execute(claim, self.database, self.settings, listen)
             except JobLost:
                 log.info("job was ended, or taken over by another worker")
                 return False
             except Exception:  # ends the job, once: running it again would be rejection sampling
                 log.exception("job failed")
+            except Interrupted:
+                log.info("the rehearsal gives way to a job")
             finally:
                 heartbeat.end()
+            if result is None and heartbeat.gives_way.is_set():
+                self.give_back(claim)
+                return False
             return self._finish(claim, result)
 
     def _finish(self, claim: Claim, result: Any) -> bool:
@@ -348,6 +419,7 @@ def main(parent: int, slot: int, lost: str = "") -> None:
     name = f"worker-{socket.gethostname()}-{parent}-{slot}"
     worker = Worker(settings, database, SystemClock(), name=name, leave=os._exit, lost=lost)
     stop_on_signals(worker.stop)
+    worker.interruption.install()
     end_with_parent(parent)
     log.info("worker started", worker=worker.name, memory_bytes=settings.max_memory_bytes)
     if worker.plan_bytes <= 0:

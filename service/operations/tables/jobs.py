@@ -108,6 +108,8 @@ class Result(Base):
     body: Mapped[dict[str, Any]]
     receipt: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
+    #: Of a rehearsal: bytes of its result, answers and transcript, which count towards a quota.
+    stored_bytes: Mapped[Units] = mapped_column(server_default="0")
 
 
 class TranscriptPart(Base):

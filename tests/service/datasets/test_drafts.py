@@ -237,10 +237,10 @@ def test_rows_that_nobody_seals_are_deleted_after_some_days(house: House) -> Non
     house.create()
     house.check(table(5))
     house.clock.move(6 * 86400)
-    house.worker._delete_old_drafts()
+    house.worker._delete_old()
     assert facts(house)["upload"]["rows"] == 5
     house.clock.move(2 * 86400)
     house.worker._next_deletion = 0.0
-    house.worker._delete_old_drafts()
+    house.worker._delete_old()
     assert facts(house)["upload"] is None
     assert (facts(house)["state"], chunks(house)) == ("draft", 1)
