@@ -13,7 +13,7 @@ Described = dict[str, Any]
 class Shared(TypedDict, total=False):
     """Options of any column."""
 
-    #: How far apart its ends are, or two of its levels; 1 by default.
+    #: How far apart its ends are, or two of its levels; by default two typical records differ as in a number.
     weight: float
     #: "cluster" (the default), "keep" for later questions, "id" or "ignore".
     role: str

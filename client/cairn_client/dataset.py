@@ -54,8 +54,8 @@ class JobRequest(TypedDict, total=False):
     sites: str | None
     #: Of a table: the columns to cluster on, by default all that are there for it.
     columns: Sequence[str] | None
-    #: Of a table: how much columns count in distances, by name.
-    weights: Mapping[str, float] | None
+    #: Of a table: how much columns count in distances, by name; "fair" weighs them by their kinds.
+    weights: Mapping[str, float] | Literal["fair"] | None
     #: Of a table: "private" spends 5% of epsilon on the ranges that columns really fill.
     scaling: str | None
     #: False does without the dataset's public rows, if it has any.
@@ -336,7 +336,7 @@ def _job(
     options: Mapping[str, Any] | None = None,
     sites: str | None = None,
     columns: Sequence[str] | None = None,
-    weights: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | Literal["fair"] | None = None,
     scaling: str | None = None,
     public_rows: bool = True,
     rehearsal: bool = False,
@@ -355,7 +355,7 @@ def _job(
         "options": dict(options or {}),
         "sites": sites,
         "columns": None if columns is None else list(columns),
-        "weights": dict(weights) if weights else None,
+        "weights": weights if isinstance(weights, str) else dict(weights) if weights else None,
         "scaling": scaling,
         "public_rows": None if public_rows else False,
         "rehearsal": rehearsal or rehearse_on is not None or None,

@@ -22,6 +22,7 @@ class Boolean(OnLine):
     title = "yes or no"
     example: ClassVar[Mapping[str, Any]] = {"name": "smoker", "missing": "drop"}
     is_discrete = True
+    typical_difference = 1.0
     reads = frozenset({"boolean", "number"})
     proposed_for = frozenset({"boolean", "text"})
     line = (0.0, 1.0)

@@ -42,6 +42,7 @@ class Category(StoredColumn):
     }
     has_levels = True
     is_discrete = True
+    typical_difference = 1.0
     reads = frozenset({"boolean", "number"})
     proposed_for = frozenset({"text"})
     proposed_for_codes = True

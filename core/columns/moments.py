@@ -40,6 +40,8 @@ class Moments(Ranged):
     is_timed: ClassVar[bool]
     ends_of_day: ClassVar[tuple[str, str]]
     reads = frozenset({"date", "moment"})
+    #: Dates are taken to be spread evenly between their bounds.
+    typical_difference = 6**-0.5
 
     low: str = field(metadata=says(_ISO))
     high: str = field(metadata=says(_ISO))

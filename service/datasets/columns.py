@@ -94,6 +94,11 @@ def _model(kind: type[Column]) -> type[DeclaredColumn]:
         for name, fact in _facts_of(kind).items()
         if types[name] is not type(None)
     }
+    words = (
+        "how far apart its ends, or two of its levels, are. Default: such that two typical records differ as "
+        "much as in a number"
+    )
+    facts["weight"] = (float, Field(default=kind.fair_weight(), description=words))
     if kind.roles != Column.roles:
         facts["role"] = (_choice[kind.roles], kind.role)
     model: type[DeclaredColumn] = create_model(

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from core.algorithms import registry
 from core.data import PartitionFacts, PublicRowFacts, Stored
+from core.data.tables.geometry import fair_weights
 from core.errors import WorkLimitExceeded
 from core.jobs import kinds
 from core.plan import CLUSTER, KRange, Plan, Request, Work
@@ -121,7 +122,7 @@ def _request(right: Right, body: PlanBody, inputs: PublicInputs, budget: Budget)
         algorithm=body.algorithm,
         options=inputs.options,
         columns=columns,
-        weights=body.weights or {},
+        weights=fair_weights(inputs.domain, columns) if body.weights == "fair" else body.weights or {},
         scaling=body.scaling,
         public_rows=inputs.public_rows,
     )

@@ -116,8 +116,10 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         description="of a table: the columns to cluster on; default: all that are there for it. Of a "
         "question: the columns that it is about",
     )
-    weights: Annotated[dict[ColumnName, float], Field(max_length=1000)] | None = Field(
-        default=None, description="of a table: how much columns count in distances; default: as declared"
+    weights: Annotated[dict[ColumnName, float], Field(max_length=1000)] | Literal["fair"] | None = Field(
+        default=None,
+        description="of a table: how much columns count in distances; `fair` weighs them by their kinds, so "
+        "that none rules; default: as declared",
     )
     scaling: Literal["declared", "private"] = Field(
         default="declared",

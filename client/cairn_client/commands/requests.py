@@ -58,7 +58,9 @@ Columns = Annotated[
 Weights = Annotated[
     list[str] | None,
     typer.Option(
-        "--weight", metavar="NAME=NUMBER", help="How much a column of a table counts; can be repeated."
+        "--weight",
+        metavar="NAME=NUMBER|fair",
+        help="How much a column of a table counts; can be repeated. `fair`: as its kind should.",
     ),
 ]
 Scaling = Annotated[
@@ -95,11 +97,13 @@ def parsed_options(options: list[str] | None) -> dict[str, Any]:
 
 def table_request(columns: str | None, weights: list[str] | None, scaling: str | None) -> JobRequest:
     """Return the part of a request that only tables take."""
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    if weights == ["fair"]:
+        return {"columns": chosen, "weights": "fair", "scaling": scaling}
     try:
         weighed = {
             name: float(number) for name, _, number in (each.rpartition("=") for each in weights or [])
         }
     except ValueError:
         raise typer.BadParameter("write the weight of a column as NAME=NUMBER, as in age=2") from None
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     return {"columns": chosen, "weights": weighed, "scaling": scaling}

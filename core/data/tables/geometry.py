@@ -25,6 +25,10 @@ from core.kernels.rows import UNITS
 
 #: Scale columns by their declared bounds, or by ranges that a part of the budget measures.
 SCALINGS = ("declared", "private")
+#: A column rules others if its typical difference counts this many times as much as theirs.
+_OUTWEIGHS = 2.0
+#: Columns that are named where some rule the others.
+_NAMED = 4
 #: The widest geometry: beyond it the rows of a job would fill memory.
 MOST_COORDINATES = 1 << 13
 
@@ -153,12 +157,35 @@ class Geometry:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        heavy = self._outweighing
         coarse = [axis.column.name for axis in self.axes if axis.is_coarse(COARSE_STEPS)]
         if not coarse:
-            return ()
+            return heavy
         return (
+            *heavy,
             f"columns {', '.join(coarse[:5])} keep fewer than {COARSE_STEPS} distinct values next to the "
             "others: give them more weight, or choose fewer columns",
+        )
+
+    @property
+    def _outweighing(self) -> tuple[str, ...]:
+        """Which columns decide where clusters lie, by their kinds and weights; nothing where none rules."""
+        pairs = list(zip((axis.column for axis in self.axes), self.weights, strict=True))
+        counts = {column.name: weight * column.typical_difference for column, weight in pairs}
+        numbers = sorted((counts[line.column.name], line.column.name) for line in self.lines)
+        if not numbers:
+            return ()
+        middle, typical = numbers[len(numbers) // 2]
+        heavy = sorted((-each, name) for name, each in counts.items() if each >= _OUTWEIGHS * middle)
+        if not heavy:
+            return ()
+        named = ", ".join(name for _, name in heavy[:_NAMED]) + (" and more" if len(heavy) > _NAMED else "")
+        verb = "outweigh" if len(heavy) > 1 else "outweighs"
+        least, name = heavy[0]
+        return (
+            f"{named} {verb} {typical} and will decide the clusters: a typical difference in {name} counts "
+            f"{-least / middle:.0f} times as much as one in {typical}. If that is not what you want, choose "
+            "fair weights, or weights of your own",
         )
 
     def rows(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
@@ -229,6 +256,17 @@ class Geometry:
 
     def to_json(self) -> dict[str, Any]:
         return {**self.table.to_json(), "clustered": self.choices}
+
+
+def fair_weights(stored: object, columns: Sequence[str] | None) -> dict[str, float]:
+    """A weight for each column to cluster on, by its kind, such that none rules because of it."""
+    known = stored.declared if isinstance(stored, Table) else ()
+    usable = [
+        column for column in known if column.role == "cluster" and (not columns or column.name in columns)
+    ]
+    if not usable:
+        raise InvalidRequest("weights can be chosen on tables only", parameter="weights")
+    return {column.name: column.fair_weight() for column in usable}
 
 
 def _require_known(names: Sequence[str], known: Mapping[str, Any], parameter: str) -> None:

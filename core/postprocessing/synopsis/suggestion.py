@@ -9,11 +9,14 @@ import numpy as np
 from core.arrays import Floats
 from core.data import Domain, Geometry
 from core.postprocessing.synopsis.lloyd import LloydRows
+from core.postprocessing.synopsis.losses import Estimate
 from core.postprocessing.synopsis.partitions import Cloud
 
 _BLOB_ROWS = 3000  # Rows of the blob.
 _BLOB_ROUNDS = 20  # Rounds of Lloyd's algorithm on them for each number of clusters that is tried.
 _TOLERANCE = 0.03  # The first k whose gap is this close to the largest is suggested.
+_AS_MUCH = round(100 * _TOLERANCE)  # The same in per cent.
+_NEIGHBOURS = 2  # Other numbers that fit are named up to this far from the suggested one.
 _LEAST_GAIN = 0.05  # Where no gap exceeds that of one cluster by this, there is nothing to split.
 #: In tables each further cluster must gain more than records with a rare level do, which are small groups of
 #: their own within a cluster: more than this many times a low quantile of all gains.
@@ -34,12 +37,12 @@ class Suggestion:
     reason: str
 
 
-def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator) -> Suggestion:
+def suggest(cloud: Cloud, losses: Mapping[int, Estimate], draw: np.random.Generator) -> Suggestion:
     """The gap statistic of the made-up rows against one Gaussian blob of the same covariance."""
     ks = sorted(losses)
     tried = _tried(ks[0], ks[-1])
     blob = np.interp(np.log(ks), np.log(tried), _blob_losses(cloud, tried, draw))
-    gaps = {k: float(level) - math.log(max(losses[k], 1e-9)) for k, level in zip(ks, blob, strict=True)}
+    gaps = {k: float(level) - math.log(max(losses[k].value, 1e-9)) for k, level in zip(ks, blob, strict=True)}
     top = max(gaps.values())
     if top - gaps[ks[0]] < _LEAST_GAIN:
         return Suggestion(
@@ -47,12 +50,44 @@ def suggest(cloud: Cloud, losses: Mapping[int, float], draw: np.random.Generator
         )
     domain = cloud.model.cells.domain
     best = first_near_top(gaps, steady_gain(gaps) if isinstance(domain, Geometry) else 0.0)
-    lower = 100 * (1 - math.exp(gaps[ks[0]] - gaps[best]))
-    reason = (
-        f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% lower than at "
-        f"k = {ks[0]}, and no larger k gains another {100 * _TOLERANCE:.0f}%"
+    noise = {k: math.log(max(loss.high, 1e-9) / max(loss.low, 1e-9)) / 2 for k, loss in losses.items()}
+    parts = [why(best, gaps, noise), also_fitting(best, gaps, noise)]
+    return Suggestion(best, "; ".join([*filter(None, parts), *([_OF_LEVELS] if _has_levels(domain) else [])]))
+
+
+def why(best: int, gaps: Mapping[int, float], noise: Mapping[int, float]) -> str:
+    """What the suggested k gains on the first one, with the interval of the gain where there is one."""
+    first = min(gaps)
+    if best == first:
+        return (
+            f"k = {best}: compared with a single blob of the same shape, no larger k gains {_AS_MUCH}% on it"
+        )
+    gain, off = gaps[best] - gaps[first], noise[best] + noise[first]
+    lower, least, most = (max(0.0, 100 * (1 - math.exp(-each))) for each in (gain, gain - off, gain + off))
+    return (
+        f"k = {best}: compared with a single blob of the same shape, the loss is {lower:.0f}% "
+        f"({least:.0f}% to {most:.0f}%) lower than at k = {first}, and no larger k gains another {_AS_MUCH}%"
     )
-    return Suggestion(best, f"{reason}; {_OF_LEVELS}" if _has_levels(domain) else reason)
+
+
+def also_fitting(best: int, gaps: Mapping[int, float], noise: Mapping[int, float]) -> str:
+    """The numbers next to the suggested one that noise, or too small a gain, does not tell from it."""
+
+    def fits(k: int) -> bool:
+        return abs(gaps[k] - gaps[best]) <= max(_TOLERANCE, noise[k], noise[best])
+
+    near: list[int] = []
+    for step in (-1, 1):
+        k = best + step
+        while k in gaps and fits(k) and abs(k - best) <= _NEIGHBOURS:
+            near.append(k)
+            k += step
+    if not near:
+        return ""
+    hidden = all(abs(gaps[k] - gaps[best]) > _TOLERANCE for k in near)
+    reason = "noise hides which is better" if hidden else f"they differ by less than {_AS_MUCH}% or noise"
+    named = " and ".join(map(str, sorted(near)))
+    return f"more than one k fits: {named} as well, because {reason}"
 
 
 def _has_levels(domain: Domain) -> bool:

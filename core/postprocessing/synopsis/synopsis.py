@@ -136,8 +136,7 @@ def summarise(cells: Cells, ks: Iterable[int], draw: np.random.Generator) -> Syn
     cloud = Cloud.of(CellModel.fit(cells, draw), made_up_rows(cells.anchors.shape[1]), draw)
     found = partitions(cloud, sorted({1, *ks}), draw)
     losses = estimate_losses(cloud, found)
-    values = {k: losses.of[k].value for k in ks}
-    suggestion = suggest(cloud, values, draw)
+    suggestion = suggest(cloud, {k: losses.of[k] for k in ks}, draw)
     unit = unit_length(cells.domain)
     tree = Tree.of(cloud)
     return Synopsis(

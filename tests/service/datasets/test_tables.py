@@ -49,7 +49,7 @@ def test_what_is_not_said_of_a_column_is_filled_in(house: House) -> None:
     facts = house.carla.post("/v1/datasets", body()).json()
     by_name = {column["name"]: column for column in facts["table"]}
     assert (by_name["seen"]["missing"], by_name["smoker"]["missing"]) == ("keep", "refuse")
-    assert (by_name["smoker"]["weight"], by_name["smoker"]["role"]) == (1.0, "cluster")
+    assert (by_name["smoker"]["weight"], by_name["smoker"]["role"]) == (0.16, "cluster")
 
 
 @pytest.mark.parametrize(

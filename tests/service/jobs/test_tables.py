@@ -207,3 +207,12 @@ def test_columns_are_chosen_on_tables_only(shared_house: House) -> None:
     body = {"dataset": "flowers", "k": 2, "epsilon": "0.1", "columns": ["a"]}
     refused = shared_house.ada.post("/v1/plans", body)
     assert (refused.status_code, refused.json()["detail"]) == (422, "columns can be chosen on tables only")
+
+
+def test_a_plan_says_which_columns_decide_and_fair_weights_follow_from_kinds(patients: House) -> None:
+    """The table's region was declared with a weight of 0.5, which is three times its fair one."""
+    declared = patients.ada.post("/v1/plans", request(columns=["age", "region"])).json()
+    assert any("region outweighs age and will decide" in words for words in declared["warnings"])
+    fair = patients.ada.post("/v1/plans", request(columns=["age", "region"], weights="fair")).json()
+    assert not any("outweigh" in words for words in fair["warnings"])
+    assert fair["plan"]["inputs"]["clustered"]["weights"] == {"age": 1.0, "region": 0.16}

@@ -41,7 +41,7 @@ export function columnCard(serial, given, { others, remove }) {
     of("Kind"),
   );
   const missing = select("missing", [], of("Missing value"));
-  const weight = input("weight", { inputmode: "decimal", value: String(given.weight ?? 1), ...of("Weight") });
+  const weight = input("weight", { inputmode: "decimal", value: String(given.weight ?? ""), ...of("Weight") });
   const fill = fillField(of, given.fill);
   const bounds = boundsFields(of, given);
   const levels = levelsField(of, given, { missing });
@@ -86,7 +86,10 @@ export function columnCard(serial, given, { others, remove }) {
     missing.value = choices.includes(before) ? before : choices[0];
   };
   const gap = field("If a value is missing", missing, { hint: "Decided before a row is read." });
-  const heavy = field("Weight", weight, { hint: "How much it counts in distances.", check: isWeight });
+  const heavy = field("Weight", weight, {
+    hint: "How much it counts in distances; empty: as much as a number.",
+    check: (text) => (text ? isWeight(text) : ""),
+  });
   const draw = (gaps) => {
     const active = document.activeElement;
     drawGaps(gaps);
@@ -168,6 +171,9 @@ export function columnCard(serial, given, { others, remove }) {
     ),
   );
   role.addEventListener("change", () => draw(role.value === "keep" ? "keep" : ""));
+  kind.addEventListener("change", () => {
+    weight.value = ""; // it was that of another kind
+  });
   for (const control of [kind, missing]) control.addEventListener("change", () => draw());
   // What was declared before and is not touched is sent as it was, whatever the form cannot show of it.
   let touched = !given.kind || Boolean(given.from_rows);
@@ -189,7 +195,7 @@ export function columnCard(serial, given, { others, remove }) {
       if (role.value === "ignore") return column;
       column.missing = missing.value;
       if (!stored()) return column;
-      if (role.value === "cluster") column.weight = numberOf(weight.value);
+      if (role.value === "cluster" && weight.value.trim()) column.weight = numberOf(weight.value);
       if (missing.value === "fill") column.fill = fill.read(kind.value);
       if (isEnded()) Object.assign(column, bounds.read(kind.value));
       if (isLeveled()) Object.assign(column, levels.read());

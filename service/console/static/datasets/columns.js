@@ -105,7 +105,7 @@ export function columnTable(columns) {
     h("code", { class: "column-name" }, each.name),
     h("div", {}, kindWords(each), each.confirmed_from_rows && origin(each.confirmed_from_rows)),
     ROLES[each.role] ?? each.role,
-    each.role === "cluster" ? number(each.weight ?? 1) : "–",
+    each.role !== "cluster" ? "–" : each.weight ? number(each.weight) : "by its kind",
     each.role === "ignore" ? "–" : missingWords(each),
   ]);
   return table(headings, rows, { label: "Columns" });

@@ -48,6 +48,7 @@ function told({
 const pythonClusters = (k) => (typeof k === "number" ? python(k) : `(${k.from}, ${k.to})`);
 
 function pythonOptions(options) {
+  if (typeof options === "string") return python(options);
   return `{${Object.entries(options)
     .map(([name, value]) => `${python(name)}: ${python(value)}`)
     .join(", ")}}`;

@@ -14,6 +14,12 @@ export function tableChoices(found) {
       "It pays off where bounds are known to be loose and there are many records; elsewhere it " +
       "costs accuracy.",
   });
+  const fair = checkbox("fair-weights", "Fair weights", {
+    hint:
+      "Weighs columns by their kinds in place of the weights above, so that none rules: a difference in a " +
+      "category counts as much as a typical difference of two numbers.",
+  });
+  const isFair = () => fair.querySelector("input").checked;
   const chosen = () => lines.filter(({ box }) => box.checked);
   return {
     element:
@@ -33,6 +39,7 @@ export function tableChoices(found) {
           ),
           lines.map(({ element }) => element),
         ),
+        fair,
         scaling,
       ),
     read() {
@@ -43,7 +50,7 @@ export function tableChoices(found) {
       );
       return {
         ...(chosen().length < lines.length && { columns: chosen().map(({ column }) => column.name) }),
-        ...(Object.keys(weights).length && { weights }),
+        ...(isFair() ? { weights: "fair" } : Object.keys(weights).length && { weights }),
         ...(found.table && scaling.querySelector("input").checked && { scaling: "private" }),
       };
     },
@@ -56,9 +63,11 @@ export function chosenFacts({ columns, weights, scaling }) {
     columns && ["Columns", columns.join(", ")],
     weights && [
       "Weights",
-      Object.entries(weights)
-        .map(([name, weight]) => `${name} ${number(weight)}`)
-        .join(", "),
+      typeof weights === "string"
+        ? weights
+        : Object.entries(weights)
+            .map(([name, weight]) => `${name} ${number(weight)}`)
+            .join(", "),
     ],
     scaling === "private" && ["Scaling", "private: by ranges measured with part of epsilon"],
   ];

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core.data import Boolean, Category, Date, Geometry, Number, Table
+from core.data.tables.geometry import fair_weights
 from core.data.tables.profiles import describe, ranges_of, records
 from core.errors import InvalidRequest
 
@@ -135,9 +136,22 @@ def test_released_ranges_are_told_in_the_curators_values() -> None:
 
 
 def test_a_column_with_hardly_any_steps_is_warned_about() -> None:
-    assert GEOMETRY.warnings == ()
-    (warning,) = Geometry.of(TABLE, weights={"age": 1000, "cost": 0.5}).warnings
-    assert "cost" in warning
+    assert Geometry.of(TABLE, weights=fair_weights(TABLE, None)).warnings == ()
+    *_, warning = Geometry.of(TABLE, weights={"age": 1000, "cost": 0.5}).warnings
+    assert "cost, visit keep fewer than" in warning
+
+
+def test_columns_that_outweigh_the_numbers_are_named_with_their_factor() -> None:
+    (warning,) = Geometry.of(TABLE, ("age", "ward", "smoker"), {"age": 1.0}).warnings
+    assert warning.startswith("smoker, ward outweigh age and will decide the clusters")
+    assert "counts 6 times as much as one in age" in warning
+    assert Geometry.of(TABLE, ("ward", "smoker")).warnings == ()
+
+
+def test_fair_weights_follow_from_kinds_alone() -> None:
+    fair = {"age": 1.0, "cost": 1.0, "ward": 0.16, "smoker": 0.16, "visit": 0.38}
+    assert fair_weights(TABLE, None) == fair
+    assert fair_weights(TABLE, ("age", "ward")) == {"age": 1.0, "ward": 0.16}
 
 
 # --- made-up records ----------------------------------------------------------------------------------------

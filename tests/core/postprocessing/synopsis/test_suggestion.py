@@ -6,7 +6,7 @@ import pytest
 from core import Budget, Request, make_plan, run_plan
 from core.data import Boolean, Number, Table, TableSource
 from core.plan import KRange
-from core.postprocessing.synopsis.suggestion import first_near_top, steady_gain
+from core.postprocessing.synopsis.suggestion import also_fitting, first_near_top, steady_gain, why
 
 #: Gaps of a table of five clusters with numbers and categories, whose rare levels are small groups.
 TABLE = [0.0, 0.10, 0.25, 0.44, 0.64, 0.67, 0.70, 0.73, 0.76, 0.79, 0.83, 0.87]
@@ -46,3 +46,20 @@ def test_the_reason_tells_that_levels_set_groups_apart(columns: tuple[str, ...],
     assert synopsis is not None
     assert synopsis.suggested > 1
     assert ("differ in a category or boolean alone" in synopsis.reason) is told
+
+
+GAPS = {2: 0.0, 3: 0.4, 4: 0.42, 5: 0.43, 6: 0.2}
+QUIET = dict.fromkeys(GAPS, 0.001)
+
+
+def test_the_reason_states_the_gain_with_its_interval() -> None:
+    assert "the loss is 33% (31% to 35%) lower than at k = 2" in why(3, GAPS, dict.fromkeys(GAPS, 0.015))
+    assert "0%" not in why(2, GAPS, QUIET)
+
+
+def test_every_k_that_fits_as_well_is_named() -> None:
+    assert also_fitting(3, GAPS, QUIET).startswith(
+        "more than one k fits: 4 and 5 as well, because they differ"
+    )
+    assert also_fitting(2, GAPS, QUIET) == ""
+    assert also_fitting(2, GAPS, dict.fromkeys(GAPS, 0.41)).endswith("noise hides which is better")
