@@ -9,7 +9,7 @@ import numpy as np
 from core.arrays import Floats
 from core.data import Domain, Geometry
 from core.postprocessing.synopsis.lloyd import LloydRows
-from core.postprocessing.synopsis.losses import Estimate
+from core.postprocessing.synopsis.losses import LossEstimate
 from core.postprocessing.synopsis.partitions import Cloud
 
 _BLOB_ROWS = 3000  # Rows of the blob.
@@ -37,7 +37,7 @@ class Suggestion:
     reason: str
 
 
-def suggest(cloud: Cloud, losses: Mapping[int, Estimate], draw: np.random.Generator) -> Suggestion:
+def suggest(cloud: Cloud, losses: Mapping[int, LossEstimate], draw: np.random.Generator) -> Suggestion:
     """The gap statistic of the made-up rows against one Gaussian blob of the same covariance."""
     ks = sorted(losses)
     tried = _tried(ks[0], ks[-1])
