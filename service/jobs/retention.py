@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from service.operations import audit
 from service.operations.database import Database
 from service.operations.states import JobState
-from service.operations.tables import Answer, Job, Result, TranscriptPart
+from service.operations.tables import Job, Result, StoredAnswer, TranscriptPart
 
 #: Jobs in one transaction, so that nobody waits long for a lock.
 _BATCH = 500
@@ -80,5 +80,5 @@ def make_room(session: Session, analyst: int, *, most_bytes: int, now: datetime)
 
 
 def _delete_results(session: Session, jobs: Sequence[str]) -> None:
-    for stored in (Answer, TranscriptPart, Result):
+    for stored in (StoredAnswer, TranscriptPart, Result):
         session.execute(delete(stored).where(stored.job_id.in_(jobs)))
