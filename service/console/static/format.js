@@ -42,11 +42,6 @@ export function overrunsInWords(jobs) {
   );
 }
 
-// What a job asked for: a number of clusters, or a range that leaves it open.
-export function centresAsked(k) {
-  return typeof k === "number" ? plural(k, "centre") : `${k.from} to ${plural(k.to, "centre")}`;
-}
-
 export function bytes(value) {
   const names = ["B", "kB", "MB", "GB", "TB"];
   let size = value;
@@ -71,11 +66,11 @@ export function moment(text) {
 }
 
 // Amounts: under `zcdp` the currency is rho, with the epsilon it is worth beside it.
-export function currency(amount) {
+function currency(amount) {
   return amount && amount.rho !== undefined ? "rho" : "epsilon";
 }
 
-export function symbol(amount) {
+function symbol(amount) {
   return currency(amount) === "rho" ? "ρ" : "ε";
 }
 
@@ -99,7 +94,7 @@ export function withPowers(text) {
   });
 }
 
-export function oneIn(probability) {
+function oneIn(probability) {
   const p = Number(probability);
   return p > 0 ? `one in ${COUNT.format(Math.round(1 / p))}` : "never";
 }

@@ -6,7 +6,7 @@ import { tellingColumns } from "../results/centres.js";
 import { h } from "../dom.js";
 import { field, select } from "../forms.js";
 import { coordinateWords } from "../results/geometry.js";
-import { amount, centresAsked, COUNT, delta, moment, number, percent, plural } from "../format.js";
+import { amount, COUNT, delta, moment, number, percent, plural } from "../format.js";
 import { unitLengths } from "../results/noise.js";
 import { dialog, notice, table } from "../widgets.js";
 
@@ -63,7 +63,7 @@ function requests(jobs) {
     line(
       "Centres",
       ({ job, result }) =>
-        `${centresAsked(job.request.k)}, k-${job.request.objective ?? "means"}` +
+        `${job.asked_for}, k-${job.request.objective ?? "means"}` +
         (result.range ? `; compared at the suggested k, ${result.range.suggested}` : ""),
     ),
     line("Algorithm", ({ job }) => job.algorithm),
@@ -146,7 +146,7 @@ export async function chooseOther(job) {
       "other",
       others.map((each) => [
         each.id,
-        `${each.id.slice(0, 8)}: ${centresAsked(each.request.k)}, ${each.algorithm}, ` +
+        `${each.id.slice(0, 8)}: ${each.asked_for}, ${each.algorithm}, ` +
           `${each.rehearsal ? "rehearsal" : amount(each.cost)}, ${moment(each.queued_at)}`,
       ]),
     );
