@@ -52,7 +52,7 @@ class InvalidData(CoreError, ValueError):
 
 
 class InvalidTranscript(CoreError, ValueError):
-    """A transcript that cannot be read, or does not belong to the plan or the receipt beside it."""
+    """A transcript that cannot be read, or does not belong to the plan or receipt that it was given with."""
 
 
 class PlanViolation(CoreError):

@@ -83,7 +83,7 @@ def create_app(
         public_keys.router,
         pages.router,
     ):
-        app.router.routes.extend(router.routes)  # as they are: including a router builds its routes anew
+        app.router.routes.extend(router.routes)  # including a router would build its routes again
     problems.install(app)
     documentation.install(app)
     app.add_middleware(

@@ -144,7 +144,7 @@ def serve(
 
 
 def serve_with_workers(settings: Settings, workers: int) -> None:
-    """Run the API in this process until it is stopped, with worker processes beside it."""
+    """Run the API in this process until it is stopped, and worker processes next to it."""
     import uvicorn
 
     from service.http.protocol import PatientProtocol
@@ -153,12 +153,12 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
     configure(settings.log_format, settings.log_level)
     if settings.spool_directory is not None:  # a fresh volume has no folders yet
         settings.spool_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = None
+    supervisor = None
     if workers:
         arguments = ["worker", "--processes", str(workers), "--stop-with-parent"]
         command = [sys.executable, "-m", "service.cli", *arguments]
-        beside = subprocess.Popen(command, env=settings.as_environment(), start_new_session=True)
-        _pass_signals_on(beside)
+        supervisor = subprocess.Popen(command, env=settings.as_environment(), start_new_session=True)
+        _pass_signals_on(supervisor)
     os.environ.update(settings.as_environment())
     # uvicorn shuts down cleanly on SIGTERM and then raises it again for the previous handler.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
@@ -183,9 +183,9 @@ def serve_with_workers(settings: Settings, workers: int) -> None:
             h11_max_incomplete_event_size=16 << 10,  # longest request head
         )
     finally:
-        if beside is not None:
-            beside.send_signal(signal.SIGTERM)
-            beside.wait()
+        if supervisor is not None:
+            supervisor.send_signal(signal.SIGTERM)
+            supervisor.wait()
         gc.freeze()  # else looking for garbage once more delays the end by seconds on a busy machine
 
 

@@ -252,7 +252,7 @@ class RateLimited(Problem):
 
 
 class JobFailed(Problem):
-    """The job failed. Its charge stands, because it may have read data."""
+    """The job failed. It remains charged, because it may have read data."""
 
 
 class NotCancellable(Problem):

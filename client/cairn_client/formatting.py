@@ -10,7 +10,7 @@ _SMALL_DECIMAL = re.compile(r"(?<![\w.])0\.0{4,}[1-9]\d*")
 
 
 def number(value: float | Decimal, digits: int = 4) -> str:
-    """Round to so many significant digits, but never left of the decimal point: `12,346`, `0.0123`."""
+    """Round to a number of significant digits, but never left of the decimal point: `12,346`, `0.0123`."""
     if isinstance(value, int):
         return f"{value:,}"
     x = float(value)

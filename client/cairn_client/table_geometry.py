@@ -76,7 +76,8 @@ class ClusteredColumn:
         for row, value in enumerate(values):
             place = places.get(_MISSING if value is None else _text(value), other)
             if place is None:
-                raise ValueError(f"column {self.name}: {value!r} is none of its levels ({', '.join(places)})")
+                levels = ", ".join(places)
+                raise ValueError(f"column {self.name}: {value!r} is not one of its levels ({levels})")
             shares[row, place] = 1.0
         return shares
 

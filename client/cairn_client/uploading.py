@@ -36,7 +36,7 @@ _TYPES = {
 
 
 def media_type(name: str) -> str:
-    """The media type that a file's suffix stands for; the service detects the format of any other file."""
+    """The media type of a file's suffix; the service detects the format of any other file."""
     return _TYPES.get(Path(name).suffix.lower(), "application/octet-stream")
 
 

@@ -14,5 +14,5 @@ def is_missing_id(text: str) -> bool:
 
 
 def is_missing(text: str) -> bool:
-    """Whether a text without surrounding blanks stands for a missing value of a column."""
+    """Whether a text without surrounding blanks marks a missing value of a column."""
     return len(text) <= _LONGEST and text.casefold() in (*_NOTHING, *_NO_VALUE)

@@ -24,7 +24,7 @@ class Notation:
     thousands: str = ""
 
     def number(self, text: str) -> float | None:
-        """The number that a text stands for, or None if it is not a number in this notation."""
+        """The number that a text denotes, or None if it is not a number in this notation."""
         if self._plain.fullmatch(text):
             return float(text.replace(",", "."))
         if self._grouped is not None and self._grouped.fullmatch(text):

@@ -9,12 +9,12 @@ from typing import Any
 
 #: Bytes of derived rows that a process keeps at least, unless it is told otherwise.
 CACHE_BYTES = 384 << 20
-#: The share of the machine's memory that it keeps at most: one in so many bytes.
+#: The cache keeps at most the machine's memory divided by this number.
 _MEMORY_SHARE = 8
 #: Where Linux states the memory of a container.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
-#: A view that was not asked for so many times in a row is out of use, even if the chunk at hand was its last:
-#: of a dataset that is a single chunk, every view's last chunk is the one at hand.
+#: Requests for other views after which a view is no longer in use, even if the current chunk was its last:
+#: in a dataset of a single chunk, the current chunk is every view's last.
 _OUT_OF_USE = 64
 
 
@@ -36,10 +36,10 @@ def _memory() -> int:
 
 
 class _Cache:
-    """Derived chunks, bounded in bytes; makes room by dropping whole views that are out of use.
+    """Derived chunks, bounded in bytes; makes room by dropping whole views that are no longer in use.
 
     A pass over more chunks than fit must not evict what it needs next time, so a view is dropped only for
-    another one, and never while the chunk at hand was derived from it. Where all are in use, those that take
+    another one, and never while the current chunk was derived from it. Where all are in use, those that take
     fewer bytes for a record are kept: they save as much time at a tenth of the size.
     """
 
@@ -98,7 +98,7 @@ class _Cache:
         if size > self.most_bytes:
             return
         for chunks in self._views.values():
-            # Chunks of a view differ in size only at the end of a dataset, so the first one stands for all.
+            # Chunks of a view differ in size only at the end of a dataset, so the first tells the size.
             first = next(iter(chunks.values()), None)
             while first is not None and first[1] > size and chunks and not self._fits(size):
                 self._bytes -= chunks.popitem()[1][1]

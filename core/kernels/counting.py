@@ -14,9 +14,9 @@ from core.kernels.threads import sum_blocks
 
 #: Records in a block: few enough for the processor's cache, many enough for numpy.
 _BLOCK = 1 << 15
-#: Up to so many bins, comparing values with every limit is faster than searching for the right one.
+#: Most bins for which comparing values with every limit is faster than searching for the right one.
 _FEW_BINS = 64
-#: Codes of up to so many bits are looked up in a table.
+#: Bits of the longest codes that are looked up in a table.
 TABLE_BITS = 20
 
 

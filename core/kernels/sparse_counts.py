@@ -11,7 +11,7 @@ from core.arrays import Integers, Labels
 
 #: Cells are numbered by int64.
 LARGEST_FAMILY = 1 << 62
-#: All cells of a family of up to so many are counted or looked up in a list, which is faster than sorting.
+#: Largest family whose cells are all counted or looked up in a list, which is faster than sorting.
 MOST_LISTED = 1 << 20
 
 

@@ -103,16 +103,16 @@ def best_kmeans(
     k: int,
     draw: np.random.Generator,
     start: Floats | None = None,
-    anew: bool = True,
+    new_starts: bool = True,
 ) -> Floats:
     """k centres of many weighted points: the best of those that a start and, if asked, new ones lead to."""
     solvers = [] if start is None else [KMeans(k, init=start, n_init=1)]
     few = min(len(points), _SOME_MERGED)
-    if anew and 3 * k <= few:
+    if new_starts and 3 * k <= few:
         some = draw.choice(len(points), few, replace=False)
         solvers.append(KMeans(k, init=agglomerated(points[some], weights[some], k), n_init=1))
     cheap = points.size * k <= _MOST_WORK
-    if (anew and cheap) or not solvers:
+    if (new_starts and cheap) or not solvers:
         with single_threaded():
             near = (points - points.mean(axis=0)).astype(np.float32)  # for starts that is enough
             starts = _spread(near, weights, k, _STARTS if cheap else 1, draw)
@@ -279,7 +279,7 @@ def _after_merges(points: Floats, weights: Floats, merged: list[tuple[int, int, 
 
 
 def merges(points: Floats, weights: Floats) -> list[tuple[int, int, float]]:
-    """Ward's merges in turn: the point that stands for the union, the one that joins, the loss added.
+    """Ward's merges in turn: the point that represents the union, the one that joins, the loss added.
 
     A merge never brings a third point closer than both parts were. So two points that are nearest to each
     other are merged sooner or later whatever becomes of the others, and all such pairs are merged at once;

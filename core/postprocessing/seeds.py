@@ -9,7 +9,7 @@ from core.arrays import Floats
 from core.kernels.clipping import into_ball
 from core.postprocessing.kmeans import nearest_points, weighted_kmeans
 
-_NO_WEIGHT = 1e-3  # Weight of a padding point, which stands for no record.
+_NO_WEIGHT = 1e-3  # Weight of a padding point, which represents no record.
 #: Halves of a split cluster start this far from its middle, in root mean squared distances of its records.
 _SPLIT = 0.5
 

@@ -19,7 +19,7 @@ class Subspace:
 
     axes: Floats
     variances: Floats
-    #: The axes and further ones, which may carry signal though none stands out from noise by itself.
+    #: The axes and further ones, which may carry signal though none of them exceeds the noise by itself.
     candidates: Floats
     #: The variance of every column outside the candidates.
     leftover: Floats

@@ -35,7 +35,7 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class SyntheticPoints:
-    """Points that stand for records; a point's weight is the number of records that it stands for."""
+    """Points that represent records; a point's weight is the number of records that it represents."""
 
     points: Floats
     weights: Floats
@@ -53,10 +53,10 @@ class SyntheticPoints:
         return SyntheticPoints(self.points + moves[owner], self.weights * scale[owner])
 
     def means(
-        self, k: int, draw: np.random.Generator, start: Floats | None = None, anew: bool = True
+        self, k: int, draw: np.random.Generator, start: Floats | None = None, new_starts: bool = True
     ) -> Floats:
-        """k-means of the points: the best result from `start` and, if `anew`, from new starts."""
-        return best_kmeans(self.points, self.weights, k, draw, start, anew)
+        """k-means of the points: the best result from `start` and, if `new_starts`, from new ones."""
+        return best_kmeans(self.points, self.weights, k, draw, start, new_starts)
 
 
 def cell_chances(low: Floats, high: Floats, deviations: Floats) -> Floats:

@@ -112,7 +112,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Bar:
-    """A share of a total, which is as long as the bar, and the count that it stands for."""
+    """A share of a total, which is as long as the bar, and the count that it represents."""
 
     share: Estimate
     count: Estimate | None = None

@@ -41,7 +41,7 @@ class _Losses(Statistic):
             raise ValueError("centres are numbers of candidates")
 
     def block(self, payments: Floats, weights: Integers) -> Integers:
-        """The losses of some records; `weights` says how many records each row stands for."""
+        """The losses of some records; `weights` says how many records each row represents."""
         raise NotImplementedError
 
     def of(self, chunk: Chunk) -> Integers:

@@ -45,7 +45,7 @@ class CandidateDistances(Parametrised):
         return row_blocks(len(chunk), self.count + (0 if sp.issparse(chunk.rows) else self.view.width))
 
     def payments(self, chunk: Chunk, part: slice) -> tuple[Floats, Integers]:
-        """The payments of a part, from 0 to `reach`, and how many records each row stands for."""
+        """The payments of a part, from 0 to `reach`, and how many records each row represents."""
         squared = squared_distances(self.view.rows(chunk)[part], self.candidates)
         if self.objective == "medians":
             squared = floor_sqrt(squared)
@@ -118,7 +118,7 @@ class SiteDistances(View):
         return (steps + 1) ** 2 - 1
 
     def weighted(self, chunk: Chunk) -> tuple[npt.NDArray[Any], Integers]:
-        """Encoded records to compute distances of, and how many records of the chunk each stands for."""
+        """Encoded records to compute distances of, and how many records of the chunk each represents."""
         rows = np.asarray(chunk.rows)
         if self.metric == "matrix":
             return np.arange(self.count), np.bincount(rows, minlength=self.count).astype(np.int64)

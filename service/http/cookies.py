@@ -20,7 +20,7 @@ _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 def read(connection: HTTPConnection) -> str | None:
     """Return the token that a request carries in its cookie, if any.
 
-    Forbidden when another site may have caused the request: the token is sent by the browser, whoever asks.
+    Forbidden when another site may have caused the request: browsers send the token whichever page asks.
     """
     name = _name(connection)
     token = connection.cookies.get(name) if name else None

@@ -37,7 +37,7 @@ _HEADERS = {
 }
 #: The same as bytes; no route sets any of these headers.
 _ALWAYS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-#: Asked every few seconds by whoever watches the service; only their failures are worth a line.
+#: Polled every few seconds by monitoring; only failures are logged.
 _PROBES = {"/healthz", "/readyz"}
 _LONGEST_HEAD = 16 << 10
 #: Refusals of requests without a valid key, for each address.

@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 #: Addresses that are remembered; the one that was silent the longest is forgotten first.
 _MOST_ADDRESSES = 10_000
-#: All addresses together have the pace of so many.
+#: All addresses together have the pace of this number of addresses.
 _ADDRESSES_AT_ONCE = 4
 #: Bits of an IPv6 address that one site has to itself.
 _HOST_BITS = 64

@@ -137,7 +137,7 @@ def _api_page(openapi: dict[str, Any]) -> str:
 
 
 def _words(text: str) -> str:
-    """Return text as HTML, with what stands in backticks as code."""
+    """Return text as HTML, with text in backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(" ".join(text.split())))
 
 

@@ -39,7 +39,7 @@ class StoredPlan:
 
 @dataclass(frozen=True)
 class Claim:
-    """A worker's hold on a job; `lease` fences it off from whoever held the job before."""
+    """A worker's hold on a job; `lease` fences off earlier holders."""
 
     job_id: str
     lease: str

@@ -1,6 +1,6 @@
 """Entries of the ledger: an append-only chain of hashes, one for each dataset.
 
-The dataset's account row carries the head of the chain, so whoever appends holds its lock.
+The dataset's account row carries the head of the chain, so appending requires its lock.
 """
 
 import hashlib

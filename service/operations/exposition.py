@@ -98,7 +98,7 @@ class _Snapshot:
         counters: Mapping[tuple[str, str], int],
         scale: float,
     ) -> Metric:
-        """Return a counter of the datasets; it may tell of rows."""
+        """Return a counter of the datasets; it may reveal something about rows."""
         family = CounterMetricFamily(name, meaning, labels=["dataset", "source"])
         for source, dataset_id, amount in _by_label(counters, counter):
             if dataset_id in self._datasets:

@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     metrics_token_file: Path | None = None
     """File that holds the scrape token."""
     signing_key_file: Path | None = None
-    """File of the signing key; default: `signing-key.pem` beside an SQLite database, else in `var`."""
+    """File of the signing key; default: `signing-key.pem` next to an SQLite database, else in `var`."""
     spool_directory: Path | None = None
     """Directory for uploads while they are read (nameless files); default: the system's own."""
     cache_directory: Path = Path("var/cache")
@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     """Most coordinates of centres that one clustering may release (k times columns); more is refused as
     `work-limit`."""
     transcript_bytes: int = Field(default=64 << 20, ge=0)
-    """Longest transcript that is stored with a result; of longer ones the receipt says that there is none."""
+    """Longest transcript that is stored with a result; receipts of longer ones say that it was not kept."""
     job_seconds: float = Field(default=3600.0, gt=0)
     """Longest a job may run before it is ended as failed; one that is planned to run longer is refused."""
     release_margin: float = Field(default=1.5, ge=1, le=100)

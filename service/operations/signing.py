@@ -1,7 +1,7 @@
 """The service's Ed25519 keys: sign receipts and checkpoints, verify what was signed, publish the public keys.
 
 One PEM file holds the private key that signs, followed by the public keys of those that signed before it. It
-is kept outside the database, so that whoever changes the database cannot sign what they wrote.
+is kept outside the database, so that access to the database is not enough to sign.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def worker_environment(settings: Settings, processes: int, *, with_api: bool = F
 
 
 def supervise(settings: Settings, processes: int, *, stop_with_parent: bool = False) -> None:
-    """Keep so many worker processes running until SIGTERM or SIGINT."""
+    """Keep this number of worker processes running until SIGTERM or SIGINT."""
     stop = threading.Event()
     stop_on_signals(stop)
     parent = os.getppid()

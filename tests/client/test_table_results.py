@@ -98,7 +98,7 @@ def test_rows_are_read_with_the_chosen_columns_alone() -> None:
         ({"age": [None]}, "column age: 1 rows have no value: fill them, or leave them out"),
         ({"smoker": ["perhaps"]}, "column smoker: 'perhaps' is not true or false"),
         ({"visited": ["31/12/2024"]}, "column visited: '31/12/2024' is not a moment such as 2030-12-31"),
-        ({"ward": ["9"]}, r"column ward: '9' is none of its levels \(1, 2, missing\)"),
+        ({"ward": ["9"]}, r"column ward: '9' is not one of its levels \(1, 2, missing\)"),
     ],
 )
 def test_a_value_that_cannot_be_labelled_is_named_with_its_column(

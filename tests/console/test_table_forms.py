@@ -108,7 +108,7 @@ def test_a_category_has_two_levels_or_more_each_once(page: Page) -> None:
 def test_a_fixed_value_lies_between_the_bounds(page: Page) -> None:
     column(page, 2, name="bmi", low="10", high="80")
     choose(page, 2, missing_value="fill")
-    expect_refused(page, "Fill value of column 2", "Enter the value that stands for a missing one.")
+    expect_refused(page, "Fill value of column 2", "Enter the value that replaces a missing one.")
     column(page, 2, fill_value="90")
     expect_refused(page, "Fill value of column 2", "Enter a value from 10 to 80.")
 

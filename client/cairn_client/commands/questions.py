@@ -15,7 +15,7 @@ from cairn_client.questions import QuestionRequest
 
 
 def kinds(as_json: Json = False) -> None:
-    """List the questions that can be asked beside clusterings, with their options."""
+    """List the questions that can be asked in addition to clusterings, with their options."""
     with Client() as signed_in:
         found = signed_in.kinds()
     if print_json(found, as_json):

@@ -48,7 +48,7 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class PrincipalFacts:
-    """An account of a person or program; its keys and sessions are listed for whoever manages it."""
+    """An account of a person or program; its keys and sessions are listed for its managers."""
 
     name: str
     role: str

@@ -26,7 +26,7 @@ from core.views import Encoded, GridCells
 MOST_CELLS = 1 << 17  # Largest number of cells that are counted and clustered, in about a second.
 _RECORDS_PER_NOISE = 10.0  # Records for each unit of noise, of scale 1/epsilon, in the rule of Su et al.
 #: Records that a cell holds on average at least, in units of noise: beyond three columns the rule alone makes
-#: so many cells that noise outweighs the records.
+#: more cells than records, so that noise dominates.
 _LEAST_PER_CELL = 3.0
 _QUICK_CELLS = 1 << 12  # Up to this many cells a grid is quick, however few records there are.
 _PLACE = 150.0  # Operations for each coordinate of a cell's middle.

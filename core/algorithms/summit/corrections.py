@@ -158,8 +158,8 @@ class FewRecordsRefinement(Block):
             if len(start) > k:
                 start = agglomerated(start, weights, k)
             # New starts may find missed clusters; not after the last round, as no round would measure them.
-            anew = each is not self.rounds[-1]
-            centres = clip_into(self.domain, synthetic.means(k, draw, start, anew))
+            new_starts = each is not self.rounds[-1]
+            centres = clip_into(self.domain, synthetic.means(k, draw, start, new_starts))
             sizes = np.maximum(synthetic.masses(centres), LEAST_SIZE * overview.size / k)
             known = Known(sizes, LATER_DOUBT)
         radii = found.radii.astype(np.float64)

@@ -65,7 +65,7 @@ export function moment(text) {
   );
 }
 
-// Amounts: under `zcdp` the currency is rho, with the epsilon it is worth beside it.
+// Amounts: under `zcdp` the currency is rho, with the equivalent epsilon.
 function currency(amount) {
   return amount && amount.rho !== undefined ? "rho" : "epsilon";
 }

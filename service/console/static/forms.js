@@ -125,7 +125,7 @@ export function budgetFields({ epsilon = "", delta = "", hintEpsilon, hintDelta 
     field("Delta (δ)", input("delta", { ...numeric, value: delta }), {
       hint: hintDelta,
       check: (text) =>
-        text ? isDelta(text) : "Enter a delta, for example 1e-6; 0 stands for pure differential privacy.",
+        text ? isDelta(text) : "Enter a delta, for example 1e-6; 0 means pure differential privacy.",
     }),
   );
 }
@@ -190,7 +190,7 @@ export function form(attributes, children, act, ready = () => true) {
   return made;
 }
 
-// Puts what the service says about single fields beside them; true if all of it has found its place.
+// Shows messages about single fields next to them; true if every message has a field.
 export function refusedFields(element, error) {
   const faults = error instanceof Problem ? (error.body.errors ?? []) : [];
   const named = (where) =>

@@ -112,7 +112,7 @@ function navigation() {
   );
 }
 
-// The first page of whoever is signed in.
+// The first page after signing in.
 function home() {
   return READERS.includes(me.role) ? "#/datasets" : "#/people";
 }

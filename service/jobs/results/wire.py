@@ -232,7 +232,7 @@ class GridPart(Answer):
 
 
 class BarFacts(Answer):
-    """A share of a total, which is as long as its bar, and the count that it stands for."""
+    """A share of a total, which is as long as its bar, and the count that it represents."""
 
     share: Estimate
     count: Estimate | None = None

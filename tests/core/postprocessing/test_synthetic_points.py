@@ -55,4 +55,4 @@ def test_means_of_synthetic_points_are_no_worse_than_where_a_start_leads() -> No
     synthetic, start = SyntheticPoints(points, np.ones(300)), np.array([[-0.1], [0.1], [15.0]])
     anew = np.sort(synthetic.means(3, draw, start).ravel())
     assert np.abs(anew - [0, 10, 20]).max() < 0.1
-    assert np.sort(synthetic.means(3, draw, start, anew=False).ravel())[2] < 16
+    assert np.sort(synthetic.means(3, draw, start, new_starts=False).ravel())[2] < 16

@@ -108,7 +108,7 @@ export function boundsFields(of, given) {
     complete: () => isSet("low") && isSet("high"),
     // What is wrong with a value that should lie between the bounds.
     holds(now, text) {
-      if (!text) return "Enter the value that stands for a missing one.";
+      if (!text) return "Enter the value that replaces a missing one.";
       const wrong = now === "number" ? isNumber("")(text) : "";
       if (wrong || !isSet("low") || !isSet("high")) return wrong;
       const found = now === "number" ? numberOf(text) : text;

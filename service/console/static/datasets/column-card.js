@@ -214,7 +214,7 @@ export function columnCard(serial, given, { others, remove }) {
   return card;
 }
 
-// The value that stands for a missing one: typed, or chosen where there are few.
+// The value that replaces a missing one: typed, or chosen where there are few.
 function fillField(of, given) {
   let control = null;
   const typed = {

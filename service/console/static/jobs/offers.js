@@ -7,11 +7,13 @@ import { amount } from "../format.js";
 
 const PAUSE = 250; // milliseconds of quiet after which a change is worth a question
 
-// Keeps the submit button of a form to an offer: a request, the plan that the service made of exactly this
-// request, and the key under which it is submitted. There is none, and the button is disabled, while the form
-// says anything else. request()                     the request of the form as it is now mistaken(),
-// working()         the form has a mistake; a price is being worked out priced(plan, body, signal)    show a
-// plan; may be asynchronous failed(error)                 show why there is no plan
+// Binds the submit button of a form to an offer: a request, the plan that the service made of exactly this
+// request, and the key under which it is submitted. While the form says anything else, there is no offer and
+// the button is disabled. The form provides:
+// - request(): the request as the form is now;
+// - mistaken(), working(): show that a field is wrong, or that the price is being computed;
+// - priced(plan, body, signal): show a plan; may be asynchronous;
+// - failed(error): show why there is no plan.
 export function offers(made, send, words, { request, mistaken, working, priced, failed }) {
   let offer = null;
   let waiting = null;
@@ -68,7 +70,7 @@ export function offers(made, send, words, { request, mistaken, working, priced, 
   return {
     ask,
     stop,
-    stands: () => Boolean(offer?.plan.fits),
+    holds: () => Boolean(offer?.plan.fits),
     // Leaving a field is a `change` too: if nothing is new the price stays, or a click on the button would be
     // lost.
     isNew: () => asked !== JSON.stringify(request()),

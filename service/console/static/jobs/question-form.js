@@ -80,7 +80,7 @@ export function questionForm(dataset, kinds, about) {
     async () => {
       location.hash = `#/jobs/${(await price.submit()).id}`;
     },
-    () => price.stands(),
+    () => price.holds(),
   );
   const request = () => {
     const options = readOptions(element);

@@ -1,5 +1,5 @@
 // What a page shows, as commands to run elsewhere: with the Python client, or with curl. They read the key
-// from the environment variable CAIRN_KEY, so that it never stands in a text that is passed on.
+// from the environment variable CAIRN_KEY, so that it is never part of a text that is passed on.
 
 const python = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value));
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;

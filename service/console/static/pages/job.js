@@ -62,7 +62,7 @@ export async function job({ me, signal }, id) {
       "End this job?",
       now.state === "queued"
         ? "No worker has taken it yet, so nothing is charged."
-        : "There will be no result, and its charge stands, because it may have read rows.",
+        : "There will be no result. It remains charged, because it may have read rows.",
       "End the job",
       async () => {
         const after = await post(`/v1/jobs/${now.id}/end`);

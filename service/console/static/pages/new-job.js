@@ -96,7 +96,7 @@ export async function newJob(context, name) {
         return false;
       }
     },
-    () => offered.stands(),
+    () => offered.holds(),
   );
   const refusal = h("div", { id: "refusal" });
   made.append(refusal);
@@ -205,7 +205,7 @@ function correctFirst() {
   return h("p", { class: "muted" }, "Correct the marked fields to see the price.");
 }
 
-// A slider on a logarithmic scale beside the exact number.
+// A slider on a logarithmic scale next to the exact number.
 function epsilonDial(most, start) {
   const at = (position) => LEAST * (most / LEAST) ** (position / 1000);
   const place = (epsilon) =>

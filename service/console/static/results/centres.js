@@ -9,7 +9,7 @@ import { button } from "../widgets.js";
 export const FEW_COLUMNS = 12;
 const MOST_LISTED = 200;
 
-// The columns in which the centres lie furthest apart, beside the width of the bounds.
+// The columns in which the centres lie furthest apart, relative to the width of the bounds.
 export function tellingColumns(centres, low, high, most = FEW_COLUMNS) {
   const spread = low.map((_, j) => {
     const values = centres.map((centre) => centre[j]);

@@ -1,5 +1,5 @@
 // The loss for every k, with its intervals, and the tree of merges: two pictures by which people choose k.
-// Both are pictures for the pointer; the slider beside them does the same for the keyboard.
+// Both are pictures for the pointer; the slider next to them does the same for the keyboard.
 
 import { responsive, scale, ticks } from "./charts.js";
 import { s } from "../dom.js";

@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 import { button, table } from "../widgets.js";
 import { useAsBounds } from "../datasets/working-bounds.js";
 
-// A share with a bar as long, a line over its interval, and the count that it stands for.
+// A share with a bar as long, a line over its interval, and the count that it represents.
 function bar({ share, count }) {
   const part = (value) => `${100 * Math.min(1, Math.max(0, value))}%`;
   return h(
