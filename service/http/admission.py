@@ -21,7 +21,10 @@ from service.operations.settings import Settings
 
 #: Entries of a list that take as long as a request.
 _ENTRIES = 5
+#: What a search in a list uses.
+_SEARCH = 50.0
 _LIMIT = re.compile(rb"(?:^|&)limit=(\d{1,4})(?:&|$)")
+_SEARCHES = re.compile(rb"(?:^|&)search=[^&]")
 
 
 class Caller(Protocol):
@@ -35,9 +38,10 @@ class Caller(Protocol):
 
 
 def price_of_list(scope: Scope) -> float:
-    """Return what the entries that a request asks for use of an allowance."""
-    asked = _LIMIT.search(scope.get("query_string", b""))
-    return int(asked[1]) / _ENTRIES if asked else 0.0
+    """Return what the entries that a request asks for use of an allowance, and a search for them."""
+    query = scope.get("query_string", b"")
+    asked = _LIMIT.search(query)
+    return (int(asked[1]) / _ENTRIES if asked else 0.0) + (_SEARCH if _SEARCHES.search(query) else 0.0)
 
 
 @dataclass

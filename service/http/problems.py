@@ -1,5 +1,6 @@
 """RFC 9457 problems: errors as responses, with a stable type and nothing from rows or code."""
 
+import errno
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +19,9 @@ from service.errors import PROBLEMS, ServiceError
 from service.http.wire import PATTERNS_IN_WORDS
 
 log = structlog.get_logger()
+
+#: A disk, or what one may write to it, is full.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 MEDIA_TYPE = "application/problem+json"
 _CORE: dict[type[core_errors.InvalidRequest], type[ServiceError]] = {
@@ -138,6 +142,10 @@ def install(app: FastAPI) -> None:
     async def routed(_request: Request, error: HTTPException) -> Response:
         return respond(_from_status(error.status_code, error.headers))
 
+    @app.exception_handler(OSError)
+    async def disk(_request: Request, error: OSError) -> Response:
+        return full_disk(error) if error.errno in _FULL else mistake(error)
+
     @app.exception_handler(DBAPIError)
     @app.exception_handler(PoolTimeout)
     async def database(_request: Request, error: Exception) -> Response:
@@ -150,6 +158,17 @@ def failure(error: Exception) -> Response:
         return mistake(error)
     log.error("the database failed", error=type(error).__name__, detail=str(error)[:500])
     return respond(errors.Unavailable("the database is unavailable or busy", headers={"Retry-After": "2"}))
+
+
+def full_disk(error: OSError) -> Response:
+    """Respond to a file that there is no room for now: uploads are kept on disk while they are read."""
+    log.error("the disk for uploads is full", detail=str(error)[:500])
+    return respond(
+        errors.Unavailable(
+            "the service has no room on its disk for this file now; try again later, and tell the operator",
+            headers={"Retry-After": "60"},
+        )
+    )
 
 
 def mistake(error: Exception) -> Response:

@@ -145,7 +145,8 @@ def page(
     query = _visible(caller, wanted.dataset).where(*wanted.conditions(now, held=not caller.is_curator))
     if before is not None:
         query = query.where(Job.number < select(Job.number).where(Job.id == before).scalar_subquery())
-    found = session.execute(query.order_by(Job.number.desc()).limit(limit)).all()
+    query = wanted.search_in(query).order_by(Job.number.desc()).limit(limit)
+    found = session.execute(query).all()
     # Not joined: each row would carry the whole dataset, and its domain be parsed again.
     datasets = session.scalars(select(Dataset).where(Dataset.id.in_({job.dataset_id for job, _ in found})))
     named = {dataset.id: dataset for dataset in datasets}

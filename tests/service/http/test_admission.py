@@ -118,6 +118,8 @@ def test_bytes_are_paid_for_after_they_were_sent() -> None:
 
 def test_list_is_paid_for_by_its_entries() -> None:
     assert price_of_list({**scope(), "query_string": b"dataset=flowers&limit=500"}) == 100
+    assert price_of_list({**scope(), "query_string": b"search=rare&limit=5"}) == 51
+    assert price_of_list({**scope(), "query_string": b"search="}) == 0
     assert price_of_list({**scope(), "query_string": b""}) == 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from service.jobs import filters
+from service.operations.clock import rfc3339
 from tests.support.service import House
 
 
@@ -45,9 +47,14 @@ def test_texts_that_are_too_long_or_odd_are_refused(small_house: House, body: di
 
 
 @pytest.mark.both_databases
-def test_jobs_are_found_by_a_part_of_their_name_or_note(house: House) -> None:
+def test_jobs_are_found_by_a_part_of_their_name_or_note(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house.ready()
-    first, second, _third = (house.submit(rehearsal=True).json()["id"] for _ in range(3))
+    first, second = (house.submit(rehearsal=True).json()["id"] for _ in range(2))
+    house.clock.move(1)
+    moment = rfc3339(house.clock.now())
+    house.submit(rehearsal=True)
     named(house, first, name="100% Baseline")
     named(house, second, note="like the baseline, with k = 2")
     found = {
@@ -55,6 +62,10 @@ def test_jobs_are_found_by_a_part_of_their_name_or_note(house: House) -> None:
         for text in ("BASELINE", "100%", "%", "_", "nothing")
     }
     assert found == {"BASELINE": [second, first], "100%": [first], "%": [first], "_": [], "nothing": []}
+    monkeypatch.setattr(filters, "MOST_SEARCHED", 2)  # the newest two, or the newest two until a moment
+    for query, ids in (({}, [second]), ({"until": moment}, [second, first])):
+        listed = house.ada.get("/v1/jobs", params={"search": "baseline", **query}).json()["items"]
+        assert [each["id"] for each in listed] == ids
     # PostgreSQL has no text with this character.
     assert house.ada.get("/v1/jobs", params={"search": "a\0b"}).status_code == 422
 

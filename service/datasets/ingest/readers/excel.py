@@ -9,6 +9,7 @@ import os
 import resource
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime
 from itertools import islice
@@ -18,7 +19,12 @@ from typing import IO, Any
 from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat
 
-_MEMORY = 2 << 30
+#: Memory of the process that reads, whatever it reads.
+_LEAST_MEMORY, _MOST_MEMORY = 512 << 20, 2 << 30
+#: Bytes for each byte of what a file unpacks to: a number has about 15 there, and a cell has 32 in memory.
+_MEMORY_PER_BYTE = 8
+#: The most bytes that a byte of a packed file stands for; what the file says of itself may be a lie.
+_MOST_PACKED = 1032
 _SECONDS = 300
 _ADVICE = "save the sheet as CSV and upload that"
 
@@ -31,7 +37,10 @@ def to_csv(
     source, target = os.dup(file.fileno()), spool.file.fileno()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(source), str(target), str(most_bytes), str(most_rows)],
+            [
+                *(sys.executable, "-m", __name__),
+                *map(str, (source, target, _memory(file), most_bytes, most_rows)),
+            ],
             pass_fds=(source, target),
             capture_output=True,
             text=True,
@@ -50,6 +59,17 @@ def to_csv(
     return spool, done.stdout
 
 
+def _memory(file: IO[bytes]) -> int:
+    """Return the bytes that reading a file may take: a small file has no right to much."""
+    size = os.fstat(file.fileno()).st_size
+    try:
+        with zipfile.ZipFile(file) as archive:
+            unpacked = min(sum(each.file_size for each in archive.infolist()), _MOST_PACKED * size)
+    except (zipfile.BadZipFile, OSError, ValueError):  # of an old format, or damaged
+        unpacked = size
+    return min(_LEAST_MEMORY + _MEMORY_PER_BYTE * unpacked, _MOST_MEMORY)
+
+
 def _text(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -58,9 +78,9 @@ def _text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date | datetime) else value
 
 
-def _convert(source: int, target: int, most_bytes: int, most_rows: int) -> None:
+def _convert(source: int, target: int, memory: int, most_bytes: int, most_rows: int) -> None:
     """Write the first rows of the first sheet to a file, and say which one it was."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     from python_calamine import CalamineWorkbook

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import tempfile
 import zipfile
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from pyarrow import parquet
 
 from core.columns.notation import Notation
 from core.data import Dense
+from service.datasets.ingest.readers import excel
 from service.datasets.ingest.readers.text import Dialect
 from tests.service.datasets.ingest.test_uploads import DOMAIN, VALUES, stored
 from tests.support.service import House
@@ -230,3 +233,32 @@ def test_a_spreadsheet_that_stands_for_billions_of_cells_is_refused(small_house:
     answer = small_house.check(spreadsheet(rows, far="XFD1048576"), kind="application/octet-stream")
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/bad-format")
     assert "save the sheet as CSV" in answer.json()["detail"]
+
+
+def test_small_spreadsheet_may_take_little_memory_whatever_it_says_of_itself() -> None:
+    file = io.BytesIO(spreadsheet([["a", "b"], [1, 2]]))
+    with tempfile.TemporaryFile() as small, zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(30_000_000))
+        archive.close()
+        small.write(file.getvalue())
+        assert small.tell() < 35_000
+        assert excel._memory(small) < 800 << 20
+        lying = bytearray(file.getvalue())
+        directory = lying.rindex(b"PK\x01\x02")
+        lying[directory + 24 : directory + 28] = b"\xff\xff\xff\x7f"  # two gigabytes, it says
+        small.seek(0)
+        small.write(lying)
+        assert excel._memory(small) < 900 << 20
+
+
+def test_full_disk_is_a_problem_that_says_when_to_come_back(
+    small_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux has a device that is always full."""
+    small_house.create()
+    full = partial(open, "/dev/full", "r+b", buffering=0)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full())
+    answer = small_house.check(b"a,b\n1,2\n")
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems/unavailable")
+    assert answer.headers["retry-after"] == "60"
+    assert "no room on its disk" in answer.json()["detail"]
