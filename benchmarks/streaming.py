@@ -137,10 +137,12 @@ class Library:
 
 
 def _carry_one_out() -> None:
+    from service.workers import executors
     from service.workers.worker import Worker
 
     settings = Settings()
     limit_cache(settings.view_cache_bytes)
+    executors.load(settings)
     database = Database(settings.database_address(), pool=3)
     worker = Worker(settings, database, SystemClock())
     held = worker.claim()

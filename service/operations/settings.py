@@ -142,7 +142,8 @@ class Settings(BaseSettings):
     cluster: str = ""
     """Address of a Dask scheduler (`tls://host:8786`); empty: chunk tasks run in the worker."""
     cluster_seconds: float = Field(default=60.0, gt=0)
-    """Longest a job waits for a task on the cluster before its own process does the rest."""
+    """Longest a job waits for a task on the cluster, if it is not planned to take longer, before its own
+    process does the rest."""
 
     @field_validator("port", mode="before")
     @classmethod

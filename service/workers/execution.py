@@ -56,7 +56,7 @@ def execute(claim: Claim, database: Database, settings: Settings, listener: List
     journal = None if claim.rehearsal else StoredJournal.open(database, claim, settings.transcript_bytes)
     faults.reach("execute.begun")
     try:
-        with make_executor(settings) as executor:
+        with make_executor(settings, claim.planned.total_seconds()) as executor:
             source = _source(claim, run.plan, database, settings)
             released = kinds.run(run.plan, source, executor, listener, journal)
         if journal is not None:

@@ -39,7 +39,7 @@ from service.operations.signing import open_keys
 from service.operations.states import JobState
 from service.operations.supervisor import ENDED_BY_LIMIT, end_with_parent
 from service.operations.tables import Job
-from service.workers import execution
+from service.workers import execution, executors
 from service.workers.interruption import Interrupted, Interruption
 
 log = structlog.get_logger()
@@ -412,6 +412,7 @@ def main(parent: int, slot: int, lost: str = "") -> None:
     tracing.configure(settings, "worker")
     limit_cache(settings.view_cache_bytes)
     kmeans.load()
+    executors.load(settings)
     gc.freeze()  # what is loaded by now stays: no need to look for garbage among it
     gc.enable()
     open_keys(settings)  # they must be there before a job is charged

@@ -126,6 +126,27 @@ def test_chunks_return_to_the_worker_that_has_them_cached(house: House, cluster:
     assert first == homes()
 
 
+def test_tasks_of_a_worker_travel_together(house: House, cluster: Client) -> None:
+    executor, loaders = ClusterExecutor(cluster, sorted(cluster.nthreads()), 60), source_of(house).loaders()
+    before = set(cluster.futures)
+    asked = [executor.submit(lambda loader: len(loader()), loader) for loader in loaders]
+    assert sum(future.result() for future in asked) == ROWS
+    assert len(set(cluster.futures) - before) == 2
+
+
+def test_a_job_waits_for_the_cluster_as_long_as_it_is_planned_for(house: House, cluster: Client) -> None:
+    def rest(_: object) -> int:
+        time.sleep(1)
+        return os.getpid()
+
+    impatient = house.settings.model_copy(update={"cluster_seconds": 0.1})
+    for planned, here in ((0.0, True), (120.0, False)):
+        with make_executor(impatient, planned) as executor:
+            assert executor is not None
+            process = executor.submit(rest, None).result()
+        assert (process == os.getpid()) is here
+
+
 def test_a_worker_killed_in_the_middle_of_a_job_costs_time_and_one_charge(
     house: House, cluster: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
