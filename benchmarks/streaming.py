@@ -99,7 +99,9 @@ class Library:
             report = {"format": "npy", "rows": rows, "sha256": "", "columns": []}
             report |= dict.fromkeys(("bad_rows", "clipped_rows", "rows_over_limit"), 0)
             expected, actor = Expected.of(dataset), self._owner.name
-            drafts.store_rows(session, dataset.id, expected, chunks.chunks(), report, actor=actor, at=now)
+            drafts.store_rows(
+                session, drafts.Place(dataset.id), expected, chunks.chunks(), report, actor=actor, at=now
+            )
             drafts.seal(session, dataset, actor=actor, at=now)
             chunks.close()
             analyst = principals.find(session, self._reader.name)

@@ -134,9 +134,15 @@ def _store(
         with closing(encode(upload)) as encoded:
             report = encoded.report(view.warnings(dataset, upload.expected.domain))
             drafts.store_rows(
-                session, dataset.id, upload.expected, encoded.chunks(), report, actor=owner.name, at=now
+                session,
+                drafts.Place(dataset.id),
+                upload.expected,
+                encoded.chunks(),
+                report,
+                actor=owner.name,
+                at=now,
             )
-            drafts.bind_rows(session, dataset, open_keys(settings))
+            drafts.bind_rows(session, drafts.Place(dataset.id), open_keys(settings))
             drafts.seal(session, dataset, actor=owner.name, at=now)
 
 

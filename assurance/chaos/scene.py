@@ -160,7 +160,7 @@ class Scene:
             "warnings": [],
         }
         expected = Expected.of(dataset)
-        drafts.store_rows(session, dataset.id, expected, stored, report, actor="carla", at=at)
+        drafts.store_rows(session, drafts.Place(dataset.id), expected, stored, report, actor="carla", at=at)
 
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any

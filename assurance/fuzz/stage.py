@@ -133,6 +133,20 @@ class Stage(House):
         assert self.carla.post("/v1/datasets", body).status_code == 201
         self.carla.put("/v1/datasets/draft/grants/ada", {"epsilon": "5", "delta": "0.00001"})
         assert self.check(rows(), "draft").status_code == 200
+        self._monthly()
+
+    def _monthly(self) -> None:
+        """A dataset with a sealed period and a draft of the next."""
+        budget = {"epsilon": "50", "delta": "0.0001"}
+        body = {"name": "monthly", "columns": ["a", "b"], "bounds": _BOX, "size": 10_000, "budget": budget}
+        assert self.carla.post("/v1/datasets", {**body, "unit": "record"}).status_code == 201
+        for label in ("2026-01", "2026-02"):
+            place = "/v1/datasets/monthly/periods"
+            assert self.carla.post(place, {"label": label}).status_code == 201
+            assert self.carla.call("PUT", f"{place}/{label}/data", content=rows()).status_code == 200
+            if label == "2026-01":
+                assert self.carla.post(f"{place}/{label}/seal", {}).status_code == 200
+        assert self.carla.put("/v1/datasets/monthly/grants/ada", budget).status_code == 200
 
     def _ready(self, curator: Person, analyst: str, name: str) -> None:
         budget = {"epsilon": "50", "delta": "0.0001"}
@@ -154,6 +168,7 @@ class Stage(House):
             "own": self.ada,
             "retired": self.ada,
             "withdrawn": self.ada,
+            "monthly": self.ada,
             "ungranted": self.ben,
             "other": self.dan,
         }
@@ -164,7 +179,7 @@ class Stage(House):
             assert self.work()
         assert self.carla.post("/v1/datasets/retired/retire").status_code == 200
         assert self.carla.delete("/v1/datasets/withdrawn/grants/ada").status_code == 204
-        for name in ("own", "ungranted", "other"):
+        for name in ("monthly", "own", "ungranted", "other"):
             self.queued[name] = self.submit(who=by_dataset[name], dataset=name).json()["id"]
 
     def secrets(self) -> set[str]:

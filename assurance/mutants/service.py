@@ -37,7 +37,7 @@ LEDGER = {
         ("    account.loss_total, account.delta_total = total.loss, total.delta\n    append(", "    ("),
     ),
     "service/ledger/charging.py": (
-        ("tuple(sorted(set(periods)))", "tuple(sorted(set(periods)))[:1]"),
+        ("tuple(sorted(set(periods))) if", "tuple(sorted(set(periods)))[:1] if"),
         ("rows_per_person * len(set(periods)) if", "rows_per_person if"),
     ),
     "service/ledger/entries.py": (

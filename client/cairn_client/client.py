@@ -176,6 +176,7 @@ class Client:
         planned_release: bool = True,
         least_epsilon: Number = "0.001",
         jobs_per_hour: int = 1000,
+        unit: str | None = None,
     ) -> Dataset:
         """Create a dataset from public facts, which must not depend on the rows; then `upload` and `seal`.
 
@@ -185,6 +186,9 @@ class Client:
         UTF-8 with commas, decimal points and a header line. `epsilon` and `delta` are the most that all jobs
         together may spend. `least_epsilon` is the least that one job must ask for; `jobs_per_hour` is the
         most jobs of one analyst.
+
+        A `unit` of privacy ("record", "person-in-period" or "person") gives the dataset periods, see
+        `add_period`. `size` is then that of a period; with the first two units each period has the budget.
         """
         body = {
             "name": name,
@@ -203,6 +207,7 @@ class Client:
             "planned_release": planned_release,
             "least_epsilon": amount_text(least_epsilon),
             "jobs_per_hour": jobs_per_hour,
+            "unit": unit,
         }
         given = {field: value for field, value in body.items() if value is not None}
         made = self._transport.request(DatasetFacts, "POST", "/v1/datasets", body=given, repeatable=False)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cairn_client.errors import Problem
 from cairn_client.job import Job
+from cairn_client.periods import PeriodChoice, Periods, periods_as_sent
 from cairn_client.progress import Show
 from cairn_client.public_rows import PublicRows
 from cairn_client.questions import Questions
@@ -24,6 +25,7 @@ from cairn_client.wire import (
     JobFacts,
     LedgerRow,
     Number,
+    PeriodFacts,
     PlanFacts,
     Retirement,
     SiteKind,
@@ -60,6 +62,8 @@ class JobRequest(TypedDict, total=False):
     scaling: str | None
     #: False does without the dataset's public rows, if it has any.
     public_rows: bool
+    #: Of a dataset with periods: labels, or a tuple of the first and the last of a range; by default all.
+    periods: PeriodChoice | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
     #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
@@ -79,7 +83,7 @@ class WaitingRequest(JobRequest, total=False):
     progress: bool | Show | None
 
 
-class Dataset(Questions, WorkingBounds, PublicRows):
+class Dataset(Questions, WorkingBounds, PublicRows, Periods):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):
@@ -182,8 +186,11 @@ class Dataset(Questions, WorkingBounds, PublicRows):
         progress: Sent | None = None,
         seal: bool = False,
         confirm: Collection[str] = (),
+        period: str | None = None,
     ) -> UploadReport:
         """Upload the rows of a draft: a path, an open binary file, bytes, an array or a pandas DataFrame.
+
+        In a dataset with periods, `period` is the label of one; it is added if there is none.
 
         Delimited text may come in several files with the same first line: give a list of their paths.
 
@@ -197,24 +204,31 @@ class Dataset(Questions, WorkingBounds, PublicRows):
         with the bytes sent so far and the bytes in total.
         """
         reading = self.refresh().reading if is_frame(data) else None
+        place = "" if period is None else f"/periods/{quoted(self._period_or_new(period).label)}"
         with body_of(data, kind, progress, reading) as body:
             query = {"on_bad_row": on_bad_row, "sha256": body.sha256}
-            report = self._put(UploadReport, "/data", body, query)
+            report = self._put(UploadReport, f"{place}/data", body, query)
         self._facts = None
         if seal:
-            self.seal(confirm, sha256=report.sha256)
+            self.seal(confirm, sha256=report.sha256, period=period)
         return report
 
-    def seal(self, confirm: Collection[str] = (), *, sha256: str | None = None) -> DatasetFacts:
-        """Seal the dataset with the rows that were uploaded. It never changes again, and jobs can run on it.
+    def seal(
+        self, confirm: Collection[str] = (), *, sha256: str | None = None, period: str | None = None
+    ) -> DatasetFacts:
+        """Seal the dataset, or a period of it, with the rows that were uploaded. Jobs can then run on them.
 
         `confirm` names the doubts of the report that you have looked into. `sha256` is that of the report.
         """
         if sha256 is None:
-            upload = self.refresh().upload
+            upload = self.refresh().upload if period is None else self.period(period).upload
             sha256 = upload.sha256 if upload else None
         body = {"confirm": list(confirm), "sha256": sha256}
         given = {name: value for name, value in body.items() if value is not None}
+        if period is not None:
+            place = self._path(f"/periods/{quoted(period)}/seal")
+            self._transport.request(PeriodFacts, "POST", place, body=given, repeatable=True)
+            return self.refresh()
         self._facts = self._transport.request(
             DatasetFacts, "POST", self._path("/seal"), body=given, repeatable=True
         )
@@ -267,8 +281,19 @@ class Dataset(Questions, WorkingBounds, PublicRows):
         """The grants, with caps and what was spent; withdrawn ones are included."""
         return list(self._transport.pages(GrantFacts, self._path("/grants")))
 
-    def raise_budget(self, epsilon: Number | None = None, delta: Number | None = None) -> DatasetFacts:
-        """Set a higher total, which can never be lowered again; an amount that is None stays as it is."""
+    def raise_budget(
+        self, epsilon: Number | None = None, delta: Number | None = None, *, period: str | None = None
+    ) -> DatasetFacts:
+        """Set a higher total, which can never be lowered again; an amount that is None stays as it is.
+
+        Where each period has a budget, `period` is the label of one.
+        """
+        if period is not None:
+            budget = self.period(period).budget
+            place = self._path(f"/periods/{quoted(period)}/budget")
+            body = _amounts(epsilon, delta, budget.declared if budget else None)
+            self._transport.request(PeriodFacts, "POST", place, body=body, repeatable=True)
+            return self.refresh()
         body = _amounts(epsilon, delta, self.refresh().budget.declared)
         self._facts = self._transport.request(
             DatasetFacts, "POST", self._path("/budget"), body=body, repeatable=True
@@ -339,6 +364,7 @@ def _job(
     weights: Mapping[str, float] | Literal["fair"] | None = None,
     scaling: str | None = None,
     public_rows: bool = True,
+    periods: PeriodChoice | None = None,
     rehearsal: bool = False,
     rehearse_on: str | None = None,
     quote: str | None = None,
@@ -358,6 +384,7 @@ def _job(
         "weights": weights if isinstance(weights, str) else dict(weights) if weights else None,
         "scaling": scaling,
         "public_rows": None if public_rows else False,
+        "periods": periods_as_sent(periods),
         "rehearsal": rehearsal or rehearse_on is not None or None,
         "rehearse_on": rehearse_on,
         "quote": quote,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from cairn_client.job import Job
+from cairn_client.periods import PeriodChoice, periods_as_sent
 from cairn_client.transport import Transport
 from cairn_client.wire import JobFacts, Number, PlanFacts, amount_text
 
@@ -24,6 +25,8 @@ class QuestionRequest(TypedDict, total=False):
     clusterings: Sequence[Mapping[str, Any]] | None
     #: Options of the kind; `client.kinds()` lists them.
     options: Mapping[str, Any] | None
+    #: Of a dataset with periods: labels, or a tuple of the first and the last of a range; by default all.
+    periods: PeriodChoice | None
     #: Run on synthetic rows instead of the data, for free.
     rehearsal: bool
     #: Rehearse on the made-up rows of an earlier job: the id of one that left k open. Free, too.
@@ -80,6 +83,7 @@ def body_of(
     columns: Sequence[str] | None = None,
     clusterings: Sequence[Mapping[str, Any]] | None = None,
     options: Mapping[str, Any] | None = None,
+    periods: PeriodChoice | None = None,
     rehearsal: bool = False,
     rehearse_on: str | None = None,
     quote: str | None = None,
@@ -94,6 +98,7 @@ def body_of(
         "columns": None if columns is None else list(columns),
         "clusterings": [dict(each) for each in clusterings] if clusterings else None,
         "options": dict(options or {}),
+        "periods": periods_as_sent(periods),
         "rehearsal": rehearsal or rehearse_on is not None or None,
         "rehearse_on": rehearse_on,
         "quote": quote,

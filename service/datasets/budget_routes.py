@@ -43,6 +43,7 @@ _COLUMNS = (
     "at",
     "analyst",
     "job",
+    "periods",
     "epsilon",
     "rho",
     "delta",
@@ -230,6 +231,7 @@ def _entry(
         "at": entry.at,
         "analyst": analysts.get(entry.grant_id) if entry.grant_id or entry.job_id else None,
         "job": entry.job_id,
+        "periods": entry.periods,
         "amount": accountants.of(dataset).amount(Cost(entry.loss_units, entry.delta_units)),
         "actor": entry.actor if whole else None,
         "previous": entry.previous if whole else None,
@@ -243,7 +245,8 @@ def _as_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({**row, **row["amount"], "at": rfc3339(row["at"])})
+        periods = " ".join(row["periods"] or ())
+        writer.writerow({**row, **row["amount"], "periods": periods, "at": rfc3339(row["at"])})
         if text.tell() > _CSV_PIECE:
             yield text.getvalue()
             text.seek(0)

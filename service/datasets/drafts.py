@@ -14,14 +14,17 @@ rows is marked for good: such a fact may depend on them.
 """
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter
-from sqlalchemy import delete, select
+from sqlalchemy import Delete, Select, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.data import Stored, Table, domain_from_json
+from core.data.base import MAX_RECORDS, whole
+from core.privacy import Budget
 from service import ledger
 from service.datasets import access, lifecycle, reading, view
 from service.datasets.columns import TableColumns
@@ -29,13 +32,18 @@ from service.datasets.doubts import doubts
 from service.datasets.ingest import store
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
+from service.datasets.periods import accounts
+from service.datasets.periods.wire import PeriodBody
 from service.datasets.reading import ReadingBody
 from service.datasets.wire import Bounds, DatasetBody, DraftChanges
-from service.errors import AlreadySealed, CannotSeal, InvalidRequest
+from service.errors import AlreadySealed, CannotSeal, InvalidRequest, NotFound
+from service.ledger import accountants
 from service.operations import audit, faults
 from service.operations.signing import SigningKeys
 from service.operations.states import DatasetState
-from service.operations.tables import Dataset, DatasetChunk, SiteSet
+from service.operations.tables import Dataset, DatasetChunk, Period, SiteSet
+
+T = TypeVar("T", Dataset, Period)
 
 
 def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: str, at: datetime) -> None:
@@ -53,6 +61,7 @@ def edit(session: Session, dataset: Dataset, changes: DraftChanges, *, actor: st
     asked = DatasetBody.model_construct(**_as_body(before, given))
     domain = lifecycle.domain_of(asked)
     id_column = lifecycle.id_column_of(asked, domain)
+    lifecycle.require_unit(dataset.unit, id_column, domain.rows_per_person)
     after = _facts(domain, id_column)
     changed = _changed(before, after)
     was_inferred = read_before is None and dataset.reading is not None
@@ -139,49 +148,102 @@ def _differ(name: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
     return bool(before.get(name) != after.get(name))
 
 
+@dataclass(frozen=True)
+class Place:
+    """Names a draft: a dataset, or a version of one of its periods."""
+
+    dataset_id: int
+    period_id: int = 0
+
+    @classmethod
+    def of(cls, dataset: Dataset, period: Period | None) -> Self:
+        return cls(dataset.id, 0 if period is None else period.id)
+
+    def read(self, session: Session) -> tuple[Dataset, Period | None]:
+        """Read the draft again, as it is now; NotFound for a period that was discarded meanwhile."""
+        dataset = session.get_one(Dataset, self.dataset_id, populate_existing=True)
+        if not self.period_id:
+            return dataset, None
+        period = session.get(Period, self.period_id, populate_existing=True)
+        if period is None:
+            raise NotFound(f"the draft of this period of {dataset.name} was discarded")
+        return dataset, period
+
+
 def store_rows(
     session: Session,
-    dataset_id: int,
+    place: Place,
     expected: Expected,
     chunks: Iterable[StoredChunk],
     report: dict[str, Any],
     *,
     actor: str,
     at: datetime,
-) -> Dataset:
-    """Store the rows of a draft in place of those it has, in the caller's one transaction.
+) -> dict[str, Any]:
+    """Store the rows of a draft in place of those it has, in one transaction; return the report as shown.
 
     Uploads to one dataset wait for each other; other transactions wait only for the last statements.
     """
-    store.wait_for_other_uploads(session, dataset_id)
-    lifecycle.require_draft(session.get_one(Dataset, dataset_id, populate_existing=True))
-    session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset_id))
-    store.store(session, dataset_id, chunks)
-    ledger.lock(session, dataset_id)
-    dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
-    lifecycle.require_draft(dataset)
+    store.wait_for_other_uploads(session, place.dataset_id)
+    lifecycle.require_draft(*place.read(session))
+    session.execute(_of_draft(place))
+    store.store(session, place.dataset_id, place.period_id, chunks)
+    ledger.lock(session, place.dataset_id)
+    dataset, period = place.read(session)
+    lifecycle.require_draft(dataset, period)
     if Expected.of(dataset) != expected:
         raise InvalidRequest(f"{dataset.name} was edited during the upload; upload again", status=409)
-    dataset.upload, dataset.checked_at, dataset.rows_digest = report, at, None
+    rows = _rows(dataset, period)
+    rows.upload, rows.rows_digest = report, None
+    _look(dataset, period, at)
     dataset.reading = dataset.reading or reading.stored(None)
-    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset_id, format=report["format"])
+    about = {"format": report["format"], **_named(period)}
+    audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset.id, **about)
     session.flush()
     faults.reach("upload.stored")
-    return dataset
+    shown = view.report_on(dataset, period)
+    assert shown is not None  # it was just stored
+    return shown
 
 
-def bind_rows(session: Session, dataset: Dataset, keys: SigningKeys) -> None:
+def bind_rows(session: Session, place: Place, keys: SigningKeys) -> None:
     """Record the keyed digest of the rows that a draft has, in the transaction that stores them."""
-    dataset.rows_digest = store.rows_digest(session, dataset.id, keys)
+    dataset, period = place.read(session)
+    _rows(dataset, period).rows_digest = store.rows_digest(session, dataset.id, place.period_id, keys)
 
 
-def note_look(session: Session, dataset_id: int, *, actor: str, at: datetime) -> None:
+def note_look(session: Session, place: Place, *, actor: str, at: datetime) -> None:
     """Record that the owner has seen a report on rows of a draft, though none were stored."""
-    ledger.lock(session, dataset_id)
-    dataset = session.get_one(Dataset, dataset_id, populate_existing=True)
-    if dataset.state == DatasetState.DRAFT and dataset.upload is None:
-        dataset.checked_at = at
-        audit.record(session, "look-at-rows", actor=actor, at=at, dataset_id=dataset_id)
+    ledger.lock(session, place.dataset_id)
+    dataset, period = place.read(session)
+    rows = _rows(dataset, period)
+    if rows.state == DatasetState.DRAFT and rows.upload is None:
+        _look(dataset, period, at)
+        about = _named(period)
+        audit.record(session, "look-at-rows", actor=actor, at=at, dataset_id=dataset.id, **about)
+
+
+def _rows(dataset: Dataset, period: Period | None) -> Dataset | Period:
+    """Return what holds state and report of the rows."""
+    return dataset if period is None else period
+
+
+def _look(dataset: Dataset, period: Period | None, at: datetime) -> None:
+    """Record that the owner has seen a report; public facts of a draft dataset count from then on."""
+    for each in (dataset, period):
+        if each is not None and each.state == DatasetState.DRAFT:
+            each.checked_at = at
+
+
+def _named(period: Period | None) -> dict[str, Any]:
+    """Return what an event of the audit log says of a period."""
+    return {} if period is None else {"period": period.label, "version": period.version}
+
+
+def _of_draft(place: Place) -> Delete:
+    """Return the statement that deletes the rows of a draft."""
+    of_place = (DatasetChunk.dataset_id == place.dataset_id, DatasetChunk.period_id == place.period_id)
+    return delete(DatasetChunk).where(*of_place)
 
 
 def throw_away_rows(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> None:
@@ -195,6 +257,7 @@ def discard(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> 
     """Delete a draft; its name can be used again. Its ledger stays, since nothing of a ledger is deleted."""
     _lock(session, dataset)
     _delete_rows(session, dataset)
+    session.execute(delete(Period).where(Period.dataset_id == dataset.id))
     audit.record(
         session, "discard-draft", actor=actor, at=at, dataset_id=dataset.id, name=dataset.name,
         looked_at_rows=dataset.checked_at is not None,
@@ -206,6 +269,7 @@ def discard(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> 
 def seal(
     session: Session,
     dataset: Dataset,
+    period: Period | None = None,
     *,
     confirmed: Collection[str] = (),
     sha256: str | None = None,
@@ -214,34 +278,59 @@ def seal(
 ) -> None:
     """Seal a draft with the rows it has; CannotSeal when it has none, or when they look wrong.
 
-    With `sha256`, repeating it is safe, and rows that replaced those of the report are not sealed.
+    With `sha256`, repeating it is safe, and rows that replaced those of the report are not sealed. The first
+    period to be sealed seals the dataset's public facts, too.
     """
+    rows = _rows(dataset, period)
     try:
-        _lock(session, dataset)
+        _lock(session, dataset, period)
     except AlreadySealed:
-        if sha256 is not None and dataset.upload and dataset.upload["sha256"] == sha256:
+        if sha256 is not None and rows.upload and rows.upload["sha256"] == sha256:
             return
         raise
-    report = dataset.upload
+    if period is None and dataset.unit is not None:
+        raise InvalidRequest(f"{dataset.name} has periods", status=409, next_step="Seal one of them.")
+    report = _sealable(dataset, period, confirmed, sha256)
+    columns = [{**column, "examples": []} for column in report["columns"]]
+    rows.upload = {**report, "columns": columns, "bad_row_lines": []}  # copies of values go with the draft
+    rows.state, rows.sealed_at = DatasetState.SEALED, at
+    if period is not None:
+        if dataset.state == DatasetState.DRAFT:
+            dataset.state, dataset.sealed_at = DatasetState.SEALED, at
+        session.flush()
+        accounts.open_for(session, dataset, period, actor=actor)
+    about = {"revised_after_a_look": view.revised(dataset), **_named(period)}
+    audit.record(session, "seal", actor=actor, at=at, dataset_id=dataset.id, **about)
+    session.flush()
+    faults.reach("seal.updated")
+
+
+def _sealable(
+    dataset: Dataset, period: Period | None, confirmed: Collection[str], sha256: str | None
+) -> dict[str, Any]:
+    """Return the report on rows that may be sealed; CannotSeal if there are none, or if they look wrong."""
+    report = _rows(dataset, period).upload
+    name = dataset.name if period is None else f"{period.label} of {dataset.name}"
     if report is None or report["rows"] == 0:
         raise CannotSeal(
-            f"{dataset.name} has no rows to seal",
+            f"{name} has no rows to seal",
             next_step="Upload a file with usable rows first.",
             doubts=[],
         )
     if dataset.reading is None:
         raise CannotSeal(
-            f"the rows of {dataset.name} were read by an earlier version",
+            f"the rows of {name} were read by an earlier version",
             next_step="Upload the file again.",
             doubts=[],
         )
     if sha256 not in (None, report["sha256"]):
         raise CannotSeal(
-            f"other rows have been uploaded to {dataset.name}",
+            f"other rows have been uploaded to {name}",
             next_step="Read the report on them first.",
             doubts=[],
         )
-    left = [each for each in doubts(report, access.domain_of(dataset).size) if each.confirm not in confirmed]
+    size = access.domain_of(dataset).size if period is None else period.size
+    left = [each for each in doubts(report, size) if each.confirm not in confirmed]
     if left:
         words = sorted({each.confirm for each in left})
         raise CannotSeal(
@@ -249,43 +338,102 @@ def seal(
             next_step=f"If that is correct, confirm {' and '.join(words)}; otherwise upload other rows.",
             doubts=[{"confirm": each.confirm, "detail": each.detail} for each in left],
         )
-    columns = [{**column, "examples": []} for column in report["columns"]]
-    dataset.upload = {**report, "columns": columns, "bad_row_lines": []}  # copies of values go with the draft
-    dataset.state, dataset.sealed_at = DatasetState.SEALED, at
-    revised = view.revised(dataset)
-    audit.record(session, "seal", actor=actor, at=at, dataset_id=dataset.id, revised_after_a_look=revised)
+    return report
+
+
+def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, actor: str, at: datetime) -> Period:
+    """Add a period without rows to a dataset that has periods; InvalidRequest if its label is taken."""
+    _hold(session, dataset)
+    if dataset.state == DatasetState.RETIRED:
+        lifecycle.require_draft(dataset)
+    if dataset.unit is None:
+        raise InvalidRequest(
+            f"{dataset.name} has no periods",
+            status=409,
+            next_step="Create a dataset with a unit of privacy: it has periods.",
+        )
+    if body.budget is not None and not dataset.has_accounts_of_periods:
+        raise InvalidRequest(
+            f"all periods of {dataset.name} share one budget", next_step="Leave the budget out."
+        )
+    taken = select(Period.id).where(Period.dataset_id == dataset.id, Period.label == body.label)
+    if session.scalars(taken).first() is not None:
+        raise InvalidRequest(
+            f"{dataset.name} has a period {body.label}", status=409, next_step="Choose another label."
+        )
+    declared = Budget(dataset.epsilon_units, dataset.delta_units)
+    budget = declared if body.budget is None else Budget.of(body.budget.epsilon, body.budget.delta)
+    accountants.get(dataset.accountant, budget).total  # noqa: B018  refuses what the accountant does not support
+    period = Period(
+        dataset_id=dataset.id,
+        label=body.label,
+        version=1,
+        size=whole(body.size or access.domain_of(dataset).size, "size", 1, MAX_RECORDS),
+        epsilon_units=budget.epsilon_units,
+        delta_units=budget.delta_units,
+        state=DatasetState.DRAFT,
+        created_at=at,
+    )
+    session.add(period)
+    about = {"size": period.size, **_named(period), **accountants.declared(budget)}
+    audit.record(session, "add-period", actor=actor, at=at, dataset_id=dataset.id, **about)
     session.flush()
-    faults.reach("seal.updated")
+    return period
+
+
+def discard_period(session: Session, dataset: Dataset, period: Period, *, actor: str, at: datetime) -> None:
+    """Delete the draft of a period with its rows; its label can be used again."""
+    _lock(session, dataset, period)
+    session.execute(_of_draft(Place.of(dataset, period)))
+    looked = period.checked_at is not None
+    about = {"looked_at_rows": looked, **_named(period)}
+    audit.record(session, "discard-period", actor=actor, at=at, dataset_id=dataset.id, **about)
+    session.delete(period)
+    session.flush()
 
 
 def delete_old_rows(session: Session, *, before: datetime, at: datetime) -> int:
     """Delete the rows of drafts that were uploaded before a moment and never sealed."""
-    old = (Dataset.state == DatasetState.DRAFT) & (Dataset.checked_at < before) & Dataset.upload.is_not(None)
-    found = session.scalars(select(Dataset).where(old).order_by(Dataset.id)).all()
-    for dataset in found:
-        _hold(session, dataset)
-        late = dataset.checked_at is not None and dataset.checked_at < before
-        if dataset.state == DatasetState.DRAFT and late:
-            _delete_rows(session, dataset)
-            audit.record(session, "delete-old-rows", actor="cairn", at=at, dataset_id=dataset.id)
+    found = [Place(each.id) for each in session.scalars(_old(Dataset, before))]
+    found += [Place(each.dataset_id, each.id) for each in session.scalars(_old(Period, before))]
+    for place in found:
+        dataset, period = place.read(session)
+        _hold(session, dataset, period)
+        rows = _rows(dataset, period)
+        late = rows.checked_at is not None and rows.checked_at < before
+        if rows.state == DatasetState.DRAFT and late:
+            session.execute(_of_draft(place))
+            rows.upload = None
+            about = _named(period)
+            audit.record(session, "delete-old-rows", actor="cairn", at=at, dataset_id=dataset.id, **about)
     return len(found)
 
 
-def _lock(session: Session, dataset: Dataset) -> None:
-    """Lock a dataset that must be a draft."""
-    _hold(session, dataset)
-    lifecycle.require_draft(dataset)
+def _old(kind: type[T], before: datetime) -> Select[T]:
+    """Return the query of drafts whose rows were uploaded before a moment."""
+    late = (kind.state == DatasetState.DRAFT) & (kind.checked_at < before) & kind.upload.is_not(None)
+    return select(kind).where(late).order_by(kind.id)
 
 
-def _hold(session: Session, dataset: Dataset) -> None:
+def _lock(session: Session, dataset: Dataset, period: Period | None = None) -> None:
+    """Lock a dataset or a period that must be a draft."""
+    _hold(session, dataset, period)
+    lifecycle.require_draft(dataset, period)
+
+
+def _hold(session: Session, dataset: Dataset, period: Period | None = None) -> None:
     """Let no upload and no other change of a dataset happen until this transaction ends."""
     store.wait_for_other_uploads(session, dataset.id)
     ledger.lock(session, dataset.id)
     session.refresh(dataset)
+    if period is not None:
+        session.refresh(period)
 
 
 def _delete_rows(session: Session, dataset: Dataset) -> None:
     session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
     dataset.upload = dataset.rows_digest = None
+    drafts_of_periods = update(Period).where(Period.dataset_id == dataset.id)
+    session.execute(drafts_of_periods.values(upload=None, rows_digest=None))
     session.flush()
     faults.reach("draft.emptied")

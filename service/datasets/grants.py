@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from core.privacy import Budget
 from service import ledger
+from service.datasets.periods import accounts
 from service.datasets.withdrawal import withdraw
 from service.errors import InvalidRequest, NotFound, Retired
 from service.ledger import accountants
@@ -50,7 +51,8 @@ def grant(
     session.flush()
     withdraw(session, dataset.id, grant_id=row.id, kept=row.allowed_kinds, actor=actor, at=at)
     try:
-        ledger.set_cap(session, dataset.id, row.id, total, actor=actor, at=at)
+        labels = accounts.labels(session, dataset)
+        ledger.set_cap(session, dataset.id, row.id, total, periods=labels, actor=actor, at=at)
     except ledger.Overdrawn as error:
         used = error.balance.reserved + error.balance.spent
         raise InvalidRequest(

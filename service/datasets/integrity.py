@@ -8,24 +8,31 @@ from sqlalchemy.orm import Session
 
 from service import ledger
 from service.datasets.ingest import store
+from service.datasets.periods import accounts
 from service.ledger import accountants
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
-from service.operations.tables import Dataset, DatasetChunk, Grant, PublicRowSet, SiteSet
+from service.operations.tables import Dataset, DatasetChunk, Grant, Period, PublicRowSet, SiteSet
 
 
 def faults(session: Session, dataset_id: int, keys: SigningKeys) -> Iterator[str]:
     """Yield what contradicts the facts of a dataset: totals of accounts, and the list of its chunks."""
     dataset = session.get_one(Dataset, dataset_id)
-    if ledger.balance(ledger.find(session, dataset_id)).total != accountants.of(dataset).total:
-        yield "the total of the ledger is not that of the dataset's budget"
+    periods = session.scalars(select(Period).where(Period.dataset_id == dataset_id)).all()
+    totals = accounts.totals(session, dataset)
+    for label, total in totals.items():
+        if ledger.balance(ledger.find(session, dataset_id, period=label)).total != total:
+            yield f"the total of the ledger is not that of the budget of {label or 'the dataset'}"
     for grant in session.scalars(select(Grant).where(Grant.dataset_id == dataset_id)):
         cap = accountants.of(dataset, grant).total
-        if ledger.balance(ledger.find(session, dataset_id, grant.id)).total != cap:
+        found = (ledger.balance(ledger.find(session, dataset_id, grant.id, label)) for label in totals)
+        if any(balance.total != cap for balance in found):
             yield f"the cap of grant {grant.id} is not the one that was declared"
     # Rows from before revision 0028 have no digest.
-    if dataset.rows_digest not in (None, store.rows_digest(session, dataset_id, keys)):
-        yield "the rows are not those that were uploaded: chunks were changed, added or removed"
+    bound = {0: dataset.rows_digest, **{period.id: period.rows_digest for period in periods}}
+    for period_id, digest in bound.items():
+        if digest not in (None, store.rows_digest(session, dataset_id, period_id, keys)):
+            yield "the rows are not those that were uploaded: chunks were changed, added or removed"
 
 
 def damaged(database: Database, dataset_id: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -18,10 +18,11 @@ from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
 from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
 from service.ledger import accountants
-from service.ledger.charging import AccountKey
+from service.ledger.charging import WHOLE, AccountKey
+from service.ledger.units import NOTHING
 from service.operations import audit
-from service.operations.states import DatasetState
-from service.operations.tables import Dataset, DatasetChunk, PublicRowSet, WorkingBounds
+from service.operations.states import DatasetState, Unit
+from service.operations.tables import Dataset, DatasetChunk, Period, PublicRowSet, WorkingBounds
 from service.people.authentication import Caller
 
 
@@ -30,6 +31,8 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
     domain = domain_of(body)
     budget = Budget.of(body.budget.epsilon, body.budget.delta)
     total = accountants.get(body.accountant, budget).total
+    unit = None if body.unit is None else Unit(body.unit)
+    require_unit(unit, id_column_of(body, domain), domain.rows_per_person)
     dataset = Dataset(
         name=body.name,
         owner_id=owner.id,
@@ -47,13 +50,15 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         upload=None,
         from_rows=confirmed_from_rows(body.table) or None,
         reading=reading.stored(body.reading),
+        unit=unit,
     )
     try:
         with session.begin_nested():
             session.add(dataset)
     except IntegrityError as error:
         raise InvalidRequest(f"the name {body.name} is taken; choose another", status=409) from error
-    ledger.open_account(session, dataset.id, total, actor=owner.name, at=at)
+    own = NOTHING if dataset.has_accounts_of_periods else total
+    ledger.open_account(session, dataset.id, own, actor=owner.name, at=at)
     amounts: dict[str, Any] = accountants.declared(budget)
     audit.record(
         session,
@@ -65,9 +70,25 @@ def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) 
         accountant=body.accountant,
         confirmed_from_rows=dataset.from_rows or {},
         reading=dataset.reading,
+        unit=dataset.unit,
         **amounts,
     )
     return dataset
+
+
+def require_unit(unit: Unit | None, id_column: str | None, rows_per_person: int) -> None:
+    """Raise InvalidDomain unless the id column tells apart whom the unit of privacy protects."""
+    if unit is Unit.RECORD and (id_column is not None or rows_per_person != 1):
+        raise InvalidDomain(
+            "with the unit record there are no people to tell apart: leave the id column out, or choose the "
+            "unit person-in-period or person",
+            parameter="unit",
+        )
+    if unit in (Unit.PERSON, Unit.PERSON_IN_PERIOD) and id_column is None:
+        raise InvalidDomain(
+            f"the unit {unit} needs an id column that tells people apart, in every period by the same ids",
+            parameter="unit",
+        )
 
 
 def confirmed_from_rows(table: Sequence[TableColumn] | None) -> dict[str, list[str]]:
@@ -133,10 +154,16 @@ def _domain(body: DatasetBody) -> Stored:
     return Dense.box(bounds.box.low, bounds.box.high, scaling=body.scaling, **named)
 
 
-def require_draft(dataset: Dataset) -> None:
-    """Raise AlreadySealed or Retired unless the dataset is still a draft."""
+def require_draft(dataset: Dataset, period: Period | None = None) -> None:
+    """Raise AlreadySealed or Retired unless the dataset, or this period of it, is still a draft."""
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
+    if period is not None:
+        if period.state != DatasetState.DRAFT:
+            raise AlreadySealed(
+                f"{period.label} of {dataset.name} is sealed", next_step="Add another period for other rows."
+            )
+        return
     if dataset.state != DatasetState.DRAFT:
         raise AlreadySealed(f"{dataset.name} is sealed and never changes again")
 
@@ -178,25 +205,47 @@ def supersede(
     session.refresh(dataset)
 
 
-def raise_budget(session: Session, dataset: Dataset, budget: Budget, *, actor: str, at: datetime) -> None:
-    """Raise a dataset's total; InvalidRequest when it would become smaller."""
+def raise_budget(
+    session: Session,
+    dataset: Dataset,
+    budget: Budget,
+    *,
+    period: Period | None = None,
+    actor: str,
+    at: datetime,
+) -> None:
+    """Raise the total of a dataset, or of a period that has one; InvalidRequest when it would be smaller."""
+    if period is None and dataset.has_accounts_of_periods:
+        raise InvalidRequest(
+            f"each period of {dataset.name} has a budget of its own", next_step="Raise that of a period."
+        )
+    if period is not None and not dataset.has_accounts_of_periods:
+        raise InvalidRequest(
+            f"{dataset.name} has one budget for all its periods", next_step="Raise that of the dataset."
+        )
+    declared = dataset if period is None else period
+    label = WHOLE if period is None else period.label
     total = accountants.get(dataset.accountant, budget).total
-    accounts = ledger.lock(session, dataset.id)
+    accounts = ledger.lock(session, dataset.id, periods=(label,))
     session.refresh(dataset)
+    session.refresh(declared)
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; its budget cannot change any more")
-    smaller = budget.epsilon_units < dataset.epsilon_units or budget.delta_units < dataset.delta_units
+    smaller = budget.epsilon_units < declared.epsilon_units or budget.delta_units < declared.delta_units
     try:
         if smaller:
-            raise ledger.Overdrawn(AccountKey(), total, ledger.balance(accounts.dataset))
+            key = AccountKey(label)
+            raise ledger.Overdrawn(key, total, ledger.balance(accounts.found[key]))
         ledger.raise_total(session, accounts, total, actor=actor, at=at)
     except ledger.Overdrawn as error:
         raise InvalidRequest(
             "a total can only be raised; give an epsilon and a delta of at least the current ones",
             errors=[{"where": "budget", "problem": "below the current total"}],
         ) from error
-    dataset.epsilon_units, dataset.delta_units = budget.epsilon_units, budget.delta_units
-    amounts: dict[str, Any] = accountants.declared(budget)
+    declared.epsilon_units, declared.delta_units = budget.epsilon_units, budget.delta_units
+    amounts: dict[str, Any] = accountants.declared(budget) | (
+        {} if period is None else {"period": period.label}
+    )
     audit.record(session, "raise-budget", actor=actor, at=at, dataset_id=dataset.id, **amounts)
 
 
@@ -210,5 +259,7 @@ def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> i
     withdrawn = withdraw(session, dataset.id, actor=actor, at=at)
     session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
     dataset.rows_digest = None
+    of_dataset = update(Period).where(Period.dataset_id == dataset.id)
+    session.execute(of_dataset.values(state=DatasetState.RETIRED, rows_digest=None))
     audit.record(session, "retire", actor=actor, at=at, dataset_id=dataset.id, withdrawn_jobs=withdrawn)
     return withdrawn

@@ -4,12 +4,13 @@ import base64
 import binascii
 import re
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from anyio import from_thread, to_thread
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -37,7 +38,7 @@ from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
 from service.operations import faults, tracing
 from service.operations.states import DatasetState
-from service.operations.tables import Dataset
+from service.operations.tables import Dataset, Period
 from service.people.authentication import Caller, Curator, FreeCurator, Reader
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictRoute)
@@ -49,6 +50,36 @@ _CSV = {"example": "petal_length,petal_width\n1.4,0.2\n4.7,1.4\n"}
 UPLOAD = RouteLimits(longest_body=attrgetter("max_upload_bytes"), streams_body=True)
 #: The body of a call that takes any file with rows.
 FILE = file_body(_CSV, *(kind for kind in sorted(FORMATS) if kind != "text/csv"))
+
+
+def _digest_of(header: str | None) -> str | None:
+    """Return the SHA-256 of a Content-Digest header, in hexadecimal."""
+    if header is None:
+        return None
+    match = re.search(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]+):", header)
+    try:
+        digest = base64.b64decode(match[1], validate=True) if match else b""
+    except binascii.Error:
+        digest = b""
+    if len(digest) != 32:
+        raise InvalidRequest("Content-Digest must be `sha-256=:<base64 of the SHA-256 of the body>:`")
+    return digest.hex()
+
+
+def _announced(
+    sha256: Annotated[
+        str | None, Query(pattern="^[0-9a-f]{64}$", description="SHA-256 of the body, in hexadecimal")
+    ] = None,
+    content_digest: Annotated[
+        str | None, Header(max_length=200, description="RFC 9530: `sha-256=:<base64>:`")
+    ] = None,
+) -> str | None:
+    return sha256 or _digest_of(content_digest)
+
+
+#: SHA-256 of the body of an upload, if its sender announces it.
+AnnouncedDigest = Annotated[str | None, Depends(_announced)]
+OnBadRow = Annotated[Literal["refuse", "drop"], Query(description="refuse the upload, or leave bad rows out")]
 
 
 @router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
@@ -152,47 +183,65 @@ async def upload_data(
     name: DatasetName,
     caller: Curator,
     context: Services,
-    on_bad_row: Annotated[
-        Literal["refuse", "drop"], Query(description="refuse the upload, or leave bad rows out")
-    ] = "refuse",
-    sha256: Annotated[
-        str | None, Query(pattern="^[0-9a-f]{64}$", description="SHA-256 of the body, in hexadecimal")
-    ] = None,
-    content_digest: Annotated[
-        str | None, Header(max_length=200, description="RFC 9530: `sha-256=:<base64>:`")
-    ] = None,
+    announced: AnnouncedDigest,
+    on_bad_row: OnBadRow = "refuse",
 ) -> UploadReport:
     """Upload the rows of a draft in place of those it has, and get a report on them.
 
     Nothing is stored unless everything is good. No job can run before the rows are sealed. With the SHA-256
     announced, repeating an upload whose answer was lost is safe: the answer is given again.
     """
-    announced = sha256 or _digest(content_digest)
-    dataset, earlier = await run_in_threadpool(_find_draft, context, name, caller, announced)
-    if earlier is not None:
-        return UploadReport.model_validate(earlier)
+    draft = await run_in_threadpool(_find_draft, context, name, caller, announced)
+    return await take_rows(request, context, caller, draft, drop_bad=on_bad_row == "drop")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A dataset or a period that takes rows, or the report on those that it holds already."""
+
+    dataset: Dataset
+    period: Period | None = None
+    #: SHA-256 of the file, if it was announced.
+    announced: str | None = None
+    earlier: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, dataset: Dataset, period: Period | None, announced: str | None) -> Self:
+        """Return the draft; AlreadySealed or Retired unless it is one, or holds the announced file."""
+        rows = dataset if period is None else period
+        if rows.state == DatasetState.SEALED and rows.upload and announced == rows.upload["sha256"]:
+            return cls(dataset, period, announced, rows.upload)
+        lifecycle.require_draft(dataset, period)
+        return cls(dataset, period, announced)
+
+
+async def take_rows(
+    request: Request, context: Context, caller: Caller, draft: Draft, *, drop_bad: bool
+) -> UploadReport:
+    """Receive a file, store its rows in a draft, and return the report on them."""
+    if draft.earlier is not None:
+        return UploadReport.model_validate(draft.earlier)
     settings = context.settings
     with Spool(settings.spool_directory, settings.max_upload_bytes) as spool:
         with tracing.span("receive"):
             await receive(request, spool, Pace(settings))
         faults.reach("upload.received")
-        spool.check(announced)
+        spool.check(draft.announced)
         content_type = request.headers.get("content-type", "")
-        upload = Upload(spool, content_type, Expected.of(dataset), settings, on_bad_row == "drop")
-        store = partial(_store, context, dataset, upload, caller, request)
+        upload = Upload(spool, content_type, Expected.of(draft.dataset), settings, drop_bad)
+        store = partial(_store, context, draft, upload, caller, request)
         report = await to_thread.run_sync(store, limiter=context.uploads)
     return UploadReport.model_validate(report)
 
 
-def _find_draft(
-    context: Context, name: str, caller: Caller, announced: str | None
-) -> tuple[Dataset, dict[str, Any] | None]:
+def _find_draft(context: Context, name: str, caller: Caller, announced: str | None) -> Draft:
     with context.database.read() as session:
         dataset = access.find(session, name, caller).dataset
-    if dataset.state == DatasetState.SEALED and dataset.upload and announced == dataset.upload["sha256"]:
-        return dataset, dataset.upload
-    lifecycle.require_draft(dataset)
-    return dataset, None
+    if dataset.unit is not None:
+        raise InvalidRequest(
+            f"{name} has periods", status=409, next_step="Add one, and upload its rows to it."
+        )
+    return Draft.of(dataset, None, announced)
 
 
 async def receive(request: Request, spool: Spool, pace: Pace) -> None:
@@ -211,15 +260,16 @@ async def receive(request: Request, spool: Spool, pace: Pace) -> None:
 
 
 def _store(
-    context: Context, dataset: Dataset, upload: Upload, caller: Caller, request: Request
+    context: Context, draft: Draft, upload: Upload, caller: Caller, request: Request
 ) -> dict[str, Any]:
     """Encode an upload and store it in one transaction."""
+    place = drafts.Place.of(draft.dataset, draft.period)
     try:
         with tracing.span("encode"):
             found = encode(upload)
     except BadRows:
         with context.database.write() as session:
-            drafts.note_look(session, dataset.id, actor=caller.name, at=context.clock.now())
+            drafts.note_look(session, place, actor=caller.name, at=context.clock.now())
         raise
     with closing(found) as encoded:
         faults.reach("upload.encoded")
@@ -228,29 +278,11 @@ def _store(
         domain = upload.expected.domain
         with context.database.read() as session:
             limits = capacity.warnings(session, domain, encoded.chunk_file.bytes, context.settings)
-        report = encoded.report([*view.warnings(dataset, domain), *limits])
+        report = encoded.report([*view.warnings(draft.dataset, domain), *limits])
         with tracing.span("store"), context.database.write() as session:
             now = context.clock.now()
             chunks, expected = encoded.chunks(), upload.expected
-            stored = drafts.store_rows(
-                session, dataset.id, expected, chunks, report, actor=caller.name, at=now
-            )
-            drafts.bind_rows(session, stored, context.signing_keys)
-            shown = view.report_on(stored)
+            shown = drafts.store_rows(session, place, expected, chunks, report, actor=caller.name, at=now)
+            drafts.bind_rows(session, place, context.signing_keys)
     faults.reach("upload.committed")
-    assert shown is not None
     return shown
-
-
-def _digest(header: str | None) -> str | None:
-    """Return the SHA-256 of a Content-Digest header, in hexadecimal."""
-    if header is None:
-        return None
-    match = re.search(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]+):", header)
-    try:
-        digest = base64.b64decode(match[1], validate=True) if match else b""
-    except binascii.Error:
-        digest = b""
-    if len(digest) != 32:
-        raise InvalidRequest("Content-Digest must be `sha-256=:<base64 of the SHA-256 of the body>:`")
-    return digest.hex()

@@ -7,14 +7,14 @@ from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, Stored, Table
 from core.privacy.budget import EPSILON_UNIT, units_text
-from service import ledger
 from service.datasets import reading
 from service.datasets.access import Right, domain_of
 from service.datasets.doubts import doubts
+from service.datasets.periods import accounts
 from service.ledger import accountants
 from service.operations import metrics
 from service.operations.states import DatasetState
-from service.operations.tables import Dataset, Grant, Principal
+from service.operations.tables import Dataset, Grant, Period, Principal
 
 #: More rows than the declared size times this make jobs overrun their planned times.
 _ROOM = 1.25
@@ -43,6 +43,8 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "rows_per_person": domain.rows_per_person,
         "id_column": dataset.id_column,
         "privacy_unit": privacy_unit(dataset),
+        "unit": dataset.unit,
+        "lost_in_all": accounts.lost_in_all(session, dataset),
         "accountant": dataset.accountant,
         "planned_release": dataset.planned_release,
         "release_ticks": dataset.planned_release,
@@ -81,19 +83,19 @@ def _declared(dataset: Dataset, columns: list[dict[str, Any]]) -> list[dict[str,
     return [{**column, "confirmed_from_rows": confirmed.get(column["name"])} for column in columns]
 
 
-def report_on(dataset: Dataset) -> dict[str, Any] | None:
-    """Return the report on a dataset's rows, and what sealing a draft's would have to confirm."""
-    if dataset.upload is None or dataset.state != DatasetState.DRAFT:
-        return dataset.upload
-    found = doubts(dataset.upload, domain_of(dataset).size)
-    return {**dataset.upload, "doubts": [asdict(doubt) for doubt in found]}
+def report_on(dataset: Dataset, period: Period | None = None) -> dict[str, Any] | None:
+    """Return the report on rows of a dataset or a period, and what sealing a draft would have to confirm."""
+    rows = dataset if period is None else period
+    if rows.upload is None or rows.state != DatasetState.DRAFT:
+        return rows.upload
+    found = doubts(rows.upload, domain_of(dataset).size if period is None else period.size)
+    return {**rows.upload, "doubts": [asdict(doubt) for doubt in found]}
 
 
 def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None) -> dict[str, dict[str, str]]:
-    """Describe the balance of a dataset or, with a grant, of its cap."""
-    account = ledger.find(session, dataset.id, grant.id if grant else None)
+    """Describe the balance of a dataset or, with a grant, of its cap; of periods, the one with least left."""
     accountant = accountants.of(dataset, grant)
-    balance = ledger.balance(account)
+    balance = accounts.tightest(session, dataset, grant)
     return {"declared": accountants.declared(accountant.declared), **accountant.amounts(balance)}
 
 
@@ -104,6 +106,8 @@ def revised(dataset: Dataset) -> list[str]:
 
 def privacy_unit(dataset: Dataset) -> str:
     """Return the unit of privacy: a person where an id column limits their rows, else a single row."""
+    if dataset.unit is not None:
+        return dataset.unit.in_words
     return "person" if dataset.id_column else "row"
 
 

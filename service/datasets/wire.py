@@ -49,6 +49,8 @@ _DATASET = {
     "rows_per_person": 1,
     "id_column": None,
     "privacy_unit": "row",
+    "unit": None,
+    "lost_in_all": None,
     "accountant": "sum",
     "planned_release": True,
     "release_ticks": True,
@@ -65,6 +67,10 @@ _DATASET = {
     "kinds": ["cluster"],
     "upload": None,
 }
+
+
+#: The unit of privacy of a dataset with periods.
+PrivacyUnit = Literal["record", "person-in-period", "person"]
 
 
 class Box(Body):
@@ -141,6 +147,11 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
     least_epsilon: Amount = Field(default="0.001", description="least epsilon of a job; 0: any")
     jobs_per_hour: int = Field(
         default=1000, ge=1, le=1_000_000_000, description="most jobs of one analyst in an hour"
+    )
+    unit: PrivacyUnit | None = Field(
+        default=None,
+        description="of a dataset with periods: whom a budget protects. With `record` and `person-in-period` "
+        "each period has the budget; with `person` all periods share it. null: a dataset without periods",
     )
 
 
@@ -291,7 +302,11 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     size: int
     rows_per_person: int
     id_column: str | None
-    privacy_unit: Literal["row", "person"]
+    privacy_unit: Literal["row", "person", "person in a period"]
+    unit: PrivacyUnit | None = Field(description="of a dataset with periods; null: it has none")
+    lost_in_all: AmountFacts | None = Field(
+        description="with the unit `person-in-period`: what somebody with rows in all periods has lost so far"
+    )
     accountant: AccountantName
     planned_release: bool
     release_ticks: bool = Field(description="the older name of `planned_release`", deprecated=True)
@@ -306,7 +321,9 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     created_at: Moment
     revised: list[str] = Field(description="facts that were changed after a look at the rows")
     warnings: list[str]
-    budget: BudgetFacts
+    budget: BudgetFacts = Field(
+        description="where each period has a budget: that of the period with the least left"
+    )
     cap: BudgetFacts | None
     kinds: list[JobKind] | None = Field(description="to an analyst: kinds of jobs that the grant allows")
     upload: UploadReport | None
@@ -353,6 +370,7 @@ _ROW = {
     "at": "2030-01-01T09:00:00.000Z",
     "analyst": "ada",
     "job": "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d",
+    "periods": None,
     "amount": {"epsilon": "0.5", "delta": "0"},
     "actor": "ada",
     "previous": "0" * 64,
@@ -368,6 +386,9 @@ class LedgerRow(Answer, json_schema_extra=example(_ROW)):
     at: Moment
     analyst: str | None
     job: str | None
+    periods: list[str] | None = Field(
+        description="periods whose accounts it changes; null: the whole dataset, or every cap of a grant"
+    )
     amount: AmountFacts
     actor: str | None
     previous: str | None

@@ -1,5 +1,6 @@
 """What a job paid for: the digests that enter its reservation and its charge."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from service.operations import canonical
@@ -9,9 +10,16 @@ from service.operations.tables import Dataset, Job
 _FACTS = ("principal_id", "algorithm", "operations", "planned_ms", "request_digest", "idempotency_key")
 
 
+def _read(periods: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what stays as it was planned: versions may change until the job is claimed."""
+    return {"labels": [each["label"] for each in periods["read"]], "rows": periods["rows"]}
+
+
 def paid_for(job: Job, dataset: Dataset) -> dict[str, Any]:
     """Return what a job's entries are bound to: the plan, the request and the accountant that priced it."""
+    periods = {} if job.periods is None else {"periods": _read(job.periods)}
     return {
+        **periods,
         "accountant": dataset.accountant,
         "job": canonical.digest({name: getattr(job, name) for name in _FACTS}),
         "plan": job.plan_digest,

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from core.data import Stored, domain_from_json
 from core.plan import Plan
+from service.datasets.periods.selection import PeriodsRead
 from service.jobs import release
 from service.ledger import ChargeEntry
 from service.ledger.units import Cost
@@ -58,6 +59,8 @@ class Claim:
     stored: StoredPlan
     #: The entry that charged it; None for a rehearsal.
     charge: ChargeEntry | None
+    #: The periods that it reads, as they are now; None in a dataset without periods.
+    periods: PeriodsRead | None = None
 
     def released_at(self, ended_at: datetime) -> datetime:
         """Return when an end of the job is shown, and its worker free for the next one."""

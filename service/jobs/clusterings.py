@@ -63,9 +63,10 @@ def _visible(session: Session, right: Right, job_id: str, now: datetime) -> Job:
 
 
 def _domain_of(session: Session, dataset: Dataset, job_id: str) -> Stored:
-    """Return the domain in which a job ran: declared bounds, or working bounds."""
+    """Return the dataset's domain in the bounds in which a job ran: declared or working ones."""
     receipt = stored.receipt(session, job_id)
     digest = receipt.get("inputs", {}).get("domain", {}).get("digest", "")  # missing from early versions
+    digest = receipt.get("bounds", digest)  # where it ran on periods
     return domain_from_json(working_bounds.domain_named(session, dataset, digest))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from core.plan import CLUSTER, Plan
 from service.datasets.access import Right, domain_of
+from service.datasets.periods.selection import PeriodsRead
 from service.errors import QuoteMismatch, WorkLimit
 from service.jobs.limits import Limits
 from service.jobs.wire import PlanBody
@@ -30,6 +32,8 @@ class PlannedJob:
     #: Time from the claim of the job to its result.
     planned_ms: int
     operations: int
+    #: The periods that it reads; None in a dataset without periods.
+    periods: PeriodsRead | None = None
 
     @cached_property
     def quote(self) -> str:
@@ -38,7 +42,7 @@ class PlannedJob:
         Nothing is stored for a quote: it reserves nothing and does not expire, but it stops matching as soon
         as the same request would be planned or priced differently.
         """
-        bound = {
+        bound: dict[str, Any] = {
             "analyst": self.right.caller.id,
             "dataset": self.right.dataset.id,
             "grant": self.right.grant_id,
@@ -46,6 +50,8 @@ class PlannedJob:
             "plan": self.plan.digest,
             "cost": [self.right.accountant.name, self.cost.loss, self.cost.delta],
         }
+        if self.periods is not None:
+            bound["periods"] = self.periods.facts()
         return hashlib.sha256(json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def require_quoted(self, quote: str | None) -> None:
@@ -57,7 +63,14 @@ class PlannedJob:
             )
 
 
-def price(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Limits) -> PlannedJob:
+def price(
+    session: Session,
+    right: Right,
+    body: PlanBody,
+    plan: Plan,
+    limits: Limits,
+    periods: PeriodsRead | None = None,
+) -> PlannedJob:
     """Return a job with its cost and planned time; WorkLimit if it takes too long or releases too much."""
     _require_few_values(plan, limits)
     return PlannedJob(
@@ -67,6 +80,7 @@ def price(session: Session, right: Right, body: PlanBody, plan: Plan, limits: Li
         NOTHING if body.rehearsal else right.accountant.cost(plan),
         _planned_ms(session, right, body, plan, limits),
         _operations(body, plan, limits),
+        periods,
     )
 
 
@@ -84,7 +98,9 @@ def _planned_ms(session: Session, right: Right, body: PlanBody, plan: Plan, limi
     rows, rates = limits.rows(plan, rehearsal=body.rehearsal), timing.rates_of(session, plan)
     # Only a question about an earlier clustering can have bounds that the dataset does not have now.
     asked = right.dataset.working is not None or bool(plan.partitions)
-    narrowed = asked and not body.rehearsal and plan.stored != domain_of(right.dataset)
+    declared = domain_of(right.dataset)
+    of_job = replace(declared, size=plan.stored.size, rows_per_person=plan.stored.rows_per_person)
+    narrowed = asked and not body.rehearsal and plan.stored != of_job
     planned = timing.planned_ms(rates, plan, rows, limits.release_margin, narrowed=narrowed)
     if not body.rehearsal and planned > 1000 * limits.job_seconds:
         raise WorkLimit(

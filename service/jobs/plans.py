@@ -1,7 +1,7 @@
 """Plans of jobs: made from public facts alone, and checked against the work limits."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Self
@@ -20,6 +20,7 @@ from core.privacy.budget import EPSILON_UNIT
 from core.questions.base import Question
 from service.datasets import access, lifecycle, working_bounds
 from service.datasets.access import Right
+from service.datasets.periods.selection import PeriodsRead
 from service.datasets.public_rows import attached
 from service.datasets.sites import site_sets
 from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
@@ -38,20 +39,31 @@ _LONGEST_PLAN = 64 << 10
 class PublicInputs:
     """Options of a request with the facts of the site set that it names, of clusterings and public rows."""
 
-    #: Working bounds or the declared ones; those in which the sites, or clusterings, that it names lie.
-    domain: Stored
+    #: The dataset in working bounds or the declared ones; those in which sites, or clusterings, lie.
+    bounds: Stored
     options: dict[str, Any]
     partitions: tuple[PartitionFacts, ...] = ()
     #: Those that are attached to the dataset, unless the request does without.
     public_rows: PublicRowFacts | None = None
+    #: Those that the job reads; None in a dataset without periods.
+    periods: PeriodsRead | None = None
+
+    @property
+    def domain(self) -> Stored:
+        """The domain of the job: the rows of its periods in these bounds."""
+        return self.bounds if self.periods is None else self.periods.domain(self.bounds)
 
 
-def inputs_of(session: Session, right: Right, body: PlanBody, now: datetime) -> PublicInputs:
+def inputs_of(
+    session: Session, right: Right, body: PlanBody, periods: PeriodsRead | None, now: datetime
+) -> PublicInputs:
     """Return the public inputs that a request names; the caller must be able to see the jobs named now."""
     inputs = _named_inputs(session, right, body, now)
     if body.rehearse_on is not None:
-        clusterings.require_made_up_rows(session, right, body.rehearse_on, inputs.domain, now)
-    return inputs
+        clusterings.require_made_up_rows(session, right, body.rehearse_on, inputs.bounds, now)
+    if periods is None:
+        return inputs
+    return replace(inputs, periods=replace(periods, bounds=inputs.bounds.fingerprint))
 
 
 def _named_inputs(session: Session, right: Right, body: PlanBody, now: datetime) -> PublicInputs:

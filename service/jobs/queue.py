@@ -18,8 +18,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, case, delete, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
+from core.data import domain_from_json
 from service import ledger
 from service.datasets import access, working_bounds
+from service.datasets.periods import selection
+from service.datasets.periods.selection import PeriodsRead
 from service.jobs import release
 from service.jobs.claims import Claim, JobLost, Outcome, StoredPlan
 from service.jobs.results import answers, transcripts
@@ -87,7 +90,15 @@ def claim(
     faults.reach("claim.locked")
     dataset = session.get_one(Dataset, job.dataset_id)
     digest = job.plan.get("inputs", {}).get("domain", {}).get("digest", "")
-    stored = StoredPlan(job.plan, working_bounds.domain_named(session, dataset, digest))
+    periods = None
+    domain = working_bounds.domain_named(session, dataset, digest)
+    if job.periods is not None:
+        taken_over = job.state == JobState.RUNNING
+        periods = PeriodsRead.from_json(job.periods) if taken_over else _present_periods(session, job)
+        job.periods = periods.to_json()
+        named = working_bounds.domain_named(session, dataset, periods.bounds)
+        domain = periods.domain(domain_from_json(named)).to_json()
+    stored = StoredPlan(job.plan, domain)
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
             _empty_journal(session, job.id)
@@ -120,6 +131,7 @@ def claim(
         held=dataset.planned_release,
         stored=stored,
         charge=ledger.charge_of(session, job.id),
+        periods=periods,
     )
 
 
@@ -133,9 +145,16 @@ def real_job_waits(session: Session, now: datetime) -> bool:
     return session.scalars(waiting).one_or_none() is not None
 
 
+def _present_periods(session: Session, job: Job) -> PeriodsRead:
+    """Return the periods of a queued job in the versions that are there once no other can be sealed."""
+    assert job.periods is not None
+    ledger.lock(session, job.dataset_id)
+    return selection.present(session, job.dataset_id, job.periods)
+
+
 def _charge(session: Session, job: Job, *, worker: str, now: datetime, understood: bool) -> bool:
     """Charge a queued job, or end it with its reservation void when it may not or cannot run."""
-    accounts = None if job.rehearsal else ledger.lock(session, job.dataset_id, job.grant_id)
+    accounts = None if job.rehearsal else _accounts(session, job)
     allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind)
     if allowed and understood:
         if accounts is not None:
@@ -298,5 +317,9 @@ def _lock(session: Session, job: Job) -> Job:
 
 def _void(session: Session, job: Job, *, actor: str, now: datetime) -> None:
     if not job.rehearsal:
-        accounts = ledger.lock(session, job.dataset_id, job.grant_id)
-        ledger.void(session, accounts, job.id, actor=actor, at=now)
+        ledger.void(session, _accounts(session, job), job.id, actor=actor, at=now)
+
+
+def _accounts(session: Session, job: Job) -> ledger.Accounts:
+    """Lock the accounts that a job is paid from."""
+    return ledger.lock(session, job.dataset_id, job.grant_id, job.charged_periods)

@@ -10,6 +10,7 @@ from core.algorithms import registry
 from core.options import options_schema
 from service import ledger
 from service.datasets import access
+from service.datasets.periods import selection
 from service.errors import NotCancellable
 from service.http.context import Services
 from service.http.documentation import links
@@ -115,13 +116,15 @@ def make_plan(body: PlanBody, caller: User, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
         right = access.find(session, body.dataset, caller)
-        delta_left = ledger.delta_left(session, right.dataset.id, right.grant_id)
-        inputs = plans.inputs_of(session, right, body, context.clock.now())
+        periods = selection.choose(session, right.dataset, body.periods)
+        delta_left = ledger.delta_left(session, right.dataset.id, right.grant_id, selection.charged(periods))
+        inputs = plans.inputs_of(session, right, body, periods, context.clock.now())
     limits = Limits.of(context.settings, context.plan_bytes())
     plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
     with context.database.read() as session:
+        planned = price(session, right, body, plan, limits, inputs.periods)
         earlier = earlier_release(session, right, body, context.clock.now())
-        return Quote.model_validate(view.quote(session, price(session, right, body, plan, limits), earlier))
+        return Quote.model_validate(view.quote(session, planned, earlier))
 
 
 @router.post(

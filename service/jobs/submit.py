@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from core.data import Sites
 from service import ledger
 from service.datasets import access, lifecycle
-from service.datasets.access import Right
+from service.datasets.periods import selection
 from service.datasets.sites import site_sets
 from service.errors import (
     BudgetExhausted,
@@ -88,14 +88,17 @@ def submit(
         right = access.find(session, body.dataset, caller)
         # Before an earlier job is looked for: what that one reserved must not change the plan.
         dataset_id = right.dataset.id
-        delta_left = ledger.delta_left(session, dataset_id, right.grant_id) if body.delta is None else 0
+        periods = selection.choose(session, right.dataset, body.periods)
+        charged = selection.charged(periods)
+        automatic = body.delta is None
+        delta_left = ledger.delta_left(session, dataset_id, right.grant_id, charged) if automatic else 0
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
             return Submission(earlier, right.dataset, replayed=True)
-        inputs = plans.inputs_of(session, right, body, now)
+        inputs = plans.inputs_of(session, right, body, periods, now)
     plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
     with database.read() as session:
-        planned = price(session, right, body, plan, limits)
+        planned = price(session, right, body, plan, limits, inputs.periods)
     planned.require_quoted(body.quote)
     faults.reach("submit.planned")
     try:
@@ -130,7 +133,8 @@ def reserve_and_enqueue(
     job = _job(planned, key, now)
     paid_for = bindings.paid_for(job, right.dataset)
     # The accounts come last, because every submission to the dataset waits for their lock.
-    accounts = ledger.lock(session, right.dataset.id, right.grant_id)
+    charged = selection.charged(planned.periods)
+    accounts = ledger.lock(session, right.dataset.id, right.grant_id, charged)
     if not access.is_open(session, right.dataset.id, right.grant_id, body.kind):
         changed = access.find(session, body.dataset, right.caller)
         lifecycle.require_sealed(changed.dataset)
@@ -142,7 +146,7 @@ def reserve_and_enqueue(
         try:
             ledger.reserve(session, accounts, job.id, planned.cost, paid_for, actor=right.caller.name, at=now)
         except ledger.Overdrawn as refusal:
-            raise _exhausted(right, body, refusal) from refusal
+            raise _exhausted(planned, refusal) from refusal
     session.flush()
     faults.reach("submit.reserved")
     return Submission(job, right.dataset, replayed=False)
@@ -176,6 +180,7 @@ def _job(planned: PlannedJob, key: str | None, now: datetime) -> Job:
         progress={"phases": [[step.name, step.repeats] for step in plan.steps]},
         idempotency_key=key,
         request_digest=_digest(body),
+        periods=planned.periods and planned.periods.to_json(),
     )
 
 
@@ -219,9 +224,13 @@ def _require_quota(
         )
 
 
-def _exhausted(right: Right, body: PlanBody, refusal: ledger.Overdrawn) -> ServiceError:
+def _exhausted(planned: PlannedJob, refusal: ledger.Overdrawn) -> ServiceError:
+    right, body = planned.right, planned.body
     of_dataset = refusal.account.grant is None
     accountant = right.accountant if of_dataset else accountants.of(right.dataset, right.grant)
+    label = refusal.account.period
+    lacking = f"{label} of {right.dataset.name}" if label else right.dataset.name
+    fields = _periods_with_room(planned, refusal) if label else {}
     present: dict[str, Any] = accountant.amounts(refusal.balance)
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
     automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
@@ -229,13 +238,37 @@ def _exhausted(right: Right, body: PlanBody, refusal: ledger.Overdrawn) -> Servi
     cap_is_tighter = of_dataset and refusal.tightest.grant is not None
     less = "Your cap has less left than that. " if cap_is_tighter else ""
     return kind(
-        f"{whose}{right.dataset.name} has {accountant.in_words(refusal.balance.remaining)} left, and "
+        f"{whose}{lacking} has {accountant.in_words(refusal.balance.remaining)} left, and "
         f"this asks for {accountant.in_words(refusal.requested)}{why}. {less}The largest job that you can "
-        f"submit now costs {accountant.in_words(refusal.largest)}",
+        f"submit now costs {accountant.in_words(refusal.largest)}{fields.pop('sentence', '')}",
         requested=accountant.amount(refusal.requested),
         largest=accountant.amount(refusal.largest),
         **present,
+        **fields,
     )
+
+
+def _periods_with_room(planned: PlannedJob, refusal: ledger.Overdrawn) -> dict[str, Any]:
+    """Return which period lacks room, and the largest range among those asked for that has room."""
+    assert planned.periods is not None  # an account of a period is charged
+    short = {key.period for key in refusal.short}
+    runs: list[list[str]] = [[]]
+    for label in planned.periods.labels:
+        if label in short:
+            runs.append([])
+        else:
+            runs[-1].append(label)
+    largest = max(runs, key=len)
+    found: dict[str, Any] = {"period": refusal.account.period, "largest_range": None}
+    if not largest:
+        return {**found, "sentence": ", and none of the periods asked for has room for this one"}
+    ends = {"from": largest[0], "to": largest[-1]}
+    words = largest[0] if len(largest) == 1 else f"{largest[0]} to {largest[-1]}"
+    return {
+        **found,
+        "largest_range": ends,
+        "sentence": f"; the largest range with room for this one is {words}",
+    }
 
 
 def _digest(body: PlanBody) -> str:

@@ -13,11 +13,14 @@ from core.questions import registry as questions
 from service import ledger
 from service.datasets import view as dataset_view
 from service.datasets.access import Right, domain_of
+from service.datasets.periods import selection
+from service.datasets.periods.selection import PeriodsRead
 from service.jobs.accuracy import accuracy
 from service.jobs.planned import PlannedJob
 from service.jobs.release import VisibleJob
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
+from service.ledger.charging import account_keys
 from service.ledger.units import Cost
 from service.operations.tables import Job
 
@@ -40,6 +43,7 @@ def facts(found: VisibleJob, now: datetime) -> JobFacts:
             "rehearsal": job.rehearsal,
             "request": job.request,
             "asked_for": asked_for(job),
+            "periods": job.periods and PeriodsRead.from_json(job.periods).facts(),
             "algorithm": job.algorithm,
             "cost": accountants.of(found.dataset).amount(cost),
             "plan_digest": job.plan_digest,
@@ -93,9 +97,11 @@ def kinds_of(right: Right | None) -> list[dict[str, Any]]:
 def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None) -> dict[str, Any]:
     """Describe a planned job: its cost, what would remain, and whether it fits now."""
     right, plan, cost = planned.right, planned.plan, planned.cost
-    rooms = {"budget": ledger.balance(ledger.find(session, right.dataset.id)).remaining}
-    if right.grant is not None:
-        rooms["cap"] = ledger.balance(ledger.find(session, right.dataset.id, right.grant.id)).remaining
+    balances = ledger.balances(session, right.dataset.id, right.grant_id)
+    rooms: dict[str, Cost] = {}
+    for key in account_keys(selection.charged(planned.periods), right.grant_id):
+        name, room = "budget" if key.grant is None else "cap", balances[key].remaining
+        rooms[name] = room.at_most(rooms.get(name, room))
     fits = all(cost.fits(room) for room in rooms.values())
     amount = right.accountant.amount
     return {
@@ -110,6 +116,7 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
         "forecast": dict(plan.forecast),
         "accuracy": accuracy(plan, earlier),
         "earlier": earlier,
+        "periods": planned.periods and planned.periods.facts(),
         "warnings": dataset_view.warnings(right.dataset, plan.described),
     }
 

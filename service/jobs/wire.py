@@ -13,6 +13,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from service.datasets.periods.wire import PeriodChoice, PeriodName
 from service.datasets.wire import AmountFacts
 from service.http.wire import (
     VISIBLE_PATTERN,
@@ -131,6 +132,11 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
     clusterings: Annotated[list[ClusteringBody], Field(min_length=1, max_length=2)] | None = Field(
         default=None, description="of a question: the clusterings that it is about"
     )
+    periods: PeriodChoice | None = Field(
+        default=None,
+        description='of a dataset with periods: labels, or a range `{"from": "2026-01", "to": "2026-03"}`; '
+        "default: all that are sealed",
+    )
 
     @field_validator("k")
     @classmethod
@@ -155,7 +161,7 @@ class PlanBody(Body, json_schema_extra=example(_REQUEST)):
         """Return the request without its quote; what is asked of tables or in questions where it is asked."""
         whole = self.model_dump(mode="json", by_alias=True, exclude={"quote"})
         unasked: dict[str, Any] = {"columns": None, "weights": None, "scaling": "declared", "kind": "cluster"}
-        unasked |= {"rehearse_on": None, "public_rows": True}
+        unasked |= {"rehearse_on": None, "public_rows": True, "periods": None}
         unasked |= dict.fromkeys(_OF_QUESTIONS)
         if self.kind != "cluster":
             whole = {name: value for name, value in whole.items() if name not in _OF_CLUSTERINGS}
@@ -287,6 +293,7 @@ _PLANNED = {
         "cap": {"epsilon": "0.5", "delta": "0"},
     },
     "shortfall": None,
+    "periods": None,
     "forecast": {"size_noise": 12.1},
     "accuracy": {
         "figures": [
@@ -363,6 +370,9 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     earlier: EarlierFacts | None = Field(
         default=None, description="what a release of yours that left k open says beyond noise"
     )
+    periods: list[PeriodName] | None = Field(
+        default=None, description="the periods that it reads, in their present versions; null: there are none"
+    )
     warnings: list[str]
 
 
@@ -376,6 +386,7 @@ _JOB = {
     "rehearsal": False,
     "request": _REQUEST,
     "asked_for": "3 centres",
+    "periods": None,
     "algorithm": "sulq",
     "cost": _COST,
     "plan_digest": "5e" * 32,
@@ -415,6 +426,10 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     rehearsal: bool
     request: dict[str, Any]
     asked_for: str = Field(description="what was asked for, in words")
+    periods: list[PeriodName] | None = Field(
+        description="the periods that it reads, in the versions that are there when it is claimed; null: the "
+        "dataset has none"
+    )
     algorithm: str
     cost: AmountFacts
     plan_digest: str

@@ -5,21 +5,11 @@ The argument is in `docs/decisions`, 0018. Nothing here reads a database.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+
+from service.operations.states import Unit
 
 #: The label of the account of a dataset as a whole; periods have labels of at least one character.
 WHOLE = ""
-
-
-class Unit(StrEnum):
-    """Units of privacy of a dataset with periods."""
-
-    #: Each record lies in one period.
-    RECORD = "record"
-    #: All rows of a person in one period.
-    PERSON_IN_PERIOD = "person-in-period"
-    #: All rows of a person in all periods.
-    PERSON = "person"
 
 
 @dataclass(frozen=True)
@@ -36,7 +26,7 @@ def charged_periods(unit: Unit | None, periods: Sequence[str]) -> tuple[str, ...
     One account for all periods where the unit is a person, and in a dataset without periods (no unit); else
     the account of each period that is read.
     """
-    return (WHOLE,) if unit in (None, Unit.PERSON) else tuple(sorted(set(periods)))
+    return tuple(sorted(set(periods))) if unit and unit.has_accounts_of_periods else (WHOLE,)
 
 
 def account_keys(charged: Sequence[str], grant: int | None) -> tuple[AccountKey, ...]:

@@ -33,5 +33,9 @@ class Cost:
         """Return True when both parts fit into `room`."""
         return self.loss <= room.loss and self.delta <= room.delta
 
+    def at_most(self, other: Cost) -> Cost:
+        """Return the smaller of both, part by part."""
+        return Cost(min(self.loss, other.loss), min(self.delta, other.delta))
+
 
 NOTHING = Cost(0, 0)

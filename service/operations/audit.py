@@ -57,17 +57,33 @@ def _bounds(details: Details) -> str:
     return f"set working bounds: {', '.join(found)}"
 
 
+def _period(details: Details) -> str:
+    return f" of the period {details['period']}" if details.get("period") else ""
+
+
+def _seal(details: Details) -> str:
+    what = f"the period {details['period']}" if details.get("period") else "the dataset"
+    return f"sealed {what}{_after_a_look(details)}"
+
+
+def _raise(details: Details) -> str:
+    budget = f"epsilon {details['epsilon']}, delta {details['delta']}"
+    return f"raised the budget{_period(details)} to {budget}"
+
+
 #: Each action in words: a text with the names of its details in braces, or a function of them.
 _WORDS: dict[str, str | Callable[[Details], str]] = {
     "create-dataset": _create,
-    "look-at-rows": "looked at a report on rows that were not stored",
-    "upload": "uploaded rows to a draft ({format})",
+    "look-at-rows": lambda details: f"looked at a report on rows that were not stored{_period(details)}",
+    "upload": lambda details: f"uploaded rows to a draft ({details['format']}){_period(details)}",
     "edit-draft": _edit,
     "throw-away-rows": "deleted the rows of the draft",
-    "delete-old-rows": "deleted rows that were not sealed in time",
+    "delete-old-rows": lambda details: f"deleted rows that were not sealed in time{_period(details)}",
     "discard-draft": _discard,
-    "seal": lambda details: f"sealed the dataset{_after_a_look(details)}",
-    "raise-budget": "raised the budget to epsilon {epsilon}, delta {delta}",
+    "seal": _seal,
+    "add-period": "added the period {period} of about {size} records, with epsilon {epsilon}, delta {delta}",
+    "discard-period": "discarded the draft of the period {period}",
+    "raise-budget": _raise,
     "retire": "retired the dataset and deleted its rows",
     "grant": _grant,
     "revoke-grant": "withdrew the grant of {analyst}",

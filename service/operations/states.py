@@ -53,3 +53,24 @@ class EndReason(StrEnum):
     ERROR = "error"
     LOST = "lost"
     ENDED = "ended"
+
+
+class Unit(StrEnum):
+    """Units of privacy of a dataset with periods."""
+
+    #: Each record lies in one period.
+    RECORD = "record"
+    #: All rows of a person in one period.
+    PERSON_IN_PERIOD = "person-in-period"
+    #: All rows of a person in all periods.
+    PERSON = "person"
+
+    @property
+    def has_accounts_of_periods(self) -> bool:
+        """Whether each period has an account; else there is one for all."""
+        return self is not Unit.PERSON
+
+    @property
+    def in_words(self) -> str:
+        """Whom the guarantee protects, as facts and receipts name it."""
+        return {"record": "row", "person-in-period": "person in a period", "person": "person"}[self]

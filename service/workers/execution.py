@@ -83,7 +83,8 @@ def _run(session: Session, claim: Claim) -> Run:
     """Return the claim's plan with its public inputs, the dataset, who asked, and the working bounds."""
     dataset = session.get_one(Dataset, claim.dataset_id)
     analyst = session.get_one(Principal, claim.principal_id).name
-    bounds = working_bounds.find(session, dataset.id, claim.stored.plan.inputs["domain"]["digest"])
+    digest = claim.stored.plan.inputs["domain"]["digest"]
+    bounds = working_bounds.find(session, dataset.id, claim.periods.bounds if claim.periods else digest)
     return Run(claim, _plan(session, claim), dataset, analyst, None if bounds is None else bounds.columns)
 
 
@@ -107,7 +108,7 @@ def _source(claim: Claim, plan: Plan, database: Database, settings: Settings) ->
         made_up = database.patiently(lambda session: _made_up_rows(session, named))
         return made_up_source(plan.stored, plan.k, settings.rehearsal_rows, made_up)
     cache = ChunkCache(settings.cache_directory, settings.cache_bytes)
-    source = DatabaseSource(database, claim.dataset_id, cache)
+    source = DatabaseSource(database, claim.dataset_id, cache, claim.periods)
     domain = plan.stored
     if isinstance(domain, Dense | Table) and domain.fingerprint != source.domain.fingerprint:
         return NarrowedSource(source, domain)

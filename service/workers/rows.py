@@ -24,6 +24,7 @@ from sqlalchemy.orm import Session
 from core.data import Chunk, ChunkLoader, Ids, Stored, clip_encoded, domain_from_json
 from core.views import limit_cache
 from service.datasets.ingest.chunks import decode_payload
+from service.datasets.periods.selection import PeriodsRead
 from service.operations import faults, metrics
 from service.operations.database import Database
 from service.operations.settings import Settings
@@ -199,10 +200,12 @@ class DatabaseChunk:
 
 
 class DatabaseSource:
-    """The chunks of a sealed dataset."""
+    """The chunks of a sealed dataset, or of some of its periods one after the other."""
 
-    def __init__(self, database: Database, dataset_id: int, cache: ChunkCache):
-        self._domain, rows = database.patiently(lambda session: _facts(session, dataset_id))
+    def __init__(
+        self, database: Database, dataset_id: int, cache: ChunkCache, periods: PeriodsRead | None = None
+    ):
+        self._domain, rows = database.patiently(lambda session: _facts(session, dataset_id, periods))
         if not rows:
             raise RowsGone("the dataset has no chunks")
         name = database.engine.url.render_as_string(hide_password=True)
@@ -224,13 +227,22 @@ class DatabaseSource:
         return self._loaders
 
 
-def _facts(session: Session, dataset_id: int) -> tuple[Stored, list[tuple[int, str, int]]]:
-    """The domain of a dataset, and the id, digest and first record of each of its chunks."""
-    dataset = session.get_one(Dataset, dataset_id)
-    query = select(DatasetChunk.id, DatasetChunk.digest, DatasetChunk.first_record)
-    chunks = query.where(DatasetChunk.dataset_id == dataset_id).order_by(DatasetChunk.ordinal)
-    found = [(number, digest, first) for number, digest, first in session.execute(chunks)]
-    return domain_from_json(dataset.domain), found
+def _facts(
+    session: Session, dataset_id: int, periods: PeriodsRead | None
+) -> tuple[Stored, list[tuple[int, str, int]]]:
+    """The domain of a dataset, or of periods of it, and of each chunk the id, digest and first record."""
+    declared = domain_from_json(session.get_one(Dataset, dataset_id).domain)
+    ids = [0] if periods is None else [each.id for each in periods.read]
+    query = select(DatasetChunk.id, DatasetChunk.digest, DatasetChunk.rows, DatasetChunk.period_id)
+    of_periods = query.where(DatasetChunk.dataset_id == dataset_id, DatasetChunk.period_id.in_(ids))
+    stored = session.execute(of_periods.order_by(DatasetChunk.ordinal)).all()
+    if {each.period_id for each in stored} != set(ids):
+        raise RowsGone("a period has no chunks")
+    found, first = [], 0
+    for each in stored:  # records are numbered through, in whatever order the periods were uploaded
+        found.append((each.id, each.digest, first))
+        first += each.rows
+    return declared if periods is None else periods.domain(declared), found
 
 
 #: Connections and cache of the loaders in this process, by the name of their database.

@@ -17,6 +17,7 @@ from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_tex
 from service import errors as service_errors
 from service.datasets import bounds_wire, preview_routes
 from service.datasets import wire as datasets
+from service.datasets.periods import wire as periods
 from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
 from service.jobs import wire as jobs
@@ -41,6 +42,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.NewKey, people.NewKey),
     (wire.NewPrincipal, people.NewPrincipal),
     (wire.NoiseFacts, results.NoiseFacts),
+    (wire.PeriodFacts, periods.PeriodFacts),
     (wire.PlanFacts, jobs.Quote),
     (wire.PreviewFacts, preview_routes.PreviewFacts),
     (wire.PrincipalFacts, people.PrincipalFacts),

@@ -22,12 +22,14 @@ from service.app import create_app
 from tests.support.databases import migrated_database
 
 CURATORS, ANALYSTS, AUDITORS, OPERATORS = ("carla", "cleo"), ("ada", "ben", "dan"), ("nora",), ("otto",)
-DATASETS = ("own", "retired", "withdrawn", "ungranted", "draft", "other", "missing")
-OWNED = {"carla": {"own", "retired", "withdrawn", "ungranted", "draft"}, "cleo": {"other"}}
-GRANTED = {"ada": {"own", "retired", "draft"}, "ben": {"ungranted"}, "dan": {"other"}}
-SUBMITTED = {"ada": {"own", "retired", "withdrawn"}, "ben": {"ungranted"}, "dan": {"other"}}
+DATASETS = ("own", "retired", "withdrawn", "ungranted", "draft", "monthly", "other", "missing")
+OWNED = {"carla": {"own", "retired", "withdrawn", "ungranted", "draft", "monthly"}, "cleo": {"other"}}
+GRANTED = {"ada": {"own", "retired", "draft", "monthly"}, "ben": {"ungranted"}, "dan": {"other"}}
+SUBMITTED = {"ada": {"own", "retired", "withdrawn", "monthly"}, "ben": {"ungranted"}, "dan": {"other"}}
 MANAGED = {"carla": {"carla", "cleo", "ada", "ben"}, "cleo": {"cleo", "dan"}, "otto": set(PEOPLE)}
-WITH_JOBS = {"own", "retired", "withdrawn", "ungranted", "other"}
+WITH_JOBS = {"own", "retired", "withdrawn", "ungranted", "monthly", "other"}
+#: Datasets that can be seen and have no periods.
+NO_PERIODS = dict.fromkeys(("own", "retired", "withdrawn", "ungranted", "draft", "other"), 404)
 #: Who may make a call at all; the others are told that it is not theirs, whatever it is about.
 ADMITTED = {
     "anybody": PEOPLE,
@@ -104,7 +106,7 @@ RULES = {
     "DELETE /v1/datasets/{name}": Rule("owner", 409, {"draft": 204}),
     "DELETE /v1/datasets/{name}/data": Rule("owner", 409, {"draft": 204}),
     "POST /v1/datasets/{name}/seal": Rule("owner", 409, {"draft": 200}, body({"confirm": ["size"]})),
-    "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409}, body(BUDGET)),
+    "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409, "monthly": 422}, body(BUDGET)),
     "GET /v1/datasets/{name}/grants": Rule("overseer"),
     "PUT /v1/datasets/{name}/grants/{analyst}": Rule(
         "owner", 200, {"retired": 409}, body({"epsilon": "55", "delta": "0.0001"})
@@ -126,6 +128,15 @@ RULES = {
         {"content": b"a,b\n" + b"1,1\n" * 20, "params": {"public": "true"}},
     ),
     "DELETE /v1/datasets/{name}/public-rows": Rule("owner", 204, {"retired": 409, "draft": 409}),
+    "POST /v1/datasets/{name}/periods": Rule("owner", 409, {"monthly": 201}, body({"label": "2026-03"})),
+    "GET /v1/datasets/{name}/periods": Rule("reader"),
+    "GET /v1/datasets/{name}/periods/{label}": Rule("reader", 200, NO_PERIODS),
+    "DELETE /v1/datasets/{name}/periods/{label}": Rule("owner", 204, NO_PERIODS),
+    "PUT /v1/datasets/{name}/periods/{label}/data": Rule(
+        "owner", 200, NO_PERIODS, {"content": b"a,b\n1,1\n", "headers": {"Content-Type": "text/csv"}}
+    ),
+    "POST /v1/datasets/{name}/periods/{label}/seal": Rule("owner", 200, NO_PERIODS, body({})),
+    "POST /v1/datasets/{name}/periods/{label}/budget": Rule("owner", 200, NO_PERIODS, body(BUDGET)),
     "PUT /v1/datasets/{name}/sites/{sites_name}": Rule(
         "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
     ),
@@ -197,6 +208,7 @@ def ask(
         slug="not-found",
         analyst={"other": "dan", "ungranted": "ben"}.get(thing, "ada"),
         sites_name="extra",
+        label="2026-01" if verb == "GET" or path.endswith("/budget") else "2026-02",
         key_id=stage.key_ids.get(thing, "00000000"),
         session_id=stage.session_ids.get(thing, "00000000"),
     )
@@ -405,6 +417,7 @@ def test_other_methods_open_nothing(stage: Stage, method: str) -> None:
             slug="x",
             analyst="ada",
             sites_name="s",
+            label="2026-01",
             key_id="0" * 8,
             session_id="0" * 8,
         )

@@ -21,13 +21,16 @@ def budget(
     name: DatasetName,
     epsilon: Annotated[str | None, amount_option("Raise the total to this epsilon.")] = None,
     delta: Annotated[str | None, amount_option("Raise the total to this delta.")] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Raise the total of this period.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what is left of a dataset's budget and of your cap. Its owner can raise the total."""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
         raised = epsilon is not None or delta is not None
-        facts = dataset.raise_budget(epsilon, delta) if raised else dataset.facts
+        facts = dataset.raise_budget(epsilon, delta, period=period) if raised else dataset.facts
     if print_json({"budget": facts.budget, "cap": facts.cap}, as_json):
         return
     rows = account_rows("dataset", facts.budget)

@@ -160,6 +160,12 @@ def create(
     ] = True,
     least_epsilon: Annotated[str, amount_option("The least epsilon that a job must ask for.")] = "0.001",
     jobs_per_hour: Annotated[int, typer.Option(help="The most jobs of one analyst in an hour.")] = 1000,
+    unit: Annotated[
+        Literal["record", "person-in-period", "person"] | None,
+        typer.Option(
+            help="Give the dataset periods; whom their budgets protect. Size and budget are then of a period."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Create a dataset from public facts. `cairn upload` then adds its rows."""
@@ -188,11 +194,13 @@ def create(
             planned_release=planned_release,
             least_epsilon=least_epsilon,
             jobs_per_hour=jobs_per_hour,
+            unit=unit,
         )
     if print_json(made.facts, as_json):
         return
     _print_facts(made.facts)
-    hint(f"Next, upload the rows: cairn upload {name} FILE")
+    of_period = " --period LABEL" if unit else ""
+    hint(f"Next, upload the rows: cairn upload {name}{of_period} FILE")
 
 
 def _bounds(
@@ -236,6 +244,26 @@ def retire(
         done = signed_in.dataset(name).retire()
     if not print_json(done, as_json):
         typer.echo(f"{name} is retired. Queued jobs cancelled without charge: {done.voided_jobs}.")
+
+
+def periods(name: DatasetName, as_json: Json = False) -> None:
+    """List the periods of a dataset, with what is left of each."""
+    with Client() as signed_in:
+        dataset = signed_in.dataset(name)
+        found, facts = dataset.periods(), dataset.facts
+    if print_json(found, as_json):
+        return
+    rows = []
+    for each in found:
+        left = (each.cap or each.budget or facts.cap or facts.budget).remaining
+        size, version = f"about {each.size:,}", each.version
+        rows.append([each.label, version, each.state, size, each.sealed_at, left])
+    nothing = f"{name} has no periods" + (
+        f" yet: cairn upload {name} --period LABEL FILE" if facts.unit else "."
+    )
+    print_table(["period", "version", "state", "records", "sealed", "left"], rows, nothing)
+    if facts.lost_in_all is not None and found:
+        typer.echo(f"Somebody with rows in all of them has lost {facts.lost_in_all} in all.")
 
 
 def list_sites(name: DatasetName, as_json: Json = False) -> None:
@@ -282,6 +310,7 @@ def add_to(app: typer.Typer) -> None:
     drafts.add_to(app, dataset)
     dataset.command("bounds")(bounds_command)
     dataset.command()(public_rows)
+    dataset.command()(periods)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
     app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)

@@ -67,36 +67,46 @@ def upload(
         typer.Option(help="If a row cannot be used: `refuse` the whole file, or `drop` such rows."),
     ] = "refuse",
     kind: Annotated[str | None, typer.Option(help="Media type, if the file name does not show it.")] = None,
-    seal: Annotated[bool, typer.Option("--seal", help="Seal the dataset if nothing looks wrong.")] = False,
+    seal: Annotated[bool, typer.Option("--seal", help="Seal the rows if nothing looks wrong.")] = False,
     confirm: Confirm = None,
+    period: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="Upload the rows of this period; it is added if it is new."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Upload the rows of a draft and print a report on them. Jobs use them once it is sealed."""
+    sealed = f"{period} of {name}" if period else name
+    of_period = f" --period {period}" if period else ""
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
         with _opened(files) as body:
             kind = kind or (media_type(files[0]) if len(files) == 1 else None)
-            report = _upload(dataset, body, kind, on_bad_row)
+            report = _upload(dataset, body, kind, on_bad_row, period)
         if not print_json(report, as_json):
             print_report(report)
         if seal:
-            dataset.seal(confirm or (), sha256=report.sha256)
-            hint(f"{name} is sealed.")
+            dataset.seal(confirm or (), sha256=report.sha256, period=period)
+            hint(f"{sealed} is sealed.")
             return
     if not report.rows:
-        hint(f"Next, upload a file with usable rows: cairn upload {name} FILE")
+        hint(f"Next, upload a file with usable rows: cairn upload {name}{of_period} FILE")
         return
     options = "".join(f" --confirm {each}" for each in sorted({each.confirm for each in report.doubts}))
-    hint(f"Next, if this is right: cairn dataset seal {name}{options}")
+    hint(f"Next, if this is right: cairn dataset seal {name}{of_period}{options}")
 
 
 def _upload(
-    dataset: Dataset, body: IO[bytes] | list[str], kind: str | None, on_bad_row: Literal["refuse", "drop"]
+    dataset: Dataset,
+    body: IO[bytes] | list[str],
+    kind: str | None,
+    on_bad_row: Literal["refuse", "drop"],
+    period: str | None,
 ) -> UploadReport:
     """Upload rows, again if they are refused and the curator declares that the file is read otherwise."""
     try:
         with _speedometer(dataset.name) as progress:
-            return dataset.upload(body, kind=kind, on_bad_row=on_bad_row, progress=progress)
+            return dataset.upload(body, kind=kind, on_bad_row=on_bad_row, progress=progress, period=period)
     except (BadFormat, BadRows) as refusal:
         if refusal.reading is None:
             raise
@@ -106,7 +116,7 @@ def _upload(
         if not _may_declare(dataset.name, change):
             raise typer.Exit(exit_code(refusal)) from None
         _hint_revised(dataset.edit(reading={**present, **change.confirmed().facts}))
-    return _upload(dataset, body, kind, on_bad_row)
+    return _upload(dataset, body, kind, on_bad_row, period)
 
 
 def _may_declare(name: str, change: Proposal) -> bool:
@@ -160,12 +170,19 @@ def print_report(report: UploadReport) -> None:
         )
 
 
-def seal_dataset(name: DatasetName, confirm: Confirm = None, as_json: Json = False) -> None:
-    """Seal a draft with its uploaded rows. It never changes again, and jobs can run on it."""
+def seal_dataset(
+    name: DatasetName,
+    confirm: Confirm = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Seal this period of the dataset.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Seal a draft with its uploaded rows. They never change again, and jobs can run on them."""
     with Client() as signed_in:
-        facts = signed_in.dataset(name).seal(confirm or ())
+        facts = signed_in.dataset(name).seal(confirm or (), period=period)
     if not print_json(facts, as_json):
-        typer.echo(f"{name} is sealed.")
+        typer.echo(f"{period} of {name} is sealed." if period else f"{name} is sealed.")
 
 
 def edit(
@@ -231,15 +248,22 @@ def _new_bounds(columns: list[str], present: dict[str, object], changes: list[st
 def discard(
     name: DatasetName,
     rows: Annotated[bool, typer.Option("--rows", help="Delete its rows only, and keep the draft.")] = False,
+    period: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Delete the draft of this period only.")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a draft with its rows. Its name can be used again."""
     what = f"the rows of {name}" if rows else f"the draft {name}"
+    what = what if period is None else f"the draft of {period} of {name}"
     if not yes:
         typer.confirm(f"Delete {what}?", abort=True, err=True)
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        dataset.throw_away_rows() if rows else dataset.discard()
+        if period is not None:
+            dataset.discard_period(period)
+        else:
+            dataset.throw_away_rows() if rows else dataset.discard()
     typer.echo(f"Deleted {what}.")
 
 

@@ -1,6 +1,6 @@
 """Commands for jobs: algorithms, plan, submit, watch, cancel, end, result, transcript."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -20,6 +20,7 @@ from cairn_client.commands.requests import (
     Epsilon,
     Objective,
     Options,
+    PeriodsOption,
     RehearseOn,
     Scaling,
     Sites,
@@ -90,12 +91,13 @@ def plan(
     columns: Columns = None,
     weight: Weights = None,
     scaling: Scaling = None,
+    periods: PeriodsOption = None,
     as_json: Json = False,
 ) -> None:
     """Show what a job would cost and how well it should do. Free; exit code 5 if the job does not fit."""
     with Client() as signed_in:
         request = request_of(objective, algorithm, option, sites)
-        request |= table_request(columns, weight, scaling)
+        request |= table_request(columns, weight, scaling) | {"periods": periods}
         quote = signed_in.dataset(name).plan(clusters, epsilon, delta, **request)
     print_plan(quote, as_json)
 
@@ -108,12 +110,17 @@ def print_plan(quote: PlanFacts, as_json: bool) -> None:
         raise typer.Exit(ExitCode.BUDGET)
 
 
+def _labels(periods: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(str(each["label"]) for each in periods)
+
+
 def _print_plan(quote: PlanFacts) -> None:
     after, shortfall = quote.remaining_after or {}, quote.shortfall
     print_pairs(
         [
             ("algorithm", quote.plan.get("algorithm", quote.plan.get("kind"))),
             ("why", quote.plan.get("reason") or "you chose it"),
+            *([("periods", _labels(quote.periods))] if quote.periods else []),
             ("cost", quote.cost),
             ("fits", f"{shortfall['sentence']} {shortfall['next']}" if shortfall else "yes"),
             ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),
@@ -144,6 +151,7 @@ def submit(
     columns: Columns = None,
     weight: Weights = None,
     scaling: Scaling = None,
+    periods: PeriodsOption = None,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
@@ -168,7 +176,7 @@ def submit(
     """
     with Client() as signed_in:
         request = request_of(objective, algorithm, option, sites)
-        request |= table_request(columns, weight, scaling)
+        request |= table_request(columns, weight, scaling) | {"periods": periods}
         request["rehearsal"] = rehearsal
         request["rehearse_on"] = None if rehearse_on is None else signed_in.job(rehearse_on).id
         request["idempotency_key"] = idempotency_key

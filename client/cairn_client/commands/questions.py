@@ -9,7 +9,14 @@ from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, Json
 from cairn_client.commands.jobs import print_plan, wait_for
 from cairn_client.commands.printing import print_json, print_table
-from cairn_client.commands.requests import Delta, Epsilon, Options, RehearseOn, parsed_options
+from cairn_client.commands.requests import (
+    Delta,
+    Epsilon,
+    Options,
+    PeriodsOption,
+    RehearseOn,
+    parsed_options,
+)
 from cairn_client.commands.results import print_findings
 from cairn_client.questions import QuestionRequest
 
@@ -42,6 +49,7 @@ def ask(
         str | None, typer.Option(help="The columns that it is about, such as age,region. Default: all.")
     ] = None,
     option: Options = None,
+    periods: PeriodsOption = None,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="Run on synthetic rows instead of the data; free.")
     ] = False,
@@ -62,6 +70,7 @@ def ask(
             "columns": None if columns is None else [each.strip() for each in columns.split(",")],
             "clusterings": [_clustering(signed_in, each) for each in of or []],
             "options": parsed_options(option),
+            "periods": periods,
             "rehearsal": rehearsal,
             "rehearse_on": None if rehearse_on is None else signed_in.job(rehearse_on).id,
         }

@@ -71,6 +71,26 @@ Scaling = Annotated[
 ]
 
 
+def parsed_periods(text: str) -> list[str] | tuple[str | None, str | None]:
+    """Read `2026-01,2026-03`, or `2026-01..2026-03` for a range, of which either end may be left out."""
+    first, dots, last = text.partition("..")
+    if dots:
+        return (first or None, last or None)
+    return [label.strip() for label in text.split(",")]
+
+
+PeriodsOption = Annotated[
+    Any,
+    typer.Option(
+        "--periods",
+        parser=parsed_periods,
+        metavar="LABELS",
+        help="Periods to read: labels such as 2026-01,2026-03, or a range such as 2026-01..2026-03. "
+        "Default: all.",
+    ),
+]
+
+
 def request_of(objective: str, algorithm: str, options: list[str] | None, sites: str | None) -> JobRequest:
     """Return the part of a request that any dataset takes."""
     return {

@@ -138,6 +138,26 @@ class DatasetFacts:
     release_ticks: bool = True
     #: Public rows that new jobs may learn from.
     public_rows: PublicRowSetFacts | None = None
+    #: The unit of privacy of a dataset with periods: `record`, `person-in-period` or `person`.
+    unit: str | None = None
+    #: With the unit `person-in-period`: what somebody with rows in all periods has lost so far.
+    lost_in_all: Amount | None = None
+
+
+@dataclass(frozen=True)
+class PeriodFacts:
+    """A period of a dataset, what is left of it, and for its owner the report on its rows."""
+
+    label: str
+    version: int
+    state: str
+    size: int
+    created_at: datetime
+    sealed_at: datetime | None
+    #: None: all periods share the dataset's budget.
+    budget: Account | None
+    cap: Account | None = None
+    upload: UploadReport | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +206,8 @@ class LedgerRow:
     actor: str | None = None
     previous: str | None = None
     hash: str | None = None
+    #: The periods whose accounts it changes; None: the dataset as a whole, or every cap of a grant.
+    periods: list[str] | None = None
 
 
 @dataclass(frozen=True)

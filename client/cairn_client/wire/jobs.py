@@ -61,6 +61,8 @@ class PlanFacts:
     earlier: dict[str, Any] | None = None
     #: Of a job that does not fit: the reason (`sentence`), what to do (`next`), and an amount that would fit.
     shortfall: dict[str, Any] | None = None
+    #: Label and version of each period that the job reads.
+    periods: list[dict[str, Any]] | None = None
 
     @property
     def average_size(self) -> float:
@@ -112,6 +114,8 @@ class JobFacts:
     finished_at: datetime | None
     message: str | None
     links: dict[str, str]
+    #: Label and version of each period that it reads.
+    periods: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from service.operations.tables import DatasetChunk
 
 #: The first half of the advisory locks of uploads; the second half is the dataset's number.
 _UPLOADS = 0x75706C64
-_NAMES = ("dataset_id", "ordinal", "first_record", "rows", "digest", "payload")
+_NAMES = ("dataset_id", "period_id", "ordinal", "first_record", "rows", "digest", "payload")
 _COPY = f"COPY dataset_chunks ({', '.join(_NAMES)}) FROM STDIN (FORMAT BINARY)"
-_TYPES = ("int8", "int4", "int8", "int4", "varchar", "bytea")
+_TYPES = ("int8", "int8", "int4", "int8", "int4", "varchar", "bytea")
 
 
 def wait_for_other_uploads(session: Session, dataset_id: int) -> None:
@@ -29,15 +29,18 @@ def wait_for_other_uploads(session: Session, dataset_id: int) -> None:
         session.execute(select(func.pg_advisory_xact_lock(_UPLOADS, dataset_id % 2**31)))
 
 
-def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> None:
-    """Write chunks one by one, through COPY on PostgreSQL.
+def store(session: Session, dataset_id: int, period_id: int, chunks: Iterable[StoredChunk]) -> None:
+    """Write chunks one by one, through COPY on PostgreSQL, after those that the dataset has.
 
     Each chunk has a COPY of its own: the server keeps up to a thousand rows of one in memory, however long
     they are, and stores them at its end.
     """
+    last = select(func.max(DatasetChunk.ordinal)).where(DatasetChunk.dataset_id == dataset_id)
+    found = session.scalar(last)
+    place = (dataset_id, period_id, 0 if found is None else found + 1)
     if session.get_bind().dialect.name != "postgresql":
         for chunk in _passing(chunks):
-            values = dict(zip(_NAMES, _values(dataset_id, chunk), strict=True))
+            values = dict(zip(_NAMES, _values(place, chunk), strict=True))
             session.execute(insert(DatasetChunk).values(values))
         return
     driver: Any = session.connection().connection.driver_connection
@@ -45,20 +48,22 @@ def store(session: Session, dataset_id: int, chunks: Iterable[StoredChunk]) -> N
         for chunk in _passing(chunks):
             with driver.cursor().copy(_COPY) as rows:
                 rows.set_types(_TYPES)
-                rows.write_row(_values(dataset_id, chunk))
+                rows.write_row(_values(place, chunk))
     except psycopg.Error as error:  # as SQLAlchemy would raise it, for the error handlers
         raise OperationalError(_COPY, None, error) from error
 
 
-def rows_digest(session: Session, dataset_id: int, keys: SigningKeys) -> str | None:
-    """Return the keyed digest of the chunks that a dataset has; None if it has none.
+def rows_digest(session: Session, dataset_id: int, period_id: int, keys: SigningKeys) -> str | None:
+    """Return the keyed digest of the chunks that a dataset, or a period of it, has; None if it has none.
 
     Keyed, so that a digest that outlives the rows does not confirm a guess of them.
     """
     columns = (DatasetChunk.ordinal, DatasetChunk.first_record, DatasetChunk.rows, DatasetChunk.digest)
-    stored = select(*columns).where(DatasetChunk.dataset_id == dataset_id).order_by(DatasetChunk.ordinal)
+    of_place = (DatasetChunk.dataset_id == dataset_id, DatasetChunk.period_id == period_id)
+    stored = select(*columns).where(*of_place).order_by(DatasetChunk.ordinal)
     chunks = [list(row) for row in session.execute(stored)]
-    return keys.keyed_digest(canonical.text([dataset_id, chunks])) if chunks else None
+    place = [dataset_id, period_id] if period_id else [dataset_id]
+    return keys.keyed_digest(canonical.text([*place, chunks])) if chunks else None
 
 
 def _passing(chunks: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
@@ -67,5 +72,8 @@ def _passing(chunks: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
         faults.reach("upload.chunk")
 
 
-def _values(dataset_id: int, chunk: StoredChunk) -> tuple[Any, ...]:
-    return (dataset_id, chunk.ordinal, chunk.first_record, chunk.rows, chunk.digest, chunk.payload)
+def _values(place: tuple[int, int, int], chunk: StoredChunk) -> tuple[Any, ...]:
+    """Return the columns of a chunk; `place` is the dataset, the period, and the first free ordinal."""
+    dataset_id, period_id, free = place
+    described = (chunk.first_record, chunk.rows, chunk.digest, chunk.payload)
+    return (dataset_id, period_id, free + chunk.ordinal, *described)

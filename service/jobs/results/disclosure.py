@@ -12,6 +12,7 @@ from core.plan import CLUSTER, Plan
 from core.questions import registry as questions
 from service.jobs.results.run import Run
 from service.ledger import accountants
+from service.ledger.accountants import Amount
 from service.operations.tables import Dataset
 
 #: What only people know: they replace it before they send the entry.
@@ -31,11 +32,18 @@ def protects(plan: Plan, unit: str) -> str:
     """Say whom the guarantee protects."""
     if unit == "person":
         return f"each person, with at most {plan.domain.rows_per_person} rows"
+    if unit == "person in a period":
+        return (
+            f"each person in one period, with at most {plan.domain.rows_per_person} rows there; a person in "
+            "several periods is protected less"
+        )
     return "each single row; a person with several rows is protected less"
 
 
 def neighbours(unit: str) -> str:
     """Say which pairs of datasets the guarantee compares."""
+    if unit == "person in a period":
+        return "add or remove all rows of one person in one period"
     return "add or remove one record" if unit == "row" else "add or remove all rows of one person"
 
 
@@ -73,14 +81,13 @@ def explanation(run: Run) -> list[dict[str, str]]:
     """Return questions of a data protection officer with their answers, for one page."""
     dataset, plan, unit = run.dataset, run.plan, run.unit
     factor = math.exp(float(plan.budget.epsilon_text))
-    who = "person" if unit == "person" else "row"
     composition = accountants.of(dataset).composition
     answers = {
         "What was released?": f"{_product(plan)}, with noise{_beside(plan)}; no row and no exact count.",
-        "From which data?": f"The dataset “{dataset.name}”, {_columns(plan)}.",
+        "From which data?": f"The dataset “{dataset.name}”{_periods(run)}, {_columns(plan)}.",
         "Who is protected?": f"{protects(plan, unit).capitalize()}.",
         "How strong is the protection?": (
-            f"{guarantee(plan).capitalize()}: one {who} more or less changes the probability of any outcome "
+            f"{guarantee(plan).capitalize()}: one {unit} more or less changes the probability of any outcome "
             f"by a factor of at most {factor:.3g}"
             + ("." if plan.budget.is_pure else f", plus at most {plan.budget.delta_text}.")
         ),
@@ -89,7 +96,7 @@ def explanation(run: Run) -> list[dict[str, str]]:
             "the curator and the operators of the service, who hold the data."
         ),
         "How much of the budget did it use?": (
-            f"{', '.join(f'{name} {value}' for name, value in run.charged.items())}. In the dataset's ledger "
+            f"{_amount(run.charged)}{_charged_where(run)}. In the dataset's ledger "
             f"{composition}; a release that would exceed the curator's total is refused."
         ),
         "How was it protected?": (
@@ -108,6 +115,30 @@ def explanation(run: Run) -> list[dict[str, str]]:
         ),
     }
     return [{"question": question, "answer": answer} for question, answer in answers.items()]
+
+
+def _amount(amount: Amount) -> str:
+    return ", ".join(f"{name} {value}" for name, value in amount.items())
+
+
+def _periods(run: Run) -> str:
+    if run.claim.periods is None:
+        return ""
+    named = [
+        each.label if each.version == 1 else f"{each.label} (version {each.version})"
+        for each in run.claim.periods.read
+    ]
+    return f", its period{'s' if len(named) > 1 else ''} {', '.join(named)}"
+
+
+def _charged_where(run: Run) -> str:
+    """Say which accounts were charged, and what somebody in several of these periods loses."""
+    periods = run.claim.periods
+    if periods is None or not periods.unit.has_accounts_of_periods:
+        return ""
+    lost = run.lost_in_all
+    more = "" if lost is None else f"; somebody with rows in all of them loses {_amount(lost)}"
+    return f" of the budget of each of these periods{more}"
 
 
 def _from_rows(dataset: Dataset) -> str:

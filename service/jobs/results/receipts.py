@@ -50,6 +50,7 @@ def make_receipt(
         "neighbours": disclosure.neighbours(unit),
         "statement": _statement(run),
         "domain": plan.described.to_json(),
+        **_periods(run),
         **working_bounds,
         "reading": dataset.reading or reading.INFERRED,
         "confirmed_from_rows": dataset.from_rows or {},
@@ -72,6 +73,15 @@ def make_receipt(
     receipt["digest"] = digest_of(receipt)
     receipt["signature"] = keys.sign("receipt", receipt["digest"])
     return receipt
+
+
+def _periods(run: Run) -> dict[str, Any]:
+    """Name the periods that were read, and what somebody in all of them loses, where that is more."""
+    periods = run.claim.periods
+    if periods is None:
+        return {}
+    lost = {} if run.lost_in_all is None else {"lost_in_all": run.lost_in_all}
+    return {"unit": periods.unit.value, "periods": periods.facts(), "bounds": periods.bounds, **lost}
 
 
 def digest_of(receipt: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from service.jobs.claims import Claim
 from service.ledger import accountants
 from service.ledger.accountants import Amount
 from service.ledger.units import NOTHING
+from service.operations.states import Unit
 from service.operations.tables import Dataset
 
 
@@ -28,6 +29,15 @@ class Run:
     def unit(self) -> str:
         """The unit of privacy: a person or a row."""
         return view.privacy_unit(self.dataset)
+
+    @property
+    def lost_in_all(self) -> Amount | None:
+        """What the job costs a person with rows in all its periods, where the unit is one in a period."""
+        periods = self.claim.periods
+        if periods is None or periods.unit is not Unit.PERSON_IN_PERIOD or self.claim.rehearsal:
+            return None
+        accountant = accountants.of(self.dataset)
+        return accountant.amount(accountant.group([self.claim.cost] * len(periods.read)))
 
     @property
     def charged(self) -> Amount:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.datasets.bounds_wire import WorkingColumn
+from service.datasets.periods.wire import PeriodName
 from service.datasets.wire import AmountFacts
 from service.http.wire import Answer, JobKind, example
 
@@ -347,6 +348,21 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     privacy_unit: str
     neighbours: str
     steps: list[dict[str, Any]]
+    unit: str | None = Field(
+        default=None, description="of a dataset with periods: the declared unit of privacy; else missing"
+    )
+    periods: list[PeriodName] | None = Field(
+        default=None, description="the periods that were read, each in this version; else missing"
+    )
+    bounds: str | None = Field(
+        default=None,
+        description="SHA-256 of the dataset's domain, without the sizes of periods; else missing",
+    )
+    lost_in_all: AmountFacts | None = Field(
+        default=None,
+        description="with the unit `person-in-period`: what this job costs somebody with rows in all its "
+        "periods; else missing",
+    )
     working_bounds: list[WorkingColumn] | None = Field(
         default=None,
         description="columns whose bounds were narrower than declared; missing if there are none",

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
-from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role
+from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role, Unit
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -90,6 +90,7 @@ class Base(DeclarativeBase):
         EntryKind: stored(EntryKind),
         JobState: stored(JobState),
         EndReason: stored(EndReason, 32),
+        Unit: stored(Unit),
     }
 
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from service.operations.states import DatasetState
+from service.operations.states import DatasetState, Unit
 from service.operations.tables.columns import (
     Base,
     DatasetId,
@@ -54,6 +54,8 @@ class Dataset(Base):
     revised: Mapped[list[Any] | None]
     #: By column of a table: facts that came from rows, which its owner confirmed to be public.
     from_rows: Mapped[dict[str, Any] | None]
+    #: The unit of privacy of a dataset with periods, see `ledger.charging`; None: a dataset without periods.
+    unit: Mapped[Unit | None]
     #: How delimited text is read; None if the rows were read by inference, before revision 0019.
     reading: Mapped[dict[str, Any] | None]
     #: The bounds that new jobs are planned in, if they are narrower than the declared ones.
@@ -71,6 +73,11 @@ class Dataset(Base):
     )
 
     __table_args__ = (one_of("state", DatasetState),)
+
+    @property
+    def has_accounts_of_periods(self) -> bool:
+        """Whether each of its periods has an account; else there is one for all its rows."""
+        return self.unit is not None and self.unit.has_accounts_of_periods
 
 
 class WorkingBounds(Base):
@@ -120,8 +127,38 @@ class PublicRowSet(Base):
     )
 
 
+class Period(Base):
+    """A version of a period: its public facts, and the report on its rows, which the owner alone may see.
+
+    At most one version of a label is sealed, and at most one is a draft. Accounts belong to the label.
+    """
+
+    __tablename__ = "periods"
+    audited = True
+
+    id: Mapped[Id]
+    dataset_id: Mapped[DatasetId]
+    label: Mapped[Name]
+    version: Mapped[int]
+    #: Public order of magnitude of the number of its records.
+    size: Mapped[Units]
+    #: Budget of its account as declared; the dataset's, where there is one account for all periods.
+    epsilon_units: Mapped[Units]
+    delta_units: Mapped[Units]
+    state: Mapped[DatasetState]
+    #: Keyed digest of the rows: which chunks there are, in order.
+    rows_digest: Mapped[Sha256 | None]
+    upload: Mapped[dict[str, Any] | None]
+    #: When the owner last saw a report on its rows.
+    checked_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    sealed_at: Mapped[datetime | None]
+
+    __table_args__ = (UniqueConstraint("dataset_id", "label", "version"), one_of("state", DatasetState))
+
+
 class DatasetChunk(Base):
-    """Encoded rows; written by uploads until the dataset is sealed, read by workers alone."""
+    """Encoded rows; written by uploads until they are sealed, read by workers alone."""
 
     __tablename__ = "dataset_chunks"
 
@@ -132,6 +169,8 @@ class DatasetChunk(Base):
     rows: Mapped[int]
     digest: Mapped[Sha256]
     payload: Mapped[bytes]
+    #: The version of the period whose rows they are; 0 in a dataset without periods.
+    period_id: Mapped[Units] = mapped_column(server_default=text("0"))
 
     __table_args__ = (UniqueConstraint("dataset_id", "ordinal"),)
 

@@ -62,6 +62,8 @@ class Job(Base):
     note: Mapped[str] = mapped_column(Text, server_default=text("''"))
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
+    #: The periods that it reads, see `datasets.periods.selection`; None in a dataset without periods.
+    periods: Mapped[dict[str, Any] | None]
 
     __table_args__ = (
         UniqueConstraint("principal_id", "idempotency_key"),
@@ -85,6 +87,11 @@ class Job(Base):
     def kind(self) -> str:
         """Kind of the job: `cluster`, or the question that it asks; requests of clusterings name none."""
         return str(self.request.get("kind", "cluster"))
+
+    @property
+    def charged_periods(self) -> tuple[str, ...]:
+        """Labels of the accounts that it is charged to; one that is empty for the dataset as a whole."""
+        return ("",) if self.periods is None else tuple(self.periods["charged"])
 
     @property
     def planned(self) -> timedelta:

@@ -208,7 +208,7 @@ def test_ledger_shows_all_to_the_owner_and_their_own_to_analysts(house: House) -
     assert [(row["kind"], row["amount"]["epsilon"]) for row in own] == [("cap", "1"), ("reserve", "0.2")]
     assert {row["hash"] for row in own} == {None}
     table_text = house.carla.get("/v1/datasets/flowers/ledger", headers={"Accept": "text/csv"}).text
-    assert table_text.splitlines()[0].startswith("sequence,kind,at,analyst,job,epsilon")
+    assert table_text.splitlines()[0].startswith("sequence,kind,at,analyst,job,periods,epsilon")
     assert len(table_text.splitlines()) == 6
     assert table_text.splitlines()[1].startswith("1,open,2030-01-01T09:00:00.000Z,")
 

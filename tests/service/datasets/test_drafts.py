@@ -210,7 +210,9 @@ def test_an_upload_for_facts_that_were_edited_meanwhile_is_refused(small_house: 
         pytest.raises(InvalidRequest, match="edited during the upload"),
         small_house.database.write() as session,
     ):
-        drafts.store_rows(session, dataset.id, expected, [], {"format": "csv"}, actor="carla", at=now)
+        drafts.store_rows(
+            session, drafts.Place(dataset.id), expected, [], {"format": "csv"}, actor="carla", at=now
+        )
 
 
 def test_copies_of_values_are_in_no_log_and_gone_when_the_dataset_is_sealed(

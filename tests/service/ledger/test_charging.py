@@ -21,8 +21,9 @@ import pytest
 
 from core.privacy import Budget
 from service.ledger import accountants
-from service.ledger.charging import Unit, charged_periods, rows_protected
+from service.ledger.charging import charged_periods, rows_protected
 from service.ledger.units import Cost
+from service.operations.states import Unit
 
 PERIODS = ("2026-01", "2026-02", "2026-03")
 #: Every choice of periods that a job may read.

@@ -32,6 +32,7 @@ export function askMore(job, first, open) {
   tell();
   const made = card(job.dataset, 1, heading, () => ({
     clusterings: [{ job: job.id, k }],
+    ...(job.periods ? { periods: job.periods.map(({ label }) => label) } : {}),
     rehearsal: job.rehearsal,
   }));
   return {

@@ -115,6 +115,20 @@ export async function createDataset() {
           }),
           idColumn,
         ),
+        field(
+          "Rows arrive",
+          select("unit", [
+            ["", "once: the dataset has no periods"],
+            ["record", "in periods, and budgets protect each record"],
+            ["person-in-period", "in periods, and budgets protect each person in one period"],
+            ["person", "in periods, and one budget protects each person in all of them"],
+          ]),
+          {
+            hint:
+              "With periods, size and rows per person are those of one period. So is the budget, unless " +
+              "one budget protects each person in all of them. This cannot be changed later.",
+          },
+        ),
       ]),
       section("Budget", [
         budgetFields({
@@ -147,8 +161,8 @@ export async function createDataset() {
     async (data) => {
       const found = await post("/v1/datasets", compose(data, columns, reading));
       if (data.get("kind") === "table") keepFile(found.name, file);
-      toast(`${found.name} is created. Upload its rows next.`);
-      location.hash = `#/datasets/${found.name}`;
+      toast(`${found.name} is created. ${found.unit ? "Add its first period" : "Upload its rows"} next.`);
+      location.hash = `#/datasets/${found.name}${found.unit ? "/periods" : ""}`;
     },
   );
   made.shape = {
@@ -218,6 +232,7 @@ function compose(data, columns, reading) {
     planned_release: data.get("planned_release") !== null,
     reading: reading.read(),
   };
+  if (data.get("unit")) body.unit = data.get("unit");
   if (data.get("id_column")?.trim()) body.id_column = data.get("id_column").trim();
   switch (data.get("kind")) {
     case "table":

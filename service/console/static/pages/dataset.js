@@ -3,6 +3,7 @@
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
 import { askDataset } from "../jobs/ask-more.js";
 import { columnTable } from "../datasets/columns.js";
+import { periods, UNITS } from "../datasets/periods.js";
 import { announce, h, replace, toast } from "../dom.js";
 import {
   budgetFields,
@@ -44,6 +45,7 @@ import { lookBeforeSeal, uploadReport, uploader } from "./upload.js";
 const MOST_EDITED = 50;
 const TABS = [
   ["", "Overview"],
+  ["periods", "Periods"],
   ["grants", "Grants"],
   ["sites", "Sites"],
   ["ledger", "Ledger"],
@@ -53,16 +55,19 @@ const TABS = [
 
 const TABS_OF = {
   curator: TABS.map(([key]) => key),
-  analyst: ["", "sites", "ledger", "jobs"],
-  auditor: ["", "sites", "ledger", "jobs", "audit"],
+  analyst: ["", "periods", "sites", "ledger", "jobs"],
+  auditor: ["", "periods", "sites", "ledger", "jobs", "audit"],
 };
 
 export async function dataset(context, name, tab = "") {
   const found = await get(`/v1/datasets/${name}`);
   const curator = context.me.role === "curator";
-  const shown = TABS.filter(([key]) => TABS_OF[context.me.role].includes(key));
+  const shown = TABS.filter(
+    ([key]) => TABS_OF[context.me.role].includes(key) && (key !== "periods" || found.unit),
+  );
   const sections = {
     "": curator ? overview : publicFacts,
+    periods,
     grants,
     sites,
     ledger,
@@ -114,9 +119,11 @@ function describe(found) {
     ["Records", `about ${COUNT.format(found.size)} (public order of magnitude; the exact number is private)`],
     [
       "Protects",
-      found.privacy_unit === "person"
-        ? `each person, with at most ${plural(found.rows_per_person, "row")}`
-        : "each single row",
+      found.unit
+        ? UNITS[found.unit]
+        : found.privacy_unit === "person"
+          ? `each person, with at most ${plural(found.rows_per_person, "row")}`
+          : "each single row",
     ],
     [
       "Kind",
@@ -225,7 +232,11 @@ function publicHalves(found) {
       h(
         "section",
         { class: "card stack" },
-        h("h2", {}, "The dataset's budget"),
+        h(
+          "h2",
+          {},
+          found.unit && found.unit !== "person" ? "Budget of the tightest period" : "The dataset's budget",
+        ),
         gauge(found.budget, { label: "Budget" }),
         h(
           "p",
@@ -241,6 +252,7 @@ function publicHalves(found) {
 async function overview({ reload }, found) {
   const place = h("div", { class: "stack" });
   const draft = found.state === "draft";
+  const byPeriod = found.unit && found.unit !== "person";
   const look =
     draft &&
     found.upload &&
@@ -260,6 +272,20 @@ async function overview({ reload }, found) {
       "div",
       { class: "stack loose" },
       draft &&
+        found.unit &&
+        h(
+          "section",
+          { class: "card stack" },
+          h("h2", {}, "Add the first period"),
+          h("p", { class: "muted" }, "Rows belong to periods. Jobs can run once one of them is sealed."),
+          h(
+            "div",
+            {},
+            h("a", { class: "button primary", href: `#/datasets/${found.name}/periods` }, "Periods"),
+          ),
+        ),
+      draft &&
+        !found.unit &&
         h(
           "section",
           { class: "card stack" },
@@ -287,8 +313,8 @@ async function overview({ reload }, found) {
         h(
           "div",
           { class: "row apart" },
-          h("h2", {}, "Budget"),
-          found.state !== "retired" && button("Raise", () => raise(found, reload), "small"),
+          h("h2", {}, byPeriod ? "Budget of the tightest period" : "Budget"),
+          !byPeriod && found.state !== "retired" && button("Raise", () => raise(found, reload), "small"),
         ),
         gauge(found.budget, { label: "Budget" }),
         h(
@@ -731,6 +757,7 @@ function ledgerTable(items, curator) {
     { name: "Delta", right: true },
     { name: "Analyst" },
     { name: "Job" },
+    items.some((entry) => entry.periods) && { name: "Periods" },
     curator && { name: "Hash" },
   ].filter(Boolean);
   const rows = items.map((entry) => {
@@ -744,6 +771,7 @@ function ledgerTable(items, curator) {
       entry.analyst ?? "–",
       entry.job ? h("a", { href: `#/jobs/${entry.job}` }, h("code", {}, entry.job.slice(0, 8))) : "–",
     ];
+    if (items.some((each) => each.periods)) cells.push(entry.periods?.join(", ") ?? "–");
     if (curator) cells.push(entry.hash ? h("code", { title: entry.hash }, entry.hash.slice(0, 10)) : "–");
     return cells;
   });

@@ -210,6 +210,12 @@ function waiting(now) {
   );
 }
 
+function periodsInWords(periods) {
+  return periods
+    .map(({ label, version }) => (version > 1 ? `${label} (version ${version})` : label))
+    .join(", ");
+}
+
 function request(now) {
   const asked = now.request;
   return facts([
@@ -226,6 +232,7 @@ function request(now) {
             `${now.algorithm}${(asked.algorithm ?? "auto") === "auto" ? " (chosen by auto)" : ""}`,
           ],
         ]),
+    now.periods && ["Periods", periodsInWords(now.periods)],
     ...chosenFacts(asked),
   ]);
 }

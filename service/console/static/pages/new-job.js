@@ -31,6 +31,7 @@ import {
   withPowers,
 } from "../format.js";
 import { offers } from "../jobs/offers.js";
+import { periodFields } from "../datasets/periods.js";
 import { optionFields, readOptions } from "../jobs/options.js";
 import { requestAsCurl, requestAsPython } from "../jobs/snippets.js";
 import { tableChoices } from "../jobs/table-choices.js";
@@ -48,6 +49,7 @@ export async function newJob(context, name) {
       .catch(() => []),
   ]);
   let found = first;
+  const periods = await periodFields(found);
   const held = found.cap ?? found.budget;
   const most = Math.max(1, Number(held.declared.epsilon));
   const dial = epsilonDial(most, Math.min(1, most));
@@ -63,6 +65,7 @@ export async function newJob(context, name) {
   const send = submit("Submit");
   const elsewhere = h("div", { class: "row" }); // the same request for a program
   const fields = [
+    periods.element,
     dial.element,
     clusters.element,
     field("Delta (δ)", input("delta", { inputmode: "decimal", placeholder: "automatic" }), {
@@ -117,7 +120,11 @@ export async function newJob(context, name) {
   made.addEventListener("input", offerOpenK);
   drawOptions();
 
-  const request = () => ({ ...read(made, name, clusters.read(), usable), ...choices.read() });
+  const request = () => ({
+    ...read(made, name, clusters.read(), usable),
+    ...choices.read(),
+    ...periods.read(),
+  });
   const offered = offers(made, send, "Submit", {
     request,
     mistaken() {

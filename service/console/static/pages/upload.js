@@ -11,6 +11,10 @@ import { button, confirm, explain, facts, notice, table } from "../widgets.js";
 
 const FEW_LINES = 8;
 
+// Where the rows of a draft are: of a dataset, or of one of its periods.
+const placeOf = (found) => `/v1/datasets/${found.name}${found.period ? `/periods/${found.period}` : ""}`;
+const titleOf = (found) => (found.period ? `${found.period} of ${found.name}` : found.name);
+
 export function uploader(found, reload, place) {
   /** @type {HTMLInputElement & import("../dom.js").Guarded} */
   const file = h("input", {
@@ -66,7 +70,7 @@ export function uploader(found, reload, place) {
       { class: "muted" },
       found.upload
         ? "These rows replace the ones above."
-        : "They are checked first, and used only once you seal the dataset.",
+        : "They are checked first, and used only once you seal them.",
     ),
     zone,
   ];
@@ -83,7 +87,7 @@ async function run(found, file, dropBad, place, reload) {
   const began = performance.now();
   let told = 0;
   const { done, cancel } = upload(
-    `/v1/datasets/${found.name}/data?on_bad_row=${dropBad ? "drop" : "refuse"}`,
+    `${placeOf(found)}/data?on_bad_row=${dropBad ? "drop" : "refuse"}`,
     file,
     (sent, total) => {
       bar.value = sent;
@@ -110,7 +114,7 @@ async function run(found, file, dropBad, place, reload) {
   );
   try {
     const report = await done;
-    toast(`${plural(report.rows, "row")} of ${found.name} checked. Look at the report, then seal them.`);
+    toast(`${plural(report.rows, "row")} of ${titleOf(found)} checked. Look at the report, then seal them.`);
     await reload();
   } catch (error) {
     if (error.name === "AbortError")
@@ -238,21 +242,21 @@ export function lookBeforeSeal(found, reload) {
       h(
         "div",
         { class: "row" },
-        submit("Seal the dataset"),
-        button("Throw the rows away", () => throwAway(found, reload), "quiet"),
+        submit(found.period ? "Seal the period" : "Seal the dataset"),
+        !found.period && button("Throw the rows away", () => throwAway(found, reload), "quiet"),
       ),
       h(
         "p",
         { class: "small muted" },
-        "A sealed dataset never changes again. Examples of values are deleted with the seal.",
+        "Sealed rows never change again. Examples of values are deleted with the seal.",
       ),
     ],
     async (data) => {
-      await post(`/v1/datasets/${found.name}/seal`, {
+      await post(`${placeOf(found)}/seal`, {
         confirm: data.getAll("confirm"),
         sha256: report.sha256,
       });
-      toast(`${found.name} is sealed with ${plural(report.rows, "row")}.`);
+      toast(`${titleOf(found)} is sealed with ${plural(report.rows, "row")}.`);
       await reload();
     },
   );
@@ -262,11 +266,12 @@ export function lookBeforeSeal(found, reload) {
       ? seal
       : [
           notice("bad", h("p", {}, "No row can be used, so there is nothing to seal.")),
-          h(
-            "div",
-            {},
-            button("Throw the rows away", () => throwAway(found, reload), "quiet"),
-          ),
+          !found.period &&
+            h(
+              "div",
+              {},
+              button("Throw the rows away", () => throwAway(found, reload), "quiet"),
+            ),
         ],
   ];
 }

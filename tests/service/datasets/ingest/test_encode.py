@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from core.data import Dense
-from service.datasets.drafts import seal, store_rows
+from service.datasets.drafts import Place, seal, store_rows
 from service.datasets.ingest.chunks import ChunkFile, StoredChunk
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
@@ -109,7 +109,7 @@ def test_uploads_at_once_store_one_file(house: House) -> None:
         now = house.clock.now()
         try:
             with house.database.write() as session:
-                store_rows(session, dataset.id, expected, [chunk], report, actor="carla", at=now)
+                store_rows(session, Place(dataset.id), expected, [chunk], report, actor="carla", at=now)
                 seal(session, session.get_one(Dataset, dataset.id), actor="carla", at=now)
         except AlreadySealed:
             return False

@@ -1,0 +1,223 @@
+"""Periods: rows arrive label by label; each unit of privacy charges the accounts that its argument needs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.support.service import DOUBTS, House, table
+
+pytestmark = pytest.mark.both_databases
+
+MONTHS = ("2026-01", "2026-02", "2026-03")
+PERIODS = "/v1/datasets/stays/periods"
+
+
+def people(rows: int, first: int = 0) -> bytes:
+    """A small CSV file with two rows for each person."""
+    lines = [f"{(7 * i) % 10},{(3 * i) % 4},p{first + i // 2}" for i in range(rows)]
+    return ("a,b,who\n" + "\n".join(lines) + "\n").encode()
+
+
+def create(house: House, unit: str = "record", **changes: Any) -> None:
+    ids = {} if unit == "record" else {"id_column": "who", "rows_per_person": 2}
+    answer = house.create("stays", unit=unit, **ids, **changes)
+    assert answer.status_code == 201, answer.text
+
+
+def add(house: House, label: str, content: bytes | None = None, **facts: Any) -> None:
+    """Add a period, upload its rows and seal it."""
+    assert house.carla.post(PERIODS, {"label": label, **facts}).status_code == 201
+    answer = house.carla.call("PUT", f"{PERIODS}/{label}/data", content=content or table(40))
+    assert answer.status_code == 200, answer.text
+    sealed = house.carla.post(f"{PERIODS}/{label}/seal", {"confirm": list(DOUBTS)})
+    assert sealed.status_code == 200, sealed.text
+
+
+@pytest.fixture
+def stays(house: House) -> House:
+    """Three months of the unit record, where ada has a cap of epsilon 0.5 in each."""
+    create(house, release_ticks=False)
+    for label in MONTHS[:2]:
+        add(house, label)
+    assert house.grant("ada", "stays", "0.5").status_code == 200
+    add(house, MONTHS[2])
+    return house
+
+
+def spent(house: House, who: Any = None) -> dict[str, str]:
+    """Epsilon spent in each period, or in ada's cap of each."""
+    whole = who is None
+    items = (house.carla if whole else who).get(PERIODS).json()["items"]
+    return {each["label"]: each["budget" if whole else "cap"]["spent"]["epsilon"] for each in items}
+
+
+def submit(house: House, epsilon: str = "0.1", **body: Any) -> Any:
+    return house.submit(epsilon, dataset="stays", **body)
+
+
+def verified(house: House) -> None:
+    report = house.carla.post("/v1/datasets/stays/ledger/verify").json()
+    assert report["faults"] == []
+
+
+def test_job_is_charged_in_full_to_each_period_that_it_reads(stays: House) -> None:
+    job = submit(stays, periods={"from": "2026-02"})
+    assert job.status_code == 202, job.text
+    assert job.json()["periods"] == [{"label": label, "version": 1} for label in MONTHS[1:]]
+    assert stays.work()
+    assert spent(stays) == {"2026-01": "0", "2026-02": "0.1", "2026-03": "0.1"}
+    assert spent(stays, stays.ada) == spent(stays)
+    receipt = stays.ada.get(f"/v1/jobs/{job.json()['id']}/receipt").json()
+    assert receipt["periods"] == job.json()["periods"]
+    assert receipt["domain"]["size"] == 2000
+    assert "its periods 2026-02, 2026-03" in str(receipt["explanation"])
+    verified(stays)
+
+
+def test_default_is_every_period_that_is_sealed_when_the_job_is_planned(stays: House) -> None:
+    assert stays.carla.post(PERIODS, {"label": "2026-04"}).status_code == 201
+    job = submit(stays).json()
+    add_later = stays.carla.call("PUT", f"{PERIODS}/2026-04/data", content=table(40))
+    assert add_later.status_code == 200
+    assert stays.work()
+    assert stays.ada.get(f"/v1/jobs/{job['id']}").json()["state"] == "succeeded"
+    assert [each["label"] for each in job["periods"]] == list(MONTHS)
+
+
+def test_refusal_names_the_period_that_lacks_room_and_the_largest_range_that_fits(stays: House) -> None:
+    assert submit(stays, "0.4", periods=["2026-01"], delta="0").status_code == 202
+    refused = submit(stays, "0.2", delta="0")
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/cap-exhausted")
+    assert refused.json()["period"] == "2026-01"
+    assert refused.json()["largest_range"] == {"from": "2026-02", "to": "2026-03"}
+    assert "the largest range with room for this one is 2026-02 to 2026-03" in refused.json()["detail"]
+    assert submit(stays, "0.2", periods=refused.json()["largest_range"], delta="0").status_code == 202
+    plan = stays.ada.post("/v1/plans", {"dataset": "stays", "k": 2, "epsilon": "0.2", "delta": "0"}).json()
+    assert not plan["fits"]
+
+
+def test_cancelled_job_gives_back_what_it_reserved_in_every_period(stays: House) -> None:
+    job = submit(stays, "0.5", delta="0").json()
+    assert submit(stays, "0.1", periods=["2026-03"], delta="0").status_code == 409
+    assert stays.ada.delete(f"/v1/jobs/{job['id']}").status_code == 200
+    assert submit(stays, "0.5", delta="0").status_code == 202
+    verified(stays)
+
+
+def test_new_period_brings_a_new_budget_and_the_others_keep_theirs(stays: House) -> None:
+    assert submit(stays, "0.5", delta="0").status_code == 202
+    assert stays.work()
+    add(stays, "2026-04", budget={"epsilon": "2", "delta": "0.000001"})
+    assert submit(stays, "0.5", periods=["2026-04"], delta="0").status_code == 202
+    assert submit(stays, "0.5", delta="0").status_code == 409
+    facts = stays.ada.get("/v1/datasets/stays").json()
+    assert facts["cap"]["remaining"]["epsilon"] == "0"
+    verified(stays)
+
+
+def test_budget_of_a_period_is_raised_alone(stays: House) -> None:
+    refused = stays.carla.post("/v1/datasets/stays/budget", {"epsilon": "5", "delta": "0.000001"})
+    assert "each period of stays has a budget of its own" in refused.json()["detail"]
+    raised = stays.carla.post(f"{PERIODS}/2026-01/budget", {"epsilon": "5", "delta": "0.000001"})
+    assert raised.json()["budget"]["total"]["epsilon"] == "5"
+    lowered = stays.carla.post(f"{PERIODS}/2026-01/budget", {"epsilon": "4", "delta": "0.000001"})
+    assert lowered.status_code == 422
+    verified(stays)
+
+
+@pytest.mark.parametrize(
+    ("periods", "words"),
+    [
+        (["2026-09"], "stays has no sealed period 2026-09"),
+        ({"from": "2027-01"}, "stays has no sealed period from 2027-01 to 2026-03"),
+    ],
+)
+def test_periods_that_are_not_there_are_refused(stays: House, periods: Any, words: str) -> None:
+    refused = submit(stays, periods=periods).json()
+    assert refused["detail"] == words
+    assert refused["next"] == "Its periods are 2026-01, 2026-02, 2026-03."
+
+
+def test_dataset_without_periods_takes_none(house: House) -> None:
+    house.ready()
+    assert "flowers has no periods" in house.submit(periods=["2026-01"]).json()["detail"]
+    assert house.carla.post("/v1/datasets/flowers/periods", {"label": "x"}).status_code == 409
+    assert house.carla.get("/v1/datasets/flowers/periods").json()["items"] == []
+
+
+def test_person_pays_from_one_account_and_noise_protects_their_rows_in_all_periods(house: House) -> None:
+    create(house, "person")
+    for label in MONTHS:
+        add(house, label, people(40))
+    assert house.grant("ada", "stays").status_code == 200
+    asked = {"dataset": "stays", "k": 2, "epsilon": "0.1", "algorithm": "sulq"}
+    one, all_three = (
+        house.ada.post("/v1/plans", {**asked, **more}).json() for more in ({"periods": ["2026-01"]}, {})
+    )
+    assert one["plan"]["privacy"]["rows_per_person"] == 2
+    assert all_three["plan"]["privacy"]["rows_per_person"] == 6
+    assert all_three["cost"] == one["cost"]
+    assert submit(house).status_code == 202
+    assert house.work()
+    facts = house.carla.get("/v1/datasets/stays").json()
+    assert facts["budget"]["spent"]["epsilon"] == "0.1"
+    assert facts["privacy_unit"] == "person"
+    assert house.carla.get(f"{PERIODS}/2026-01").json()["budget"] is None
+    verified(house)
+
+
+def test_person_in_a_period_sees_what_somebody_in_all_of_them_has_lost(house: House) -> None:
+    create(house, "person-in-period", accountant="zcdp", release_ticks=False)
+    for label in MONTHS:
+        add(house, label, people(40))
+    assert house.grant("ada", "stays").status_code == 200
+    job = submit(house, delta="0.0000001").json()
+    assert house.work()
+    receipt = house.ada.get(f"/v1/jobs/{job['id']}/receipt").json()
+    one, group = (Decimal(receipt[each]["rho"]) for each in ("charged", "lost_in_all"))
+    assert 9 * one <= group <= 9 * one + 10 * Decimal("1e-12")
+    assert receipt["privacy_unit"] == "person in a period"
+    assert house.carla.get("/v1/datasets/stays").json()["lost_in_all"]["rho"] == str(group)
+
+
+@pytest.mark.parametrize(
+    ("unit", "facts"),
+    [("record", {"id_column": "who"}), ("person", {}), ("person-in-period", {})],
+)
+def test_unit_must_agree_with_the_id_column(small_house: House, unit: str, facts: dict[str, Any]) -> None:
+    assert small_house.create("stays", unit=unit, **facts).status_code == 422
+
+
+def test_draft_of_a_period_is_seen_by_its_owner_alone_and_can_be_discarded(stays: House) -> None:
+    assert stays.carla.post(PERIODS, {"label": "2026-04"}).status_code == 201
+    assert stays.carla.call("PUT", f"{PERIODS}/2026-04/data", content=table(40)).status_code == 200
+    assert stays.ada.get(f"{PERIODS}/2026-04").status_code == 404
+    assert "2026-04" not in spent(stays, stays.ada)
+    assert stays.carla.delete(f"{PERIODS}/2026-04").status_code == 204
+    assert stays.carla.get(f"{PERIODS}/2026-04").status_code == 404
+    assert stays.carla.delete(f"{PERIODS}/2026-01").json()["type"] == "/problems/already-sealed"
+
+
+def test_sealed_period_takes_no_rows_and_the_same_file_again_is_answered(stays: House) -> None:
+    again = stays.carla.call("PUT", f"{PERIODS}/2026-01/data", content=table(41))
+    assert again.json()["type"] == "/problems/already-sealed"
+    digest = stays.carla.get(f"{PERIODS}/2026-01").json()["upload"]["sha256"]
+    same = stays.carla.call("PUT", f"{PERIODS}/2026-01/data", content=table(40), params={"sha256": digest})
+    assert same.status_code == 200
+
+
+def test_rows_of_a_dataset_with_periods_go_into_a_period(stays: House) -> None:
+    assert "stays has periods" in stays.check(table(40), "stays").json()["detail"]
+
+
+def test_retirement_deletes_every_period_and_queued_jobs_are_not_charged(stays: House) -> None:
+    job = submit(stays).json()
+    assert stays.carla.post("/v1/datasets/stays/retire").json()["voided_jobs"] == 1
+    assert stays.ada.get(f"/v1/jobs/{job['id']}").json()["state"] == "cancelled"
+    assert {each["state"] for each in stays.carla.get(PERIODS).json()["items"]} == {"retired"}
+    assert submit(stays).json()["type"] == "/problems/retired"
+    assert set(spent(stays).values()) == {"0"}
+    verified(stays)
