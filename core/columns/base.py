@@ -228,6 +228,13 @@ class StoredColumn(Column):
         Codes are clipped to those from the first to the last of `codes`, where the column lies on a line.
         """
 
+    def matches(self, other: StoredColumn) -> bool:
+        """Whether each code stands for the same value in another dataset's column, whatever its weight is."""
+        if (self.kind, self.codes) != (other.kind, other.codes):
+            return False
+        codes = np.arange(self.codes).astype(np.uint16)
+        return bool(np.array_equal(self.values(codes), other.values(codes)))
+
     @abstractmethod
     def cut(self, most: int) -> Cuts:
         """A bin for each level, or at most this many even bins between the bounds."""

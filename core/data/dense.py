@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -124,6 +124,10 @@ class Dense(PublicFacts):
             return None
         low, high = (np.array([self.low, self.high]) - self._offset) / self._stretch
         return low, high
+
+    def like(self, other: "Dense") -> "Dense":
+        """These facts, with the number of records and of rows per person of another dataset."""
+        return replace(self, size=other.size, rows_per_person=other.rows_per_person)
 
     @property
     def warnings(self) -> tuple[str, ...]:

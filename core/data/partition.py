@@ -1,7 +1,7 @@
 """Partitions of records by released centres: public inputs of later questions, named by their digest."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -79,6 +79,32 @@ class Partition:
             raise InvalidRequest("the centres are not of this dataset", parameter="clusterings")
         return cls(domain, points, job)
 
+    def onto(self, stored: Stored) -> Self:
+        """The same partition of the records of another dataset, clipped to the bounds of that dataset.
+
+        Its columns must match: have the same names, and codes that stand for the same values. The argument is
+        in `partition.md`.
+        """
+        if isinstance(self.domain, Dense):
+            if not isinstance(stored, Dense) or self.domain.like(stored) != stored:
+                raise _unmatched("its columns, bounds or scaling differ")
+            return replace(self, domain=stored)
+        known = {column.name: column for column in stored.stored} if isinstance(stored, Table) else {}
+        for axis in self.domain.axes:
+            column = known.get(axis.column.name)
+            if column is None or column.role != "cluster":
+                raise _unmatched(f"it has no column {axis.column.name} to cluster on")
+            if not axis.column.matches(column):
+                raise _unmatched(f"its column {column.name} is {column.words}, not {axis.column.words}")
+        assert isinstance(stored, Table)
+        choices, ranges = self.domain.choices, self.domain.ranges
+        domain = Geometry.from_json(stored, choices)
+        if ranges is not None:
+            domain = domain.clipped(dict(zip(self.domain.chosen, ranges, strict=True)))
+        parts = {axis.column.name: self.centres[:, part] for axis, part in self.domain.parts}
+        centres = np.concatenate([parts[name] for name in domain.chosen], axis=1)
+        return replace(self, domain=domain, centres=centres)
+
     @property
     def k(self) -> int:
         return len(self.centres)
@@ -97,6 +123,13 @@ class Partition:
                 ranges = zip(self.domain.chosen, self.domain.ranges, strict=True)
                 clustered["ranges"] = {name: list(pair) for name, pair in ranges}
         return PartitionFacts(self.job, self.k, self.digest, clustered)
+
+
+def _unmatched(why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"these clusters cannot be looked for in this dataset: {why}; working bounds can make bounds alike",
+        parameter="clusterings",
+    )
 
 
 def _codes(table: Table, name: str, values: Any) -> tuple[int, int]:

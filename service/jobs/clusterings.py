@@ -1,13 +1,14 @@
 """Earlier jobs that a request names: clusterings that a question is about, or made-up rows to rehearse on.
 
 Centres are named by job, k and digest. A question about a clustering is asked in the bounds in which its
-centres were found.
+centres were found; one about a clustering of another dataset, in the bounds of its own.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.data import Partition, PartitionFacts, Stored, domain_from_json
@@ -29,18 +30,25 @@ def facts_of(
     NotFound for clusterings that the caller cannot see now. None, if there are none.
     """
     found = [_partition_of(session, right, each, rehearsal=rehearsal, now=now) for each in named]
-    domains = {domain.fingerprint: domain for _, domain in found}
+    domains = {domain.fingerprint: domain for _, domain in found if domain is not None}
     if len(domains) > 1:
         raise InvalidRequest(
             "these clusterings were found in different working bounds, in which records are clipped "
             "differently: cluster again in the present bounds, and compare that"
         )
-    return tuple(partition.facts for partition, _ in found), next(iter(domains.values()), None)
+    if not found:
+        return (), None
+    domain = next(iter(domains.values()), None) or working_bounds.present_domain(right.dataset)
+    return tuple(
+        (partition if own is not None else partition.onto(domain)).facts for partition, own in found
+    ), domain
 
 
 def require_made_up_rows(session: Session, right: Right, job_id: str, domain: Stored, now: datetime) -> None:
     """Refuse to rehearse in a domain on the made-up rows of a job unless the caller can see them now."""
-    _visible(session, right, job_id, now)
+    job = _visible(session, right, job_id, now)
+    if job.dataset_id != right.dataset.id:
+        raise InvalidRequest(f"job {job_id} is of another dataset than {right.dataset.name}")
     if not answers.has_made_up_rows(session, job_id):
         raise InvalidRequest(
             f"job {job_id} has no made-up rows: name one that left k open, or leave rehearse_on out"
@@ -53,12 +61,10 @@ def require_made_up_rows(session: Session, right: Right, job_id: str, domain: St
 
 
 def _visible(session: Session, right: Right, job_id: str, now: datetime) -> Job:
-    """Return a job on the dataset whose result the caller can see now."""
+    """Return a job, on whatever dataset, whose result the caller can see now."""
     found = release.find(session, job_id, right.caller)
     if found.at(now).state != JobState.SUCCEEDED:
         raise NotFound(f"job {job_id} has no result that could be used")
-    if found.dataset.id != right.dataset.id:
-        raise InvalidRequest(f"job {job_id} is of another dataset than {right.dataset.name}")
     return found.job
 
 
@@ -72,22 +78,28 @@ def _domain_of(session: Session, dataset: Dataset, job_id: str) -> Stored:
 
 def _partition_of(
     session: Session, right: Right, named: ClusteringBody, *, rehearsal: bool, now: datetime
-) -> tuple[Partition, Stored]:
+) -> tuple[Partition, Stored | None]:
+    """Return a partition with the domain in which it was found; without, if that is another dataset's."""
     job = _visible(session, right, named.job, now)
     if job.rehearsal and not rehearsal:
         raise InvalidRequest(
             f"job {named.job} is a rehearsal, whose clusters are made up: only a rehearsal can ask about them"
         )
-    domain = _domain_of(session, right.dataset, job.id)
+    dataset = session.get_one(Dataset, job.dataset_id)
+    domain = _domain_of(session, dataset, job.id)
     partition = _partition(session, domain, job.id, named.k)
     if named.digest is not None and named.digest != partition.digest:
         raise InvalidRequest(f"the centres of job {named.job} have another digest: {partition.digest}")
-    return partition, domain
+    return partition, domain if dataset.id == right.dataset.id else None
 
 
 def load(session: Session, domain: Stored, facts: Mapping[str, Any]) -> Partition:
-    """Load the centres that a plan names, for a run; the plan checks their digest."""
-    return _partition(session, domain, facts["job"], facts["k"])
+    """Load the centres that a plan names, for a run on a domain; the plan checks their digest."""
+    job = session.scalars(select(Job).filter_by(id=facts["job"])).one()
+    dataset = session.get_one(Dataset, job.dataset_id)
+    found_in = _domain_of(session, dataset, facts["job"])
+    partition = _partition(session, found_in, facts["job"], facts["k"])
+    return partition if found_in.fingerprint == domain.fingerprint else partition.onto(domain)
 
 
 def _partition(session: Session, domain: Stored, job_id: str, k: int | None) -> Partition:

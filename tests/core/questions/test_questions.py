@@ -242,3 +242,22 @@ def test_a_partition_of_a_privately_scaled_table_keeps_its_ranges() -> None:
 def test_questions_that_cannot_be_answered_are_refused(stored: Stored, asked: Any, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         kinds.plan(stored, Question(budget=Budget.of(1), **asked))
+
+
+def test_a_partition_divides_the_records_of_another_table_as_its_own() -> None:
+    """The other table has its columns in another order; in other bounds, codes would be other values."""
+    other = Table(declared=(*TABLE.declared[1:], TABLE.declared[0]), size=500)
+    moved = TABLE_PARTITION.onto(other)
+    question = Question("profile", EXACT, ("smoker",), (moved,))
+    found = kinds.run(kinds.plan(other, question), TableSource(other, COLUMNS))
+    assert isinstance(found, QuestionResult)
+    assert np.rint(found.values["sizes"]).tolist() == np.bincount(GROUP).tolist()
+    wider = Table(declared=(Number(name="age", low=0, high=90, whole=True), *TABLE.declared[1:]), size=500)
+    with pytest.raises(InvalidRequest, match="its column age is whole number from 0 to 90"):
+        TABLE_PARTITION.onto(wider)
+    assert (
+        BOX_PARTITION.onto(Dense.box([0, -5], [100, 5], ["age", "score"], size=9)).digest
+        == BOX_PARTITION.digest
+    )
+    with pytest.raises(InvalidRequest, match="differ"):
+        BOX_PARTITION.onto(Dense.box([0, -5], [100, 6], ["age", "score"], size=9))
