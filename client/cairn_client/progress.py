@@ -16,7 +16,8 @@ def in_words(job: JobFacts) -> str:
     """The state of a job, in a few words."""
     if job.state != "running":
         return job.state
-    phase = job.phase or "running"
+    done = job.progress
+    phase = f"measurement {min(done.measured + 1, done.planned)} of {done.planned}" if done else "running"
     return phase if job.due_at is None else f"{phase}, result at {job.due_at.astimezone():%H:%M:%S}"
 
 

@@ -90,6 +90,8 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
             )
         return _within_limits(caller, connection)
     scheme, _, token = (header or "").partition(" ")
+    if header is None and "sec-fetch-mode" in connection.headers:  # a browser, which sends no keys
+        raise Unauthorized("you are not signed in", next_step="Sign in.")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized(
             "there is no key in the request",

@@ -56,7 +56,7 @@ def test_the_line_in_a_terminal_is_written_over_and_ended_once() -> None:
     for seen in (job("queued"), job("running", 5), job("succeeded"), None):
         bar(seen)
     lines = stream.getvalue().split("\r")
-    assert re.search(r"tree, result at \d\d:00:00", lines[2])
+    assert re.search(r"measurement 6 of 10, result at \d\d:00:00", lines[2])
     assert lines[2].count("#") == 12
     assert lines[3].rstrip().endswith("succeeded")
     assert stream.getvalue().count("\n") == 1

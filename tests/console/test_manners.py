@@ -41,6 +41,10 @@ def pages_of_a_curator(finished: tuple[str, str, str]) -> list[tuple[str, str]]:
         ("#/people", "article"),
         ("#/sessions", "li"),
         ("#/audit", "td"),
+        (f"#/datasets/{name}/report", "td"),
+        ("#/help", "article"),
+        ("#/help/table", "li"),
+        ("#/help/epsilon", "#guesses"),
     ]
 
 

@@ -99,10 +99,24 @@ function oneIn(probability) {
   return p > 0 ? `one in ${COUNT.format(Math.round(1 / p))}` : "never";
 }
 
+const LARGEST_FACTOR = 1e9;
+
+// The largest chance of telling whether somebody is in the data, after a coin toss.
+export const chanceOfGuess = (epsilon) => 1 / (1 + Math.exp(-Number(epsilon)));
+
+export function oddsInWords(epsilon) {
+  const factor = Math.exp(Number(epsilon));
+  return factor > LARGEST_FACTOR
+    ? "nothing is limited in practice"
+    : `odds change by a factor of at most ${number(factor, 3)}`;
+}
+
 // What an epsilon means to somebody who wonders whether a person's record is in the data.
 export function epsilonInWords(epsilon, deltaText, unit) {
   const factor = Math.exp(Number(epsilon));
-  const sure = factor / (1 + factor);
+  if (factor > LARGEST_FACTOR)
+    return `An epsilon this large limits nothing in practice: a result may show that ${unit === "person" ? "a person is" : "a record is"} in the data.`;
+  const sure = chanceOfGuess(epsilon);
   const whose = unit === "person" ? "a person's records" : "a record";
   const sentence =
     `Whatever anybody could conclude from the result is at most ${number(factor, 3)} times as likely with ` +

@@ -142,7 +142,8 @@ export function findMistake(element) {
     const words = control.check();
     control.tell(words);
     if (!words) continue;
-    first ??= control;
+    if (first) continue; // folds of other mistakes stay closed: there may be hundreds
+    first = control;
     for (let fold = control.closest("details"); fold; fold = fold.parentElement.closest("details"))
       fold.open = true;
   }

@@ -63,6 +63,25 @@ const ROUTES = [
     () => "Two jobs side by side",
     () => import("./pages/compare.js").then((m) => m.compare),
   ],
+  [/^#\/help$/, EVERYBODY, () => "Help", () => import("./pages/help.js").then((m) => m.help)],
+  [
+    /^#\/help\/table$/,
+    EVERYBODY,
+    () => "How to prepare a table",
+    () => import("./pages/help.js").then((m) => m.prepareTable),
+  ],
+  [
+    /^#\/help\/epsilon$/,
+    EVERYBODY,
+    () => "What epsilon means for a person",
+    () => import("./pages/help.js").then((m) => m.meaningOfEpsilon),
+  ],
+  [
+    /^#\/datasets\/([a-z0-9._-]+)\/report$/,
+    ["curator", "auditor"],
+    (name) => `Report on ${name}`,
+    () => import("./pages/dataset-report.js").then((m) => m.datasetReport),
+  ],
   [/^#\/sessions$/, EVERYBODY, () => "Sessions", () => import("./pages/sessions.js").then((m) => m.sessions)],
   [
     /^#\/people$/,
@@ -91,6 +110,7 @@ function navigation() {
     ["#/jobs", "Jobs"],
     ["#/people", "People"],
     ["#/audit", "Audit"],
+    ["#/help", "Help"],
   ].filter(([to]) => ROUTES.some(([address, roles]) => address.test(to) && roles.includes(me.role)));
   const here = place();
   return h(

@@ -191,12 +191,7 @@ def registry_entry(run: Run) -> dict[str, Any]:
         "deployment": {
             "basic": {
                 "name": f"{title} of {dataset.name}",
-                "data_curators": [
-                    {
-                        "data_curator_name": f"{_ASK}name of the organisation",
-                        "data_curator_type": f"{_ASK}kind of organisation",
-                    }
-                ],
+                "data_curators": [f"{_ASK}name of the organisation"],
                 "intended_use": f"{_ASK}what the {used} are used for",
                 "data_product_type": "Summary statistics",
                 "data_product_region": f"{_ASK}region that the data describe",

@@ -50,7 +50,7 @@ export function columnEditor(start) {
     for (const each of columns) add(each);
     // A long table is an overview first, with the first column that wants something unfolded.
     const wanting = cards.find((card) => !card.settled || !card.name());
-    for (const card of cards) card.element.open = card === wanting || !card.name();
+    for (const card of cards) card.element.open = card === wanting;
     confirm.draw();
   };
   set(start);

@@ -88,10 +88,10 @@ const FACTS = {
   fill: "fixed value",
   order: "order of dates",
 };
-const listed = (facts) => facts.map((each) => FACTS[each] ?? each).join(", ");
+export const factNames = (facts) => facts.map((each) => FACTS[each] ?? each).join(", ");
 
 const origin = (facts) =>
-  h("div", { class: "small muted" }, `${listed(facts)} from the rows, confirmed as public`);
+  h("div", { class: "small muted" }, `${factNames(facts)} from the rows, confirmed as public`);
 
 export function columnTable(columns) {
   const headings = [

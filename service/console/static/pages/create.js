@@ -87,7 +87,8 @@ export async function createDataset() {
             {},
             "All of this is public. Derive bounds and levels from what the values mean (an " +
               "age, a share, a region), never from the rows: what is taken from the rows " +
-              "reveals something about them. Values outside the bounds are clipped to them.",
+              "reveals something about them. Values outside the bounds are clipped to them. ",
+            h("a", { href: "#/help/table" }, "How to prepare a table"),
           ),
         ),
         field("Rows are", kind),

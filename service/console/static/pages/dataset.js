@@ -88,13 +88,19 @@ export async function dataset(context, name, tab = "") {
         h("div", { class: "row" }, h("h1", {}, name), state(found.state)),
         h("p", { class: "muted" }, found.description || shape(found)),
       ),
-      found.state === "sealed" &&
-        context.me.role !== "auditor" &&
-        h(
-          "a",
-          { class: curator ? "button" : "button primary", href: `#/datasets/${name}/job` },
-          "Plan a job",
-        ),
+      h(
+        "div",
+        { class: "row" },
+        context.me.role !== "analyst" &&
+          h("a", { class: "button", href: `#/datasets/${name}/report` }, "Report for data protection"),
+        found.state === "sealed" &&
+          context.me.role !== "auditor" &&
+          h(
+            "a",
+            { class: curator ? "button" : "button primary", href: `#/datasets/${name}/job` },
+            "Plan a job",
+          ),
+      ),
     ),
     h(
       "nav",

@@ -197,7 +197,7 @@ function waiting(now) {
         "p",
         { class: "number" },
         now.due_at
-          ? `${now.phase ? `${now.phase}; ` : ""}result ${moment(now.due_at)}`
+          ? `${planned ? `Measurement ${Math.min(measured + 1, planned)} of ${planned}. ` : ""}Result ${moment(now.due_at)}`
           : `Result ${number(now.planned_seconds)} s after a worker takes the job`,
       ),
     h("p", { class: "muted" }, facing ? PHASES[now.state] : now.message),

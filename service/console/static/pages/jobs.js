@@ -16,7 +16,11 @@ export function jobTable(items, { curator, dataset = true }) {
   ].filter(Boolean);
   const rows = items.map((job) =>
     [
-      h("a", { href: `#/jobs/${job.id}` }, job.name || `${job.asked_for}, ${job.algorithm}`),
+      [
+        h("a", { href: `#/jobs/${job.id}` }, job.name || `${job.asked_for}, ${job.algorithm}`),
+        // Jobs that ask for the same are told apart by their ids.
+        !job.name && h("span", { class: "small muted" }, ` ${job.id.slice(0, 8)}`),
+      ],
       dataset && job.dataset,
       curator && job.analyst,
       state(job.state),

@@ -24,6 +24,7 @@ import {
   delta,
   epsilonInWords,
   number,
+  oddsInWords,
   plural,
   sentence,
   strength,
@@ -234,10 +235,7 @@ function epsilonDial(most, start) {
   const words = h("span", { class: "hint" });
   const tell = () => {
     const epsilon = numberOf(exact.value);
-    words.textContent =
-      epsilon > 0
-        ? `${strength(epsilon)}: odds change by a factor of at most ${number(Math.exp(epsilon), 3)}`
-        : "";
+    words.textContent = epsilon > 0 ? `${strength(epsilon)}: ${oddsInWords(epsilon)}` : "";
     slider.setAttribute("aria-valuetext", `epsilon ${exact.value}, ${strength(epsilon)}`);
   };
   slider.addEventListener("input", () => {

@@ -166,6 +166,11 @@ function badRows(lines, total) {
   );
 }
 
+const FORMATS = { excel: "spreadsheet", parquet: "Parquet", arrow: "Arrow", npy: "NPY", npz: "NPZ" };
+// How a file was read; only delimited text has separators.
+const fileWords = ({ format, read_as: read }) =>
+  FORMATS[format] ? [FORMATS[format]] : ["text", read].filter(Boolean);
+
 export function uploadReport(report) {
   return [
     facts([
@@ -183,7 +188,7 @@ export function uploadReport(report) {
         "Ignored columns",
         report.ignored_columns.slice(0, 12).join(", "),
       ],
-      ["File", [report.format.toUpperCase(), report.read_as, bytes(report.bytes)].filter(Boolean).join(", ")],
+      ["File", [...fileWords(report), bytes(report.bytes)].join(", ")],
       ["SHA-256", h("code", {}, report.sha256)],
     ]),
     columnReport(report.columns),
