@@ -15,7 +15,7 @@ from service.operations import audit_chain
 from service.operations.clock import rfc3339
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
-from service.operations.tables import Dataset, LedgerEntry
+from service.operations.tables import Account, Dataset, LedgerEntry
 
 _COLUMNS = ("sequence", "at", "kind", "actor", "job", "loss_units", "delta_units", "previous", "hash")
 #: Rows in memory at a time.
@@ -64,6 +64,8 @@ def faults(database: Database, keys: SigningKeys, exported: Path | None = None) 
             for _, wrong in verification.faults(database, dataset_id, keys):
                 yield from (f"{name}: {fault}" for fault in wrong)
             yield from (f"{name}: {fault}" for fault in integrity.damaged(database, dataset_id))
+        gone = select(Account.dataset_id).where(Account.dataset_id.not_in(select(Dataset.id))).distinct()
+        yield from (f"dataset {number} has a ledger and is missing" for number in session.scalars(gone))
         yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
         for path in sorted(exported.glob("*.csv")) if exported else ():
             yield from _missing(session, path)

@@ -11,6 +11,8 @@ import pytest
 
 import migrations
 from benchmarks.harness.postgres import Server
+from service import maintenance
+from service.operations import signing
 from tests.legacy.snapshot import KINDS, Stored, folders, lost, snapshot
 from tests.support.service import House
 
@@ -139,3 +141,13 @@ def _submit(house: House, name: str) -> str:
     answer = house.submit("0.5", dataset=name, delta="0.000001", **among)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["id"])
+
+
+def test_what_an_earlier_version_left_verifies_but_for_lost_signing_keys(legacy: House) -> None:
+    """The files of the keys that signed are not kept with the databases."""
+    keys = signing.open_keys(legacy.settings)
+    unsigned = ("is not signed by a key of this service", "the checkpoint is not signed by this service")
+    found = [
+        each for each in maintenance.faults(legacy.database, keys) if not any(w in each for w in unsigned)
+    ]
+    assert found == []

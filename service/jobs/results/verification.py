@@ -3,17 +3,18 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, Text, cast, select
 from sqlalchemy.orm import Session
 
-from service.jobs import bindings
+from service.jobs import bindings, release
 from service.jobs.results import receipts
 from service.operations import canonical
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
-from service.operations.states import EntryKind, JobState
+from service.operations.states import EndReason, EntryKind, JobState
 from service.operations.tables import Dataset, Job, LedgerEntry, Result, StoredAnswer, TranscriptPart
 
 #: Jobs that are read at a time.
@@ -50,11 +51,16 @@ def _with_entries(session: Session, jobs: Sequence[Job]) -> Iterator[tuple[Job, 
 
 def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
     """Yield differences between a job and what its entries are bound to; those of format 1 are to nothing."""
+    dataset = session.get_one(Dataset, job.dataset_id)
     reserved, charged = entries.get(EntryKind.RESERVE), entries.get(EntryKind.CHARGE)
+    if job.owner_id != dataset.owner_id:
+        yield f"job {job.id} is listed for somebody who does not own the dataset"
+    if (job.reason == EndReason.NONE) == (job.state in (JobState.FAILED, JobState.CANCELLED)):
+        yield f"job {job.id} is {job.state}, and the reason of its end contradicts that"
     if reserved is None or reserved.payload is None:
         return
     paid_for = json.loads(reserved.payload)
-    present = bindings.paid_for(job, session.get_one(Dataset, job.dataset_id))
+    present = bindings.paid_for(job, dataset)
     if job.plan or job.state != JobState.CANCELLED:  # plans of cancelled jobs are deleted after a time
         present["plan"] = canonical.digest(job.plan)
     changed = sorted(name for name in paid_for if paid_for[name] != present.get(name))
@@ -63,6 +69,15 @@ def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
         yield f"job {job.id} is not the one that entry {reserved.sequence} reserved for{what}"
     if charged is not None and (charged.payload != reserved.payload or charged.at != job.claimed_at):
         yield f"job {job.id} is not the one that entry {charged.sequence} charged"
+    if job.state == JobState.SUCCEEDED and job.released_at != _release_time(job, dataset):
+        yield f"the end of job {job.id} is shown at another time than planned"
+
+
+def _release_time(job: Job, dataset: Dataset) -> datetime | None:
+    """Return when the end of a job that succeeded is shown."""
+    if job.claimed_at is None or job.finished_at is None or not dataset.release_ticks:
+        return job.finished_at
+    return release.release_time(job.claimed_at, job.planned, job.finished_at)
 
 
 def _result(session: Session, job: Job, entries: Entries, keys: SigningKeys) -> Iterator[str]:
@@ -79,7 +94,8 @@ def _result(session: Session, job: Job, entries: Entries, keys: SigningKeys) -> 
         yield f"the receipt of job {job.id} is not signed by a key of this service"
     if found.created_at != job.finished_at:
         yield f"the result of job {job.id} was stored at another time than the job ended"
-    yield from (f"{each} of job {job.id}" for each in _contradictions(session, job, charged, found))
+    named = _contradictions(session, job, charged, found)
+    yield from (f"the receipt of job {job.id} names {each}" for each in named)
 
 
 def _is_signed(receipt: dict[str, Any], charged: LedgerEntry | None, keys: SigningKeys) -> bool:
@@ -96,28 +112,29 @@ def _contradictions(
     """Yield what a receipt names and the database does not have, or has otherwise."""
     receipt = found.receipt
     if (receipt["job"], receipt["rehearsal"]) != (job.id, job.rehearsal):
-        yield "another job is named in the receipt"
+        yield "another job"
     if (receipt.get("transcript") or {}).get("sha256") != _transcript(session, job.id):
-        yield "another transcript is named in the receipt"
+        yield "another transcript"
     if "released" not in receipt:  # formats 1 to 5
         return
     entry = None if charged is None else {"sequence": charged.sequence, "hash": charged.hash}
     if receipt["charge"] != entry:
-        yield "another charge is named in the receipt"
+        yield "another charge"
     answers = select(StoredAnswer.k, StoredAnswer.payload).where(StoredAnswer.job_id == job.id)
     stored = receipts.digests_of(found.body, {row.k: row.payload for row in session.execute(answers)})
-    yield from (
-        f"another {name} is named in the receipt"
-        for name, digest in receipt["released"].items()
-        if stored.get(name) != digest
-    )
+    if receipt["released"]["result"] != stored["result"]:
+        yield "another result"
+    if receipt["released"]["answers"] != stored["answers"]:
+        yield "other answers"
 
 
 def _transcript(session: Session, job_id: str) -> str | None:
-    """Return the SHA-256 of a stored transcript."""
-    parts = select(TranscriptPart.payload).where(TranscriptPart.job_id == job_id)
-    digest, found = hashlib.sha256(), False
-    for part in session.scalars(parts.order_by(TranscriptPart.ordinal).execution_options(yield_per=1)):
-        digest.update(part)
-        found = True
+    """Return the SHA-256 of a stored transcript, as it is read: up to the first part that is missing."""
+    parts = select(TranscriptPart.ordinal, TranscriptPart.payload).where(TranscriptPart.job_id == job_id)
+    ordered = session.execute(parts.order_by(TranscriptPart.ordinal).execution_options(yield_per=1))
+    digest, found = hashlib.sha256(), 0
+    for ordinal, payload in ordered:
+        if ordinal == found:
+            digest.update(payload)
+            found += 1
     return digest.hexdigest() if found else None

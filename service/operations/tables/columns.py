@@ -69,6 +69,8 @@ class Base(DeclarativeBase):
     audited: ClassVar[bool] = False
     #: SQL that limits the facts to some rows.
     audited_where: ClassVar[str] = ""
+    #: Why no check has to find an edit of a row; a column says so in its `info`.
+    harmless: ClassVar[str] = ""
 
     metadata = MetaData(
         naming_convention={
@@ -96,6 +98,10 @@ class Base(DeclarativeBase):
 
 # Columns that several tables have.
 Id = Annotated[int, mapped_column(Key, primary_key=True)]
+#: The number of a row to which nothing refers.
+RowNumber = Annotated[
+    int, mapped_column(Key, primary_key=True, info={"harmless": "nothing refers to the row by its number"})
+]
 DatasetId = Annotated[int, mapped_column(Key, ForeignKey("datasets.id"))]
 PrincipalId = Annotated[int, mapped_column(Key, ForeignKey("principals.id"))]
 GrantId = Annotated[int, mapped_column(Key, ForeignKey("grants.id"))]

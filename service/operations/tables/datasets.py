@@ -13,6 +13,7 @@ from service.operations.tables.columns import (
     Id,
     Name,
     PrincipalId,
+    RowNumber,
     Sha256,
     Units,
     indexed_where,
@@ -162,7 +163,7 @@ class DatasetChunk(Base):
 
     __tablename__ = "dataset_chunks"
 
-    id: Mapped[Id]
+    id: Mapped[RowNumber]
     dataset_id: Mapped[DatasetId]
     ordinal: Mapped[int]
     first_record: Mapped[Units]

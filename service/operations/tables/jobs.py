@@ -26,7 +26,7 @@ class Job(Base):
 
     __tablename__ = "jobs"
 
-    number: Mapped[Id]
+    number: Mapped[Id] = mapped_column(info={"harmless": "the order of the queue and of lists"})
     id: Mapped[Uuid] = mapped_column(unique=True)
     dataset_id: Mapped[DatasetId]
     principal_id: Mapped[PrincipalId]
@@ -47,19 +47,27 @@ class Job(Base):
     delta_units: Mapped[Units]
     state: Mapped[JobState]
     reason: Mapped[EndReason]
-    attempts: Mapped[int]
-    worker: Mapped[str | None] = mapped_column(String(128))
-    lease: Mapped[Uuid | None]
-    lease_expires_at: Mapped[datetime | None]
+    attempts: Mapped[int] = mapped_column(info={"harmless": "the charge is the same for every attempt"})
+    worker: Mapped[str | None] = mapped_column(String(128), info={"harmless": "the charge names the worker"})
+    lease: Mapped[Uuid | None] = mapped_column(
+        info={"harmless": "of a running job: another worker takes it over"}
+    )
+    lease_expires_at: Mapped[datetime | None] = mapped_column(
+        info={"harmless": "of a running job: another worker takes it over"}
+    )
     queued_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     #: When the end of the job is shown to its analyst.
     released_at: Mapped[datetime | None]
-    progress: Mapped[dict[str, Any]]
+    progress: Mapped[dict[str, Any]] = mapped_column(info={"harmless": "shown while the job runs"})
     #: What the analyst calls the job and writes about it; no part of the request.
-    name: Mapped[str] = mapped_column(String(80), server_default=text("''"))
-    note: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    name: Mapped[str] = mapped_column(
+        String(80), server_default=text("''"), info={"harmless": "the analyst may change it"}
+    )
+    note: Mapped[str] = mapped_column(
+        Text, server_default=text("''"), info={"harmless": "the analyst may change it"}
+    )
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
     #: The periods that it reads, see `datasets.periods.selection`; None in a dataset without periods.
@@ -116,7 +124,9 @@ class Result(Base):
     receipt: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     #: Of a rehearsal: bytes of its result, answers and transcript, which count towards a quota.
-    stored_bytes: Mapped[Units] = mapped_column(server_default="0")
+    stored_bytes: Mapped[Units] = mapped_column(
+        server_default="0", info={"harmless": "counts towards a quota of rehearsals"}
+    )
 
 
 class TranscriptPart(Base):
@@ -136,6 +146,7 @@ class JournalEntry(Base):
     """
 
     __tablename__ = "journal_entries"
+    harmless = "noisy values of a running job, read only by a worker that takes it over; deleted when it ends"
 
     job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     ordinal: Mapped[int] = mapped_column(primary_key=True)

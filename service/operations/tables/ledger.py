@@ -11,8 +11,8 @@ from service.operations.tables.columns import (
     Base,
     DatasetId,
     GrantId,
-    Id,
     Name,
+    RowNumber,
     Sha256,
     Units,
     Uuid,
@@ -30,7 +30,7 @@ class Account(Base):
 
     __tablename__ = "accounts"
 
-    id: Mapped[Id]
+    id: Mapped[RowNumber]
     dataset_id: Mapped[DatasetId]
     #: Label of the period; empty: of the dataset as a whole.
     period: Mapped[Name] = mapped_column(server_default=text("''"))
@@ -42,7 +42,7 @@ class Account(Base):
     delta_reserved: Mapped[Units]
     delta_spent: Mapped[Units]
     entries: Mapped[Units]
-    entries_by_kind: Mapped[dict[str, Any] | None]
+    entries_by_kind: Mapped[dict[str, Any] | None] = mapped_column(info={"harmless": "shown as a metric"})
     head: Mapped[Sha256]
 
     __table_args__ = (
@@ -65,7 +65,7 @@ class LedgerEntry(Base):
 
     __tablename__ = "ledger_entries"
 
-    id: Mapped[Id]
+    id: Mapped[RowNumber]
     #: Which columns the hash covers; see `ledger.entries`.
     format: Mapped[int] = mapped_column(server_default="1")
     dataset_id: Mapped[DatasetId]
@@ -100,7 +100,9 @@ class LedgerCheckpoint(Base):
 
     __tablename__ = "ledger_checkpoints"
 
-    dataset_id: Mapped[DatasetId] = mapped_column(primary_key=True, autoincrement=False)
+    dataset_id: Mapped[DatasetId] = mapped_column(
+        primary_key=True, autoincrement=False, info={"harmless": "the next verification reads every entry"}
+    )
     state: Mapped[dict[str, Any]]
     signature: Mapped[dict[str, Any]]
-    at: Mapped[datetime]
+    at: Mapped[datetime] = mapped_column(info={"harmless": "shown nowhere; what was verified is signed"})

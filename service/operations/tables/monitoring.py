@@ -7,7 +7,7 @@ from sqlalchemy import Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from core.kernels.backend import NUMPY
-from service.operations.tables.columns import Base, DatasetId, Id, Key, Name, Sha256, Units
+from service.operations.tables.columns import Base, DatasetId, Key, Name, RowNumber, Sha256, Units
 
 
 class AuditEvent(Base):
@@ -15,7 +15,7 @@ class AuditEvent(Base):
 
     __tablename__ = "audit_events"
 
-    id: Mapped[Id]
+    id: Mapped[RowNumber]
     at: Mapped[datetime]
     actor: Mapped[Name]
     action: Mapped[str] = mapped_column(String(32))
@@ -46,6 +46,7 @@ class Timing(Base):
     """Run time of an algorithm, measured on synthetic rows by `cairn-server calibrate`."""
 
     __tablename__ = "timings"
+    harmless = "plans are timed by it; what a plan costs and measures does not depend on it"
 
     algorithm: Mapped[str] = mapped_column(String(64), primary_key=True)
     objective: Mapped[str] = mapped_column(String(16), primary_key=True)
@@ -62,6 +63,7 @@ class Counter(Base):
     """A number for operators: refusals, waiting times, chunks read, jobs that have ended."""
 
     __tablename__ = "counters"
+    harmless = "numbers for operators"
 
     name: Mapped[str] = mapped_column(String(32), primary_key=True)
     label: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -72,6 +74,7 @@ class WorkerRecord(Base):
     """A worker process as it last announced itself; see `operations.workforce`."""
 
     __tablename__ = "workers"
+    harmless = "what workers last announced; they announce it again"
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     machine: Mapped[str] = mapped_column(String(64))

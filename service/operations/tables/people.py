@@ -50,6 +50,7 @@ class Identity(Base):
     """A person's identity at a provider: a second way to sign in, apart from keys."""
 
     __tablename__ = "identities"
+    harmless = "lets somebody in as the database does with a new key; what they do is recorded"
 
     id: Mapped[Id]
     principal_id: Mapped[PrincipalId] = mapped_column(index=True)
@@ -69,6 +70,7 @@ class BrowserSession(Base):
     """A browser that is signed in, with a key or by an identity; only the SHA-256 of its cookie is kept."""
 
     __tablename__ = "sessions"
+    harmless = "lets somebody in as the database does with a new key; what they do is recorded"
 
     id: Mapped[Id]
     key_id: Mapped[int | None] = mapped_column(Key, ForeignKey("api_keys.id"), index=True)
