@@ -31,11 +31,13 @@ def snapshot(session: Session, chain: int) -> dict[str, Any]:
 def differences(session: Session, chain: int, recorded: dict[str, Any]) -> Iterator[str]:
     """Yield the tables whose rows are not what a snapshot recorded.
 
-    Columns that are newer than the snapshot are not compared.
+    Columns that are newer than the snapshot are not compared, nor are tables that have lost a column since.
     """
     for model in _audited(chain):
         known = recorded.get(model.__tablename__)
-        if known is not None and known["digest"] != _digest(session, model, known["columns"], chain):
+        if known is None or not {*known["columns"]} <= {*_table(model).columns.keys()}:
+            continue
+        if known["digest"] != _digest(session, model, known["columns"], chain):
             yield model.__tablename__
 
 

@@ -55,7 +55,7 @@ EDITED = [table for name, table in sorted(Base.metadata.tables.items()) if not M
 
 def fill(house: House) -> None:
     """Rows in every table whose edits are not harmless as a whole."""
-    house.ready(release_ticks=False)
+    house.ready(planned_release=False)
     carla, path = house.carla, "/v1/datasets/flowers"
     csv = {"headers": {"Content-Type": "text/csv"}}
     sites = {"content": b"1,1\n2,2\n", "params": {"kind": "coordinates"}}

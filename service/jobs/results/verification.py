@@ -75,7 +75,7 @@ def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
 
 def _release_time(job: Job, dataset: Dataset) -> datetime | None:
     """Return when the end of a job that succeeded is shown."""
-    if job.claimed_at is None or job.finished_at is None or not dataset.release_ticks:
+    if job.claimed_at is None or job.finished_at is None or not dataset.planned_release:
         return job.finished_at
     return release.release_time(job.claimed_at, job.planned, job.finished_at)
 
