@@ -12,7 +12,8 @@ _FACTS = ("principal_id", "algorithm", "operations", "planned_ms", "request_dige
 
 def _read(periods: Mapping[str, Any]) -> dict[str, Any]:
     """Return what stays as it was planned: versions may change until the job is claimed."""
-    return {"labels": [each["label"] for each in periods["read"]], "rows": periods["rows"]}
+    lasting = {name: value for name, value in periods.items() if name != "read"}
+    return {**lasting, "labels": [each["label"] for each in periods["read"]]}
 
 
 def paid_for(job: Job, dataset: Dataset) -> dict[str, Any]:

@@ -23,13 +23,13 @@ from sqlalchemy import (
     Table,
     delete,
     event,
-    func,
     insert,
     inspect,
     select,
     text,
     update,
 )
+from sqlalchemy import Enum as Choice
 from sqlalchemy.exc import DBAPIError
 
 from service import maintenance
@@ -37,8 +37,9 @@ from service.operations import signing
 from service.operations.tables import Base
 from service.operations.tables.columns import Moment
 from tests.support.databases import migrated_database
-from tests.support.service import START, House
+from tests.support.service import DOUBTS, START, House, table
 
+PERIODS = "/v1/datasets/stays/periods"
 PAGE = Path("docs/integrity.md")
 HEADING = """# Integrity
 
@@ -71,7 +72,12 @@ def fill(house: House) -> None:
         answer = carla.call(verb, f"{path}/{what}", **body)
         assert answer.status_code in (200, 204), answer.text
     several = {"k": {"from": 2, "to": 3}, "algorithm": "auto", "key": "first", "delta": "0.0000001"}
-    for body in (several, {"delta": "0"}):
+    assert house.create("stays", unit="record").status_code == 201
+    assert carla.post(f"{PERIODS}", {"label": "2026-01"}).status_code == 201
+    assert carla.call("PUT", f"{PERIODS}/2026-01/data", content=table(40)).status_code == 200
+    assert carla.post(f"{PERIODS}/2026-01/seal", {"confirm": list(DOUBTS)}).status_code == 200
+    assert house.grant("ada", "stays").status_code == 200
+    for body in (several, {"delta": "0"}, {"dataset": "stays"}):
         answer = house.submit("0.2", **body)
         assert answer.status_code == 202, answer.text
     assert house.work()
@@ -132,18 +138,18 @@ class Editor:
         finally:
             self._change(insert(table).values(dict(row)))
 
-    def _first(self, table: Table) -> tuple[RowMapping, list[Any]]:
-        key = next(iter(table.primary_key))
-        first = select(table).where(key == select(func.min(key)).scalar_subquery()).limit(1)
+    def _first(self, table: Table, column: Column[Any] | None = None) -> tuple[RowMapping, list[Any]]:
+        ordered = [table.primary_key.columns[0]] if column is None else [column.is_(None), *table.primary_key]
+        first = select(table).order_by(*ordered).limit(1)
         with self.house.database.engine.connect() as connection:
             row = connection.execute(first).one()._mapping
         return row, [each == row[each] for each in table.primary_key]
 
     def edit(self, column: Column[Any]) -> str | None:
-        """Return what finds an edit of the column in the table's first row; None: nothing does."""
+        """Return what finds an edit of the column in the first row with a value; None: nothing does."""
         table = column.table
         assert isinstance(table, Table)
-        row, before = self._first(table)
+        row, before = self._first(table, column)
         old = row[column]
         new = other(old, column)
         where = [each == (new if each is column else row[each]) for each in table.primary_key]
@@ -195,6 +201,8 @@ def filled_in(column: Column[Any]) -> Any:
     """A value for a column that has none."""
     if isinstance(column.type, Moment):
         return START
+    if isinstance(column.type, Choice):
+        return next(iter(column.type.enum_class or ()))
     if isinstance(column.type, JSON):
         return ["edited"]
     return {str: "edited", int: 1000}[column.type.python_type]
@@ -217,18 +225,18 @@ def test_every_edit_is_found_or_harmless_with_a_reason(filled: House) -> None:
     assert editor.faults() == []
     found: dict[str, dict[str, str]] = {}
     unseen: list[str] = []
-    for table in EDITED:
-        for column in table.columns:
+    for edited in EDITED:
+        for column in edited.columns:
             reason = column.info.get("harmless")
             what = editor.edit(column) if reason is None else f"harmless: {reason}"
             if what is None:
-                unseen.append(f"{table.name}.{column.name}")
-            found.setdefault(table.name, {})[f"`{column.name}`"] = what or "unseen"
-        reason = next(iter(table.primary_key)).info.get("harmless")
-        what = editor.delete(table) or (reason and f"harmless: {reason}")
+                unseen.append(f"{edited.name}.{column.name}")
+            found.setdefault(edited.name, {})[f"`{column.name}`"] = what or "unseen"
+        reason = edited.primary_key.columns[0].info.get("harmless")
+        what = editor.delete(edited) or (reason and f"harmless: {reason}")
         if what is None:
-            unseen.append(table.name)
-        found[table.name]["the row, deleted"] = what or "unseen"
+            unseen.append(edited.name)
+        found[edited.name]["the row, deleted"] = what or "unseen"
     assert unseen == []
     assert editor.faults() == []
     if os.environ.get("CAIRN_WRITE_DOCS"):
