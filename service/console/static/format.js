@@ -66,7 +66,7 @@ export function moment(text) {
 }
 
 // Amounts: under `zcdp` the currency is rho, with the equivalent epsilon.
-function currency(amount) {
+export function currency(amount) {
   return amount && amount.rho !== undefined ? "rho" : "epsilon";
 }
 

@@ -41,7 +41,11 @@ export function columnCard(serial, given, { others, remove }) {
     of("Kind"),
   );
   const missing = select("missing", [], of("Missing value"));
-  const weight = input("weight", { inputmode: "decimal", value: String(given.weight ?? ""), ...of("Weight") });
+  const weight = input("weight", {
+    inputmode: "decimal",
+    value: String(given.weight ?? ""),
+    ...of("Weight"),
+  });
   const fill = fillField(of, given.fill);
   const bounds = boundsFields(of, given);
   const levels = levelsField(of, given, { missing });
