@@ -1,8 +1,8 @@
 """A soak: eight analysts use a real service for an hour, through restarts, and nothing may grow.
 
 `make soak` runs it on PostgreSQL; `make soak SECONDS=300` is shorter. It prints a report in Markdown, for
-docs/assurance/races.md, and keeps it in `build/soak.md`: memory, descriptors, threads and connections at the end of
-each run, and how fast they grew. It fails on an answer of 500 and above, or a fault in a ledger.
+docs/assurance/races.md, and keeps it in `build/soak.md`: memory, descriptors, threads and connections at the
+end of each run, and how fast they grew. It fails on an answer of 500 and above, or a fault in a ledger.
 """
 
 from __future__ import annotations

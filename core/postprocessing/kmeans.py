@@ -31,6 +31,7 @@ _MANY_POINTS = 10_000
 _STARTS_ON_MANY = 2  # Starts on many points, at most.
 _ROUNDS_ON_MANY = 10  # Rounds of each start on many points.
 _STARTS = 5  # Random starts on many points for the best k-means.
+_TRIED_ROUNDS = 4  # Rounds of each new start for the best k-means, before only the best is followed.
 _MOST_WORK = 2e7  # Points times columns times centres from which on one random start must do.
 _SOME_MERGED = 400  # Of many points, those that are merged pair by pair for one more start.
 _CELL_STARTS = 10  # Starts on cells of a grid, at most.
@@ -105,18 +106,25 @@ def best_kmeans(
     start: Floats | None = None,
     new_starts: bool = True,
 ) -> Floats:
-    """k centres of many weighted points: the best of those that a start and, if asked, new ones lead to."""
+    """k centres of many weighted points: the best of those that a start and, if asked, new ones lead to.
+
+    Of the new ones only that which is best after a few rounds is followed until it settles.
+    """
     solvers = [] if start is None else [KMeans(k, init=start, n_init=1)]
+    tried: list[Any] = []
     few = min(len(points), _SOME_MERGED)
     if new_starts and 3 * k <= few:
         some = draw.choice(len(points), few, replace=False)
-        solvers.append(KMeans(k, init=agglomerated(points[some], weights[some], k), n_init=1))
+        merged = agglomerated(points[some], weights[some], k)
+        tried.append(KMeans(k, init=merged, n_init=1, max_iter=_TRIED_ROUNDS))
     cheap = points.size * k <= _MOST_WORK
-    if (new_starts and cheap) or not solvers:
+    if (new_starts and cheap) or not (solvers or tried):
         with single_threaded():
             near = (points - points.mean(axis=0)).astype(np.float32)  # for starts that is enough
             starts = _spread(near, weights, k, _STARTS if cheap else 1, draw)
-        solvers.append(KMeans(k, init=_those_of(starts), n_init=len(starts)))
+        tried.append(KMeans(k, init=_those_of(starts), n_init=len(starts), max_iter=_TRIED_ROUNDS))
+    if tried:
+        solvers.append(KMeans(k, init=_best(tried, points, weights), n_init=1))
     return _best(solvers, points, weights)
 
 

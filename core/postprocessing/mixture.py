@@ -27,12 +27,14 @@ _FOLLOWED_EACH = 3  # Candidates that are followed uphill for each new cluster.
 _STEPS = 15  # Steps uphill of a candidate that is followed.
 _BLOCK = 100  # Candidates whose features are computed at a time: they stay in the processor's cache.
 _AT_ONCE = 3  # Clusters that are placed between two fits of all of them.
-_SHORT = 8  # Rounds of a fit between placements.
+_SHORT = 5  # Rounds of a fit between placements.
 _LONG = 40  # Rounds of the last fits.
 _SETTLED = 3e-6  # A fit ends with the round that gains no more than this part of its loss.
 _REMEMBERED = 20  # Rounds that a fit remembers.
 _SWAPS = 8  # How often the clusters that matter least are tried elsewhere, at the end.
 _SWAPPED = 4  # Clusters that are tried elsewhere at a time.
+_WITHOUT = 4  # Rounds of a fit without them.
+_ELSEWHERE = 12  # Rounds of a fit with them elsewhere.
 _GAIN = 0.3  # Log-likelihood that a swap must gain.
 _REACH = 1.3  # Prior deviation of centres, over that of all records.
 _SIZES = 0.5  # Prior deviation of the logarithm of a size.
@@ -142,8 +144,8 @@ class MixtureFit:
             gone = np.argsort(self._contributions(found))[kept * count : (kept + 1) * count]
             if len(gone) in (0, k):
                 break
-            other, _ = self._fitted(found.without(gone), k, _SHORT)
-            other, other_loss = self._fitted(self._grown(other, len(gone), k, candidates), k, 2 * _SHORT)
+            other, _ = self._fitted(found.without(gone), k, _WITHOUT)
+            other, other_loss = self._fitted(self._grown(other, len(gone), k, candidates), k, _ELSEWHERE)
             if other_loss < loss - _GAIN:
                 found, loss, kept = other, other_loss, 0
             else:
