@@ -26,6 +26,7 @@ from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.people import routes as people_routes
+from service.people import sign_in_routes
 from service.people.authentication import identify
 
 _DESCRIPTION = """Differentially private clustering for a trusted data curator.
@@ -81,6 +82,7 @@ def create_app(
         preview_routes.router,
         column_routes.router,
         people_routes.router,
+        sign_in_routes.router,
         monitoring.router,
         public_keys.router,
         pages.router,

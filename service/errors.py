@@ -64,6 +64,12 @@ class Forbidden(ServiceError, status=403, title="Not allowed for this role"):
     next_step = "Use a key of the role that may do this, or ask its holder to do it."
 
 
+class SignInRefused(ServiceError, status=403, title="Sign-in refused"):
+    """The institution's provider was asked, and this person or this sign-in is not let in."""
+
+    next_step = "Sign in again, or ask a curator or operator about your account."
+
+
 class KindNotGranted(ServiceError, status=403, title="Your grant does not allow this kind of job"):
     """Your grant on this dataset allows other kinds of jobs than the one you asked for; `kinds` lists those
     that it allows."""

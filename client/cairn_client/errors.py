@@ -117,6 +117,10 @@ class Forbidden(Problem):
     """The key's role does not permit this call."""
 
 
+class SignInRefused(Problem):
+    """The institution's provider was asked, and this person or this sign-in is not let in."""
+
+
 class KindNotGranted(Problem):
     """Your grant does not allow this kind of job; ask the curator to add it."""
 

@@ -12,6 +12,8 @@ from service.operations import workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.helper import Helper
+from service.operations.openid.providers import load
+from service.operations.openid.published import Published
 from service.operations.settings import Settings
 from service.operations.signing import SigningKeys, open_keys
 
@@ -19,6 +21,8 @@ from service.operations.signing import SigningKeys, open_keys
 _UPLOADS_AT_ONCE = 4
 _SUBMISSIONS_AT_ONCE = 2
 _DOWNLOADS_AT_ONCE = 1
+
+_SIGN_INS_AT_ONCE = 4
 
 
 @dataclass
@@ -37,6 +41,14 @@ class Context:
 
     #: The process that makes long conversions.
     helper: Helper = field(default_factory=Helper)
+
+    #: Threads that ask providers when people sign in: a slow provider keeps no others.
+    sign_ins: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SIGN_INS_AT_ONCE))
+    #: What the providers publish, by their names.
+    providers: dict[str, Published] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.providers |= {each.name: Published(each) for each in load(self.settings.providers_file)}
 
     _plan_bytes: tuple[float, int | None] = (-math.inf, None)
 

@@ -1,4 +1,4 @@
-"""The session cookie: its name and attributes, and the requests that may use it.
+"""The session cookie, and the short-lived one of a sign-in that is under way at a provider.
 
 Over HTTPS the cookie is `Secure` and has the prefix `__Host-`, so that no other host can set it.
 Without HTTPS there are sessions on a loopback address alone, where nothing travels over a network.
@@ -14,6 +14,9 @@ from starlette.requests import HTTPConnection
 from service.errors import Forbidden, InvalidRequest
 
 _NAME = "cairn-session"
+_SIGN_IN = "cairn-sign-in"
+#: Seconds that a sign-in at a provider may take.
+_SIGN_IN_SECONDS = 600
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 
 
@@ -22,7 +25,7 @@ def read(connection: HTTPConnection) -> str | None:
 
     Forbidden when another site may have caused the request: browsers send the token whichever page asks.
     """
-    name = _name(connection)
+    name = _name(connection, _NAME)
     token = connection.cookies.get(name) if name else None
     if token is None:
         return None
@@ -39,31 +42,54 @@ def set_session(
     connection: HTTPConnection, response: Response, token: str, lifetime: timedelta | None
 ) -> None:
     """Let the browser keep a token: for a lifetime, or until it is closed."""
-    name = _name(connection)
-    if name is None:
-        raise InvalidRequest(
-            "browsers sign in over HTTPS only, or on the machine that runs the service "
-            "(http://localhost); ask the operator for the service's HTTPS address"
-        )
+    name = _require_name(connection, _NAME)
     seconds = int(lifetime.total_seconds()) if lifetime else None
     response.set_cookie(name, token, max_age=seconds, **_attributes(connection))
 
 
 def clear_session(connection: HTTPConnection, response: Response) -> None:
     """Let the browser forget the token."""
-    if name := _name(connection):
+    if name := _name(connection, _NAME):
         response.delete_cookie(name, **_attributes(connection))
+
+
+def set_sign_in(connection: HTTPConnection, response: Response, text: str) -> None:
+    """Let the browser keep what its sign-in must come back with.
+
+    Unlike a session it is sent when the provider leads back here, which is another site (`Lax`).
+    """
+    attributes = {**_attributes(connection), "samesite": "lax"}
+    response.set_cookie(_require_name(connection, _SIGN_IN), text, max_age=_SIGN_IN_SECONDS, **attributes)
+
+
+def take_sign_in(connection: HTTPConnection, response: Response) -> str | None:
+    """Return what the sign-in must come back with, if it began in this browser; it is used once."""
+    name = _name(connection, _SIGN_IN)
+    text = connection.cookies.get(name) if name else None
+    if name and text:
+        response.delete_cookie(name, **{**_attributes(connection), "samesite": "lax"})
+    return text
 
 
 def _attributes(connection: HTTPConnection) -> dict[str, Any]:
     return {"path": "/", "secure": _is_https(connection), "httponly": True, "samesite": "strict"}
 
 
-def _name(connection: HTTPConnection) -> str | None:
-    """Return the name of the cookie, or None where there are no sessions: without HTTPS on a network."""
+def _require_name(connection: HTTPConnection, name: str) -> str:
+    found = _name(connection, name)
+    if found is None:
+        raise InvalidRequest(
+            "browsers sign in over HTTPS only, or on the machine that runs the service "
+            "(http://localhost); ask the operator for the service's HTTPS address"
+        )
+    return found
+
+
+def _name(connection: HTTPConnection, name: str) -> str | None:
+    """Return the full name of a cookie, or None where there are no sessions: without HTTPS on a network."""
     if _is_https(connection):
-        return f"__Host-{_NAME}"
-    return _NAME if _is_loopback(_host(connection)) else None
+        return f"__Host-{name}"
+    return name if _is_loopback(_host(connection)) else None
 
 
 def _is_https(connection: HTTPConnection) -> bool:

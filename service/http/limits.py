@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import InvalidRequest, RateLimited, ServiceError, TooLarge, Unauthorized
+from service.errors import InvalidRequest, RateLimited, ServiceError, SignInRefused, TooLarge, Unauthorized
 from service.http.admission import Allowances, Caller, price_of_list
 from service.http.pacing import PacingByAddress
 from service.http.problems import failure, mistake, respond
@@ -205,7 +205,7 @@ class RequestLimits:
         """Return the caller, counted in; refusals are raised when their turn has come."""
         try:
             caller = await to_thread.run_sync(self._authenticate, HTTPConnection(scope))
-        except Unauthorized:
+        except (Unauthorized, SignInRefused):
             await asyncio.sleep(self._strangers.wait(scope))
             raise
         state = scope.setdefault("state", {})

@@ -92,14 +92,15 @@ def problem_page(
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
 def front_page() -> str:
     """A short front page, where no console is installed."""
-    return _page(
+    return page(
         "Cairn",
         "<h1>Cairn</h1><p>Differentially private clustering for a trusted data curator.</p>"
         '<p><a href="/docs">The API, call by call</a> · <a href="/openapi.json">OpenAPI</a></p>',
     )
 
 
-def _page(title: str, content: str) -> str:
+def page(title: str, content: str) -> str:
+    """Return a page without scripts; the content is HTML."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -109,7 +110,7 @@ def _page(title: str, content: str) -> str:
 
 
 def _problem_page(problem: type[ServiceError]) -> str:
-    return _page(
+    return page(
         problem.title,
         f"<h1>{escape(problem.title)}</h1><p><code>{problem.slug}</code>, status {problem.status}</p>"
         f"<p>{_words(problem.__doc__ or '')}</p><p>{_words(problem.next_step)}</p>"
@@ -133,7 +134,7 @@ def _api_page(openapi: dict[str, Any]) -> str:
         for slug, each in PROBLEMS.items()
     )
     parts.append(f"<h2>Problems</h2><table>{rows}</table>")
-    return _page("Cairn API", "".join(parts))
+    return page("Cairn API", "".join(parts))
 
 
 def _words(text: str) -> str:

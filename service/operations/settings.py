@@ -89,6 +89,10 @@ class Settings(BaseSettings):
     """Hours after which a browser must sign in again, unless the person asked to stay signed in."""
     remembered_session_days: float = Field(default=30.0, ge=0)
     """Days for which a browser may stay signed in when the person asks for it; 0 does not allow it."""
+    providers_file: Path | None = None
+    """TOML file of the identity providers that people may sign in by."""
+    provider_minutes: float = Field(default=60.0, gt=0)
+    """Minutes for which a provider's word counts; then a browser goes back to it, and a token must be new."""
     max_connections: int = Field(default=1000, ge=10)
     """Connections one API process holds open; more are answered 503."""
     max_queued_jobs: int = Field(default=20, ge=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 import os
 import re
 import secrets
@@ -21,6 +20,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from joserfc.jwk import OKPKey
 
 from service.operations.settings import Settings
 
@@ -81,8 +81,8 @@ class SigningKeys:
 
     def to_json(self) -> dict[str, Any]:
         """Return the public keys as a JSON Web Key Set (RFC 7517, RFC 8037), the one that signs first."""
-        keys = [{**_jwk(key), "kid": kid, "alg": "EdDSA", "use": "sig"} for kid, key in self._known.items()]
-        return {"keys": keys}
+        facts = {"alg": "EdDSA", "use": "sig"}
+        return {"keys": [{**_jwk(key).as_dict(kid=kid), **facts} for kid, key in self._known.items()]}
 
     def to_pem(self) -> bytes:
         """Return the content of the keys' file."""
@@ -109,8 +109,7 @@ class SigningKeys:
 
 def key_id(key: Ed25519PublicKey) -> str:
     """Return the thumbprint of a public key (RFC 7638)."""
-    canonical = json.dumps(_jwk(key), sort_keys=True, separators=(",", ":"))
-    return _base64url(hashlib.sha256(canonical.encode()).digest())
+    return _jwk(key).thumbprint()
 
 
 @lru_cache(maxsize=8)
@@ -193,9 +192,7 @@ def _message(purpose: str, text: str) -> bytes:
     return f"cairn {purpose}\n{text}".encode()
 
 
-def _jwk(key: Ed25519PublicKey) -> dict[str, str]:
-    return {"crv": "Ed25519", "kty": "OKP", "x": _base64url(key.public_bytes_raw())}
-
-
-def _base64url(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+def _jwk(key: Ed25519PublicKey) -> OKPKey:
+    return OKPKey.import_key(
+        key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )

@@ -3,25 +3,31 @@
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated
 
+import structlog
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Executable, bindparam, func, literal, null, select
 from starlette.requests import HTTPConnection
 
-from service.errors import Forbidden, Unauthorized
+from service.errors import Forbidden, SignInRefused, Unauthorized
 from service.http import cookies
 from service.http.context import Context, Services
+from service.operations.openid import tokens
+from service.operations.openid.providers import Provider
 from service.operations.states import Role
 from service.operations.tables import ApiKey, BrowserSession, Identity, Principal
-from service.people import keys
+from service.people import admission, keys
+
+log = structlog.get_logger()
 
 _NO_DIGEST = keys.digest_of("")
 #: Methods that change nothing.
 _READING = {"GET", "HEAD"}
 # Built once: every request needs one of them.
-_PERSON = (Principal.id, Principal.name, Principal.role, Principal.disabled_at)
+_PERSON = (Principal.id, Principal.name, Principal.role, Principal.disabled_at, Principal.keys_end_at)
 _KEY = (ApiKey.id.label("key_id"), ApiKey.revoked_at, ApiKey.datasets, ApiKey.read_only)
 _BY_KEY = (
     select(
@@ -98,13 +104,66 @@ def identify(context: Context, connection: HTTPConnection) -> Caller:
             headers={"WWW-Authenticate": "Bearer"},
             next_step="Send your key as `Authorization: Bearer <key>`.",
         )
-    caller = _find(context, _BY_KEY, token.strip())
+    token = token.strip()
+    issuer = tokens.issuer_of(token)
+    if issuer is not None:
+        return _by_token(context, issuer, token)
+    caller = _find(context, _BY_KEY, token)
     if caller is None:
         raise Unauthorized(
             "this key is unknown, expired or revoked",
             headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
     return _within_limits(caller, connection)
+
+
+def _by_token(context: Context, issuer: str, token: str) -> Caller:
+    """Return whom an access token of a provider is of; Unauthorized if it does not hold.
+
+    The token names its provider among those of the operator, and decides nothing else.
+    """
+    now = context.clock.now()
+    published = next((each for each in context.providers.values() if each.provider.issuer == issuer), None)
+    if published is None or published.provider.audience is None:
+        raise _no_token("tokens of this issuer are not taken here")
+    provider = published.provider
+    try:
+        claims = tokens.verify(published, token, audience=published.provider.audience or "", now=now)
+    except tokens.TokenRefused as error:
+        log.info("token refused", provider=provider.name, reason=str(error))
+        raise _no_token(f"this token does not hold: {error}") from error
+    if claims.issued_at <= now - timedelta(minutes=context.settings.provider_minutes):
+        raise _no_token("this token is too old; ask the provider for a new one")
+    return _holder_of(context, provider, claims, now)
+
+
+def _holder_of(context: Context, provider: Provider, claims: tokens.Claims, now: datetime) -> Caller:
+    """Return the caller whom verified claims are of, admitted if they are new here; SignInRefused if not."""
+    with context.database.read() as session:
+        known = admission.holder(session, claims)
+        if known is not None:
+            identity, principal = known
+            reason = admission.refusal_of(provider, claims, principal)
+            if reason is None and identity.refused_at is None and _is_recent(context, identity, now):
+                return Caller(principal.id, principal.name, principal.role)
+            if reason is not None and identity.refused_at is not None:
+                raise SignInRefused(reason)  # which was recorded the first time
+    with context.database.write() as session:
+        admitted = admission.admit(session, provider, claims, at=now)
+        if not isinstance(admitted, admission.Refusal):
+            principal = session.get_one(Principal, admitted.principal_id)
+            return Caller(principal.id, principal.name, principal.role)
+    raise SignInRefused(admitted.reason)
+
+
+def _is_recent(context: Context, identity: Identity, now: datetime) -> bool:
+    """Return True if the provider has vouched for the person so lately that it need not be noted again."""
+    confirmed, lasting = identity.confirmed_at, timedelta(minutes=context.settings.provider_minutes)
+    return confirmed is not None and now - confirmed < lasting
+
+
+def _no_token(words: str) -> Unauthorized:
+    return Unauthorized(words, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
 def _within_limits(caller: Caller, connection: HTTPConnection) -> Caller:
@@ -123,7 +182,9 @@ def _find(context: Context, query: Executable, token: str) -> Caller | None:
     matches = hmac.compare_digest(keys.digest_of(token), found.digest if found else _NO_DIGEST)
     if found is None or not matches or found.revoked_at or found.disabled_at or found.refused_at:
         return None
-    if found.expires_at and found.expires_at <= context.clock.now():
+    now = context.clock.now()
+    ends = [found.expires_at, found.keys_end_at if found.key_id else None]
+    if any(end is not None and end <= now for end in ends):
         return None
     datasets = None if found.datasets is None else tuple(found.datasets)
     return Caller(

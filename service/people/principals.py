@@ -1,6 +1,7 @@
 """Principals: people and programs, their roles, and who manages them.
 
-A curator manages the analysts and curators that they created, and themself. Operators manage everybody.
+A curator manages the analysts and curators that they created, analysts that a provider brought, and themself.
+Operators manage everybody.
 While there is an operator, curators create analysts alone.
 """
 
@@ -67,6 +68,13 @@ def find(session: Session, name: str) -> Principal:
     return found
 
 
+def enable(session: Session, principal: Principal, *, by: str, at: datetime) -> None:
+    """Let a disabled principal in again, or for the first time; keys that were revoked stay revoked."""
+    if principal.disabled_at is not None:
+        principal.disabled_at = None
+        audit.record(session, "enable-principal", actor=by, at=at, principal=principal.name)
+
+
 def exist(session: Session) -> bool:
     """Return True when there is any principal, so that the database is in use."""
     return session.scalar(select(Principal.id).limit(1)) is not None
@@ -77,7 +85,8 @@ def manages(caller: Caller, principal: Principal) -> bool:
     if caller.role == Role.OPERATOR:
         return True
     created = principal.created_by == caller.id and principal.role in (Role.CURATOR, Role.ANALYST)
-    return caller.is_curator and (created or principal.id == caller.id)
+    brought = principal.created_by is None and principal.role == Role.ANALYST
+    return caller.is_curator and (created or brought or principal.id == caller.id)
 
 
 def require_manager(caller: Caller, principal: Principal) -> None:

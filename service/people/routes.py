@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from sqlalchemy import select
 
-from service.errors import Forbidden, InvalidRequest
+from service.errors import Forbidden, InvalidRequest, Unavailable
 from service.http import cookies
-from service.http.context import Services
+from service.http.context import Context, Services
 from service.http.documentation import links
 from service.http.json_limits import StrictRoute
 from service.http.paging import Paging, Since, Until
@@ -17,10 +17,12 @@ from service.http.wire import KEY_PATTERN, NAME_PATTERN, SESSION_PATTERN
 from service.operations import audit
 from service.operations.states import Role
 from service.operations.tables import ApiKey, BrowserSession, Dataset, Principal
-from service.people import keys, principals, sessions
+from service.people import admission, keys, principals, sessions
 from service.people.authentication import Anyone, AuditReader, Caller, Manager
+from service.people.sign_in_routes import sign_out_address
 from service.people.wire import (
     AuditPage,
+    IdentityBody,
     KeyBody,
     NewKey,
     NewPrincipal,
@@ -96,6 +98,38 @@ def disable_principal(name: PrincipalName, caller: Manager, context: Services) -
         principals.disable(session, principal, by=caller.name, at=context.clock.now())
 
 
+@router.post("/principals/{name}/enable", status_code=204, responses=answers())
+def enable_principal(name: PrincipalName, caller: Manager, context: Services) -> None:
+    """Enable an account that was disabled, or that waits since its holder first signed in by a provider."""
+    with context.database.write() as session:
+        principal = principals.find(session, name)
+        principals.require_manager(caller, principal)
+        principals.enable(session, principal, by=caller.name, at=context.clock.now())
+
+
+@router.post("/principals/{name}/identities", status_code=204, responses=answers())
+def link_identity(name: PrincipalName, body: IdentityBody, caller: Manager, context: Services) -> None:
+    """Link an account to a person's identity at a provider, who can then sign in by it."""
+    now = context.clock.now()
+    with context.database.write() as session:
+        principal = principals.find(session, name)
+        principals.require_manager(caller, principal)
+        published = context.providers.get(body.provider)
+        if published is None:
+            raise InvalidRequest(f"there is no provider named {body.provider}; ask the operator for its name")
+        issuer = published.provider.issuer
+        admission.link(session, principal, issuer, body.subject, at=now)
+        audit.record(
+            session,
+            "link-identity",
+            actor=caller.name,
+            at=now,
+            principal=name,
+            subject=body.subject,
+            issuer=issuer,
+        )
+
+
 @router.post("/principals/{name}/keys", status_code=201, responses={**answers(), **links(201, "key")})
 def issue_key(name: PrincipalName, body: KeyBody, caller: Manager, context: Services) -> NewKey:
     """Issue another key, which is shown this once."""
@@ -162,7 +196,10 @@ def list_sessions(caller: Anyone, context: Services) -> SessionPage:
     """List the browsers that you are signed in with."""
     with context.database.read() as session:
         found = sessions.of_principals(session, [caller.id], context.clock.now())[caller.id]
-    return SessionPage.model_validate({"items": [_session(each, caller) for each in found], "next": None})
+    items = [
+        {**_session(each, caller), "sign_out_url": _sign_out_address(context, each, caller)} for each in found
+    ]
+    return SessionPage.model_validate({"items": items, "next": None})
 
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=answers())
@@ -223,6 +260,16 @@ def list_audit(
         for event in shown
     ]
     return AuditPage.model_validate({"items": items, "next": following})
+
+
+def _sign_out_address(context: Context, row: BrowserSession, caller: Caller) -> str | None:
+    """Return where this browser signs out of the provider that it signed in by."""
+    if row.identity is None or row.handle != caller.session:
+        return None
+    try:
+        return sign_out_address(context, row.identity.issuer)
+    except Unavailable:
+        return None  # signing out here must not wait for the provider
 
 
 def _key(key: ApiKey) -> dict[str, Any]:

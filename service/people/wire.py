@@ -25,6 +25,7 @@ _SESSION: dict[str, Any] = {
     "expires_at": "2030-01-01T21:00:00.000Z",
     "remembered": False,
     "current": True,
+    "sign_out_url": None,
 }
 _PRINCIPAL = {
     "name": "ada",
@@ -42,6 +43,16 @@ class PrincipalBody(Body, json_schema_extra=example({"name": "ada", "role": "ana
 
     name: Name
     role: Role
+
+
+_IDENTITY = {"provider": "uni", "subject": "248289761001"}
+
+
+class IdentityBody(Body, json_schema_extra=example(_IDENTITY)):
+    """A person's identity at a provider."""
+
+    provider: Name
+    subject: Words = Field(min_length=1, max_length=255, description="the person's `sub` at the provider")
 
 
 class KeyBody(Body, json_schema_extra=example({"label": "laptop", "expires_in_days": 90})):
@@ -89,6 +100,9 @@ class SessionFacts(Answer, json_schema_extra=example(_SESSION)):
     expires_at: Moment
     remembered: bool = Field(description="kept after the browser is closed")
     current: bool = Field(description="this request carries its cookie")
+    sign_out_url: str | None = Field(
+        default=None, description="of the current session: where to sign out of the provider, too"
+    )
 
 
 class SessionPage(Page[SessionFacts], json_schema_extra=page_example(_SESSION)):

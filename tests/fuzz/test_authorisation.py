@@ -79,6 +79,7 @@ RULES = {
     "GET /readyz": Rule("anybody"),
     "GET /docs": Rule("anybody"),
     "GET /.well-known/cairn-keys.json": Rule("anybody"),
+    "GET /.well-known/cairn-providers.json": Rule("anybody"),
     "GET /problems/{slug}": Rule("anybody"),
     "GET /metrics": Rule("monitor"),
     "GET /v1/whoami": Rule("key"),
@@ -89,6 +90,12 @@ RULES = {
     "POST /v1/principals": Rule("appointer", 201, send=body({"name": "new", "role": "analyst"})),
     "GET /v1/principals": Rule("appointer"),
     "DELETE /v1/principals/{name}": Rule("manager", 204),
+    "POST /v1/principals/{name}/enable": Rule("manager", 204),
+    "POST /v1/principals/{name}/identities": Rule(
+        "manager",
+        422,
+        send=body({"provider": "uni", "subject": "7"}),  # the stage has no provider
+    ),
     "POST /v1/principals/{name}/keys": Rule("manager", 201, send=body({})),
     "DELETE /v1/principals/{name}/keys/{key_id}": Rule("manager", 204),
     "POST /v1/sessions": Rule("key", 201, send=body({})),
@@ -155,7 +162,14 @@ RULES = {
     "GET /v1/jobs/{job_id}/transcript": Rule("watcher"),
 }
 #: What the description does not list: pages and files that hold no data, open to anybody.
-HIDDEN = {"/", "/openapi.json", "/docs/style.css", "/console/{path:path}"}
+HIDDEN = {
+    "/",
+    "/openapi.json",
+    "/docs/style.css",
+    "/console/{path:path}",
+    "/sign-in/{provider}",
+    "/sign-in/{provider}/callback",
+}
 
 
 def expected(rule: Rule, person: str, thing: str) -> int:

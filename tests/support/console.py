@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,9 @@ _PATIENCE = 120.0
 class Service:
     """API and worker processes on an SQLite file, with a curator; speaks HTTP for setting scenes."""
 
-    def __init__(self, database: Path):
-        self.address = f"http://127.0.0.1:{_free_port()}"
+    def __init__(self, database: Path, *, port: int | None = None, settings: Mapping[str, str] | None = None):
+        """`settings` of the service, by the names of their variables."""
+        self.address = f"http://127.0.0.1:{port or free_port()}"
         self._folder = database.parent
         self._environment = {
             **os.environ,
@@ -44,6 +45,7 @@ class Service:
             "CAIRN_CALLER_BURST": "1000000",
             "CAIRN_KEYLESS_RATE": "1000000",
             "CAIRN_REHEARSALS_PER_MINUTE": "100000",
+            **(settings or {}),
         }
         self.curator_key = _first_curator(database)
         self._log = (self._folder / "service.log").open("wb")
@@ -168,7 +170,7 @@ def _first_curator(path: Path) -> str:
     return key
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

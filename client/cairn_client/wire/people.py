@@ -44,6 +44,7 @@ class SessionFacts:
     remembered: bool
     current: bool
     issuer: str | None = None
+    sign_out_url: str | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import { sentence, withPowers } from "./format.js";
 
 const RECONNECT = "Check the connection and that the service is running, then try again.";
 const MARK = "cairn.signed-in";
+const BACK = "cairn.signed-in.back";
 
 export class Problem extends Error {
   constructor(body, status, retryAfter) {
@@ -31,14 +32,36 @@ export const session = {
     await call("POST", "/v1/sessions", { body: { remember }, key });
     mark((storage) => storage.setItem(MARK, "yes"));
   },
+  // Leaves for a provider, to come back as somebody who is signed in.
+  depart(provider) {
+    inTab((storage) => storage.setItem(BACK, location.hash));
+    location.assign(`/sign-in/${provider}`);
+  },
+  // Comes back from a provider: the address of the page that was left.
+  arrive() {
+    mark((storage) => storage.setItem(MARK, "yes"));
+    const back = inTab((storage) => storage.getItem(BACK));
+    return back?.startsWith("#/") && back !== "#/sign-in" ? back : "#/";
+  },
+  // Ends the session; returns where to sign out of the provider that it came from, if there is such a place.
   async end() {
+    const current = (await get("/v1/sessions")).items.find((each) => each.current);
     await remove("/v1/sessions/current");
     this.forget();
+    return current?.sign_out_url;
   },
   forget() {
     mark((storage) => storage.removeItem(MARK));
   },
 };
+
+function inTab(act) {
+  try {
+    return act(sessionStorage);
+  } catch {
+    return null; // without storage the first page is shown
+  }
+}
 
 function mark(change) {
   try {

@@ -172,12 +172,13 @@ function themeSwitch() {
 }
 
 async function signOut() {
-  await session.end();
+  const elsewhere = await session.end();
   session.forget();
   me = null;
   replace(main); // the page that is left has nothing to keep
   clear();
-  if (place() === "#/sign-in") show();
+  if (elsewhere) location.assign(elsewhere);
+  else if (place() === "#/sign-in") show();
   else location.hash = "#/sign-in";
 }
 
@@ -263,6 +264,10 @@ async function show() {
   const signal = leaving.signal;
   remember();
   closeDialogs();
+  if (place() === "#/signed-in") {
+    location.replace(session.arrive());
+    return;
+  }
   if (session.mayExist && !me) {
     foretell();
     route()

@@ -22,6 +22,8 @@ class Principal(Base):
     created_by: Mapped[PrincipalId | None]
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
+    #: When keys stop working, unless a provider vouches for the person again; None: never for that reason.
+    keys_end_at: Mapped[datetime | None]
 
     __table_args__ = (one_of("role", Role),)
 
@@ -58,8 +60,8 @@ class Identity(Base):
     issuer: Mapped[str] = mapped_column(String(255))
     subject: Mapped[str] = mapped_column(String(255))
     created_at: Mapped[datetime]
-    #: When the provider last vouched for the person.
-    confirmed_at: Mapped[datetime]
+    #: When the provider last vouched for the person; None: linked, and not used yet.
+    confirmed_at: Mapped[datetime | None]
     #: When the person was last refused, if that was later: sessions and tokens of before are over.
     refused_at: Mapped[datetime | None]
 

@@ -1,9 +1,9 @@
-// Sign in with a key.
+// Sign in with a key, or by an institution's provider.
 
 import { h, s } from "../dom.js";
-import { Problem } from "../api.js";
+import { get, Problem, session } from "../api.js";
 import { checkbox, field, filled, form, input, submit } from "../forms.js";
-import { notice } from "../widgets.js";
+import { button, notice } from "../widgets.js";
 
 function wrongKey() {
   return new Problem(
@@ -67,8 +67,26 @@ export function signIn(signedIn, reason) {
       ),
       hero(),
     ),
-    h("div", { class: "card" }, card),
+    h("div", { class: "card stack" }, providers(card), card),
   );
+}
+
+// A button for each provider, above the form; an installation without one shows the form alone.
+function providers(card) {
+  const place = h("div", { class: "stack" });
+  get("/.well-known/cairn-providers.json")
+    .then(({ items }) => {
+      if (!items.length) return;
+      card.querySelector("h2").textContent = "Or with a key";
+      place.append(
+        h("h2", {}, "Sign in"),
+        ...items.map((each) =>
+          button(`Sign in with ${each.title}`, () => session.depart(each.name), "primary"),
+        ),
+      );
+    })
+    .catch(() => {}); // a key still works
+  return place;
 }
 
 // Grains that gather into stones inside a ring of doubt: drawn by formula, from no data.

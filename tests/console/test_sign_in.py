@@ -1,0 +1,129 @@
+"""Sign-in by a real provider in a browser: there and back, refusals, and out of both."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.console import Service, free_port
+from tests.support.identity_provider import IdentityProvider, identity_provider
+
+
+class Institution:
+    """A service at `localhost` and a provider at 127.0.0.1: two sites to a browser."""
+
+    def __init__(self, browser: Browser, service: Service, idp: IdentityProvider, address: str):
+        self.browser, self.service, self.idp, self.address = browser, service, idp, address
+
+    def tab(self) -> Page:
+        page = self.browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        page.set_default_timeout(60_000)
+        page.goto(f"{self.address}/")
+        return page
+
+    def sign_in(self, page: Page, name: str) -> None:
+        page.get_by_role("button", name="Sign in with University of Elsewhere").click()
+        page.get_by_placeholder("Enter any login").fill(name)
+        page.get_by_placeholder("and password").fill("x")
+        page.get_by_role("button", name="Sign-in").click()
+        page.get_by_role("button", name="Continue").click()
+
+    def acts(self) -> list[str]:
+        events = self.service.call("GET", "/v1/audit")["items"]
+        return [f"{each['actor']} {each['words']}" for each in events]
+
+
+@pytest.fixture(scope="module")
+def institution(
+    browser: Browser, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Institution]:
+    folder, port = tmp_path_factory.mktemp("institution"), free_port()
+    shutil.copy(sqlite_template, folder / "cairn.sqlite3")
+    address = f"http://localhost:{port}"
+    with identity_provider(folder, [f"{address}/sign-in/uni/callback"]) as idp:
+        settings = {"CAIRN_PROVIDERS_FILE": str(idp.file(folder)), "CAIRN_PUBLIC_URL": address}
+        with closing(Service(folder / "cairn.sqlite3", port=port, settings=settings)) as service:
+            yield Institution(browser, service, idp, address)
+
+
+def test_person_signs_in_by_the_provider_and_out_of_both(institution: Institution) -> None:
+    institution.idp.person("grace", "researchers")
+    page = institution.tab()
+    page.goto(f"{institution.address}/#/jobs")
+    institution.sign_in(page, "grace")
+    expect(page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()  # the page that was left
+    expect(page.get_by_text("grace, analyst")).to_be_visible()
+    page.get_by_role("link", name="Signed in as grace").click()
+    expect(page.get_by_text(f"by {institution.idp.issuer}")).to_be_visible()
+    assert f"grace signed in by {institution.idp.issuer}" in institution.acts()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Yes, sign me out").click()
+    expect(page.get_by_role("button", name="Sign in with University of Elsewhere")).to_be_visible()
+    page.context.close()
+
+
+def test_person_without_a_group_is_refused_and_loses_the_session_of_before(institution: Institution) -> None:
+    institution.idp.person("henry", "researchers")
+    first, second = institution.tab(), institution.tab()
+    institution.sign_in(first, "henry")
+    expect(first.get_by_text("henry, analyst")).to_be_visible()
+    institution.idp.person("henry", "former-staff")
+    institution.sign_in(second, "henry")
+    expect(second.get_by_role("heading", name="Sign-in refused")).to_be_visible()
+    expect(second.get_by_text("none of the groups")).to_be_visible()
+    first.get_by_role("link", name="Jobs").click()
+    expect(first.get_by_text("You were signed out")).to_be_visible()
+    assert any("refused henry" in each for each in institution.acts())
+    for page in (first, second):
+        page.context.close()
+
+
+def test_answer_without_the_sign_in_of_this_browser_is_refused(institution: Institution) -> None:
+    institution.idp.person("iris", "researchers")
+    page = institution.tab()
+    answers: list[str] = []
+    page.on(
+        "request", lambda request: answers.append(request.url) if "/callback?code" in request.url else None
+    )
+    institution.sign_in(page, "iris")
+    expect(page.get_by_text("iris, analyst")).to_be_visible()
+    [answer] = answers
+    stranger = institution.tab()
+    for address in (
+        answer,
+        answer.replace("state=", "state=x"),
+        f"{institution.address}/sign-in/uni/callback",
+    ):
+        for tab in (page, stranger):  # replayed, in the same browser and in another one
+            response = tab.goto(address)
+            assert response is not None
+            assert response.status == 403
+            expect(tab.get_by_text("belongs to no sign-in that began in this browser")).to_be_visible()
+    page.goto(f"{institution.address}/")
+    expect(page.get_by_text("iris, analyst")).to_be_visible()  # whose session goes on
+    for tab in (page, stranger):
+        tab.context.close()
+
+
+def test_code_is_taken_once_and_of_our_provider_alone(institution: Institution) -> None:
+    address = f"{institution.address}/sign-in/uni"
+    with httpx.Client(follow_redirects=False) as browser:
+        for sent, words in (
+            ("code=made-up", "did not take the code"),
+            ("error=access_denied", "did not sign you in"),
+            ("code=x&iss=https://evil.example", "of another provider"),
+        ):
+            begun = browser.get(address)
+            asked = httpx.URL(begun.headers["location"]).params
+            assert asked["redirect_uri"] == f"{address}/callback"
+            assert asked["code_challenge_method"] == "S256"
+            answer = browser.get(f"{address}/callback?state={asked['state']}&{sent}")
+            assert (answer.status_code, words in answer.text) == (403, True), answer.text
+            assert "cairn-session" not in answer.headers.get("set-cookie", "")
+        assert browser.get(f"{institution.address}/sign-in/nobody").status_code == 404
