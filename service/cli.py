@@ -347,13 +347,20 @@ def verify(
     """Verify every ledger, receipt and event of the audit log; run it after a restore."""
     from service import maintenance
     from service.operations import signing
+    from service.operations.clock import SystemClock
     from service.operations.database import Database
 
     settings = Settings()
     _require_signing_key(settings)
     _require_tables(settings)
     database = Database(settings.database_address())
-    faults = list(maintenance.faults(database, signing.open_keys(settings), ledgers))
+    keys, heads = signing.open_keys(settings), settings.heads_path()
+    faults = list(maintenance.faults(database, keys, ledgers, heads))
+    if not faults:
+        try:
+            maintenance.record_heads(database, keys, heads, SystemClock().now())
+        except OSError as error:
+            typer.echo(f"{heads} cannot be written: {error.strerror}. Set CAIRN_HEADS_FILE.", err=True)
     database.dispose()
     for fault in faults:
         typer.echo(f"{fault}.", err=True)

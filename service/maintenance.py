@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import select
@@ -10,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from service.datasets import integrity
 from service.jobs.results import verification
-from service.ledger import checkpoints
+from service.ledger import checkpoints, heads
 from service.operations import audit_chain
 from service.operations.clock import rfc3339
 from service.operations.database import Database
@@ -50,11 +51,19 @@ def _entries(session: Session, dataset_id: int) -> Iterator[tuple[object, ...]]:
         yield row.sequence, rfc3339(row.at), row.kind, row.actor, row.job_id, *amounts, row.previous, row.hash
 
 
-def faults(database: Database, keys: SigningKeys, exported: Path | None = None) -> Iterator[str]:
+def record_heads(database: Database, keys: SigningKeys, path: Path, now: datetime) -> None:
+    """Sign the ends of all chains, once they were verified."""
+    with database.read() as session:
+        heads.record(path, heads.present(session, now), keys)
+
+
+def faults(
+    database: Database, keys: SigningKeys, exported: Path | None = None, heads_file: Path | None = None
+) -> Iterator[str]:
     """Verify every ledger, receipt and audit event; yield what is wrong, each in a sentence.
 
     `exported` is a folder of `export_ledgers`, whose newest entries must be in the database: those that a
-    restored back-up lacks were spent, and would be available again.
+    restored back-up lacks were spent, and would be available again. `heads_file` has the signed ends of chains.
     """
     with database.read() as session:
         for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
@@ -67,6 +76,8 @@ def faults(database: Database, keys: SigningKeys, exported: Path | None = None) 
         gone = select(Account.dataset_id).where(Account.dataset_id.not_in(select(Dataset.id))).distinct()
         yield from (f"dataset {number} has a ledger and is missing" for number in session.scalars(gone))
         yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
+        if heads_file is not None:
+            yield from heads.faults(session, heads_file, keys)
         for path in sorted(exported.glob("*.csv")) if exported else ():
             yield from _missing(session, path)
 

@@ -52,6 +52,8 @@ class Settings(BaseSettings):
     """File that holds the scrape token."""
     signing_key_file: Path | None = None
     """File of the signing key; default: `signing-key.pem` next to an SQLite database, else in `var`."""
+    heads_file: Path | None = None
+    """File to which signed ends of ledgers and audit log are appended; default: beside the signing key."""
     spool_directory: Path | None = None
     """Directory for uploads while they are read (nameless files); default: the system's own."""
     cache_directory: Path = Path("var/cache")
@@ -205,6 +207,10 @@ class Settings(BaseSettings):
             return self.signing_key_file
         folder = Path(self.database_url.partition("///")[2]).parent if self.uses_sqlite else Path("var")
         return folder / "signing-key.pem"
+
+    def heads_path(self) -> Path:
+        """The file of the signed heads."""
+        return self.heads_file or self.signing_key_path().with_name("heads.jsonl")
 
     def health_file(self, process: int) -> Path | None:
         """The file that a worker process touches to show that it is not stuck."""

@@ -29,6 +29,7 @@ from service.datasets import drafts
 from service.jobs import queue, retention
 from service.jobs.claims import Claim, JobLost, StoredPlan
 from service.jobs.limits import Limits
+from service.ledger import heads
 from service.operations import faults, metrics, tracing, workforce
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
@@ -48,6 +49,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _DELETION_SECONDS = 600.0
 #: Seconds between two looks at whether a rehearsal must give way, and between those of a worker after one.
 _LOOK_SECONDS = 0.5
+#: Shortest time between two records of the heads of a dataset by one worker.
+_HEADS_SECONDS = 60.0
 #: A rehearsal that goes on for this long after it should give way is ended with its process.
 _GIVES_WAY_SECONDS = 1.0
 #: A rehearsal may run for twice its planned time, but for this long in any case.
@@ -180,6 +183,8 @@ class Worker:
         self.name = (name or f"worker-{socket.gethostname()}-{os.getpid()}")[-64:]
         self.stop = threading.Event()
         self._lost = lost
+        #: When heads of each dataset were recorded last.
+        self._heads_at: dict[int, float] = {}
         self.interruption = Interruption()
         #: When this worker may take the next rehearsal.
         self._guests_from = 0.0
@@ -348,12 +353,25 @@ class Worker:
                     metrics.count(session, read)
                 faults.reach("finish.committed")
                 log.info("job ended", stored=stored, rehearsal=claim.rehearsal)
+                self._record_heads(claim)
                 return stored
             except SQLAlchemyError:
                 if time.monotonic() > deadline:
                     raise
                 self.report()
                 time.sleep(0.5)  # the database is away; the lease outlives short absences
+
+    def _record_heads(self, claim: Claim) -> None:
+        """Sign how far the chains of the job's dataset have come, unless that was done a minute ago."""
+        if time.monotonic() - self._heads_at.get(claim.dataset_id, -math.inf) < _HEADS_SECONDS:
+            return
+        self._heads_at[claim.dataset_id] = time.monotonic()
+        try:
+            with self.database.read() as session:
+                found = heads.present(session, self.clock.now(), claim.dataset_id)
+            heads.record(self.settings.heads_path(), found, open_keys(self.settings))
+        except (OSError, SQLAlchemyError) as error:  # verification signs them, too
+            log.debug("heads were not recorded", reason=str(error))
 
     def _resume(self) -> None:
         """Keep the hold of a process that was lost: a free worker would show when its job ended."""
