@@ -63,7 +63,7 @@ def faults(
     """Verify every ledger, receipt and audit event; yield what is wrong, each in a sentence.
 
     `exported` is a folder of `export_ledgers`, whose newest entries must be in the database: those that a
-    restored back-up lacks were spent, and would be available again. `heads_file` has the signed ends of chains.
+    restored back-up lacks were spent, and would be available again. `heads_file` has signed ends of chains.
     """
     with database.read() as session:
         for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
