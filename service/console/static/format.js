@@ -115,13 +115,17 @@ export function oddsInWords(epsilon) {
 export function epsilonInWords(epsilon, deltaText, unit) {
   const factor = Math.exp(Number(epsilon));
   if (factor > LARGEST_FACTOR)
-    return `An epsilon this large limits nothing in practice: a result may show that ${unit === "person" ? "a person is" : "a record is"} in the data.`;
+    return `An epsilon this large limits nothing in practice: a result may show that ${unit === "row" ? "a record is" : "a person is"} in the data.`;
   const sure = chanceOfGuess(epsilon);
-  const whose = unit === "person" ? "a person's records" : "a record";
+  const people = {
+    person: "a person's records",
+    "person in a period": "a person's records of one period",
+  };
+  const whose = people[unit] ?? "a record";
   const sentence =
     `Whatever anybody could conclude from the result is at most ${number(factor, 3)} times as likely with ` +
     `${whose} in the data as without. Somebody who thought it a coin toss whether ${whose} ` +
-    `${unit === "person" ? "are" : "is"} in the data can become at most ${percent(sure, 3)} sure of it`;
+    `${unit in people ? "are" : "is"} in the data can become at most ${percent(sure, 3)} sure of it`;
   return Number(deltaText) > 0
     ? `${sentence}, except with a probability of ${oneIn(deltaText)}.`
     : `${sentence}.`;

@@ -39,7 +39,7 @@ const ROUTES = [
     () => import("./pages/edit.js").then((m) => m.editDraft),
   ],
   [
-    /^#\/datasets\/([a-z0-9._-]+)(?:\/(grants|sites|ledger|jobs|audit))?$/,
+    /^#\/datasets\/([a-z0-9._-]+)(?:\/(periods|grants|sites|ledger|jobs|audit))?$/,
     READERS,
     (name) => name,
     () => import("./pages/dataset.js").then((m) => m.dataset),

@@ -216,16 +216,16 @@ export async function periodFields(found) {
   if (!found.unit) return { element: null, read: () => ({}) };
   const sealed = (await all(path(found))).filter((each) => each.state === "sealed");
   const labels = sealed.map(({ label }) => [label, label]);
-  const from = select("from", labels);
-  const to = select("to", labels);
+  const from = select("first_period", labels);
+  const to = select("last_period", labels);
   to.value = labels.at(-1)?.[0] ?? "";
   const element = h(
     "div",
     { class: "columns" },
-    field("From", from, { hint: "The first period that the job reads." }),
-    field("To", to, {
-      hint: "The last one.",
-      check: (last) => (last < from.value ? "It ends before it begins." : ""),
+    field("First period", from),
+    field("Last period", to, {
+      hint: "The job reads all periods from the first to the last.",
+      check: (last) => (last < from.value ? "Choose one that is not before the first." : ""),
     }),
   );
   return { element, read: () => ({ periods: { from: from.value, to: to.value } }) };

@@ -122,7 +122,10 @@ function describe(found) {
   const bounds = found.bounds;
   const box = bounds.box;
   return facts([
-    ["Records", `about ${COUNT.format(found.size)} (public order of magnitude; the exact number is private)`],
+    [
+      "Records",
+      `about ${COUNT.format(found.size)}${found.unit ? " in a period" : ""} (public order of magnitude; the exact number is private)`,
+    ],
     [
       "Protects",
       found.unit
@@ -241,7 +244,9 @@ function publicHalves(found) {
         h(
           "h2",
           {},
-          found.unit && found.unit !== "person" ? "Budget of the tightest period" : "The dataset's budget",
+          found.unit && found.unit !== "person"
+            ? "Budget of the period with the least left"
+            : "The dataset's budget",
         ),
         gauge(found.budget, { label: "Budget" }),
         h(
@@ -319,7 +324,7 @@ async function overview({ reload }, found) {
         h(
           "div",
           { class: "row apart" },
-          h("h2", {}, byPeriod ? "Budget of the tightest period" : "Budget"),
+          h("h2", {}, byPeriod ? "Budget of the period with the least left" : "Budget"),
           !byPeriod && found.state !== "retired" && button("Raise", () => raise(found, reload), "small"),
         ),
         gauge(found.budget, { label: "Budget" }),

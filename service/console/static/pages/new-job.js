@@ -325,6 +325,7 @@ function drawQuote(place, quote, found, { rehearsal }, useWhatRemains) {
   const { plan, accuracy, shortfall } = quote;
   const { tone, sentence: verdict } = accuracy.verdict;
   const after = quote.remaining_after;
+  const where = found.unit && found.unit !== "person" ? " in the period with the least left" : "";
   replace(
     place,
     h(
@@ -352,8 +353,8 @@ function drawQuote(place, quote, found, { rehearsal }, useWhatRemains) {
         epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit),
       ),
     shortfall && tooMuch(shortfall, useWhatRemains),
-    !rehearsal && found.cap && account("Your cap", found.cap, quote.cost),
-    !rehearsal && account("The dataset's budget", found.budget, quote.cost),
+    !rehearsal && found.cap && account(`Your cap${where}`, found.cap, quote.cost),
+    !rehearsal && account(where ? `Budget${where}` : "The dataset's budget", found.budget, quote.cost),
     !rehearsal &&
       after &&
       h(
