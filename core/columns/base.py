@@ -212,6 +212,11 @@ class StoredColumn(Column):
         return None
 
     @property
+    def scale(self) -> str:
+        """What numbers of its coordinates are, for labels of axes: number, log, share, date or datetime."""
+        return "number"
+
+    @property
     @abstractmethod
     def width(self) -> int:
         """Number of coordinates."""

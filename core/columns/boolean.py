@@ -28,6 +28,7 @@ class Boolean(OnLine):
     line = (0.0, 1.0)
     codes = 2
     level_names = ("false", "true")
+    scale = "share"
 
     fill: bool | None = None
 

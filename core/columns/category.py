@@ -105,6 +105,10 @@ class Category(StoredColumn):
         return f"is not one of the column's levels; {advice}"
 
     @property
+    def scale(self) -> str:
+        return "share"
+
+    @property
     def width(self) -> int:
         return self.codes
 

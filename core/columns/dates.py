@@ -13,6 +13,7 @@ class Date(Moments):
     """Dates between bounds."""
 
     kind = "date"
+    scale = "date"
     title = "date"
     example: ClassVar[Mapping[str, Any]] = {
         "name": "visited",

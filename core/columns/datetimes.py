@@ -13,6 +13,7 @@ class DateTime(Moments):
     """Moments between bounds, to the second; in UTC where no time zone is given."""
 
     kind = "datetime"
+    scale = "datetime"
     title = "date and time"
     example: ClassVar[Mapping[str, Any]] = {
         "name": "admitted_at",

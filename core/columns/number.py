@@ -102,6 +102,10 @@ class Number(Ranged):
             return int(min(self.high - self.low + 1, MOST_CODES))
         return MOST_CODES
 
+    @property
+    def scale(self) -> str:
+        return "log" if self.log else "number"
+
     @cached_property
     def line(self) -> tuple[float, float]:
         if self.log:

@@ -157,6 +157,7 @@ RULES = {
     "PUT /v1/jobs/{job_id}/note": Rule("canceller", send=body({"name": "x", "note": "y"})),
     "POST /v1/jobs/{job_id}/end": Rule("ender", 200, {"retired": 409, "withdrawn": 409}),
     "GET /v1/jobs/{job_id}/result": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/axes": Rule("watcher"),
     "GET /v1/jobs/{job_id}/sample": Rule("watcher", 422),  # those jobs ask for a single k
     "GET /v1/jobs/{job_id}/receipt": Rule("follower"),
     "GET /v1/jobs/{job_id}/transcript": Rule("watcher"),

@@ -42,6 +42,13 @@ class MadeUpRows:
         """Return the first rows in the data's units, with a field for each column of a table."""
         return decoded_rows(self.domain, self.rows[:count])
 
+    def coordinates(self, count: int) -> npt.NDArray[Any]:
+        """Return the first rows as numbers of centres."""
+        rows = self.rows[:count]
+        if isinstance(self.domain, Geometry):
+            return self.domain.decode(self.domain.coordinates(rows))
+        return decoded_rows(self.domain, rows)
+
 
 def encoded(synopsis: Synopsis) -> dict[int, bytes]:
     """Return the answer for each k, and the made-up rows, as the bytes that are stored."""

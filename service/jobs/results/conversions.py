@@ -99,6 +99,7 @@ class SampleFile:
     job_id: str
     format: Format
     rows: int
+    coordinates: bool = False
 
     def stored_bytes(self, session: Session) -> int:
         return answers.stored_bytes(session, self.job_id, answers.ROWS)
@@ -108,8 +109,8 @@ class SampleFile:
         made_up = answers.made_up_rows(session, self.job_id, receipt)
         if made_up is None:
             raise InvalidRequest("this job has no made-up rows: only jobs that leave k open have some")
-        rows = made_up.first(self.rows)
-        columns = list(rows.dtype.names or receipt["domain"]["columns"])
+        rows = made_up.coordinates(self.rows) if self.coordinates else made_up.first(self.rows)
+        columns = list(rows.dtype.names or made_up.domain.columns)
         self._require_few(len(rows) * len(columns))
         if self.format is Format.NPY:
             return _npy(rows)

@@ -23,8 +23,9 @@ from service.http.problems import answers
 from service.http.route_limits import RouteLimits, use_allowance
 from service.jobs import release
 from service.jobs.results import stored, transcripts
+from service.jobs.results.axes import axes
 from service.jobs.results.conversions import Conversion, Format, ResultFile, SampleFile, convert
-from service.jobs.results.wire import FindingsFacts, Receipt, ResultFacts, SampleFacts
+from service.jobs.results.wire import AxesFacts, FindingsFacts, Receipt, ResultFacts, SampleFacts
 from service.jobs.routes import JobId
 from service.operations.helper import CallerGone
 from service.operations.states import JobState
@@ -150,6 +151,9 @@ async def get_sample(
     n: Annotated[
         int, Query(ge=1, le=10_000, description="number of rows: the first ones of those made")
     ] = 1000,
+    coordinates: Annotated[
+        bool, Query(description="of a table: the numbers of centres instead of values")
+    ] = False,
     accept: Annotated[
         str, Header(description="`application/json`, `text/csv` or `application/x-npy`", max_length=500)
     ] = "application/json",
@@ -159,7 +163,17 @@ async def get_sample(
     Of a table they have values of the chosen columns' kinds; as NPY, a field for each column.
     """
     job = await to_thread.run_sync(_released, job_id, caller, context)
-    return await _converted(SampleFile(job.id, Format.accepted(accept), n), request, caller, context)
+    return await _converted(
+        SampleFile(job.id, Format.accepted(accept), n, coordinates), request, caller, context
+    )
+
+
+@router.get("/jobs/{job_id}/axes", responses=answers("job-failed"), response_model=AxesFacts)
+def get_axes(job_id: JobId, caller: User, context: Services) -> Any:
+    """Get the units, ends and scales of the coordinates of a result's centres, for plots."""
+    job = _released(job_id, caller, context)
+    with context.database.read() as session:
+        return axes(session, job)
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)

@@ -22,6 +22,11 @@ def body(session: Session, job_id: str) -> dict[str, Any]:
     return found
 
 
+def part(session: Session, job_id: str, name: str) -> Any:
+    """Return one field of the result of a job, without reading the others, or raise NotFound."""
+    return _column(session, job_id, Result.body[name])
+
+
 def receipt(session: Session, job_id: str) -> dict[str, Any]:
     """Return the receipt of a job, or raise NotFound."""
     found: dict[str, Any] = _column(session, job_id, Result.receipt)

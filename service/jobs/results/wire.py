@@ -147,6 +147,21 @@ class ResultFacts(Answer, json_schema_extra=example(_RESULT)):
     receipt: str
 
 
+_AXES = {"units": [0.0001, 0.00004], "low": [0.0, 0.0], "high": [7.0, 3.0], "scales": None, "offsets": None}
+
+
+class AxesFacts(Answer, json_schema_extra=example(_AXES)):
+    """Facts about each coordinate of a result's centres, to draw them by; empty for site numbers."""
+
+    units: list[float] = Field(description="distances are Euclidean after division by these")
+    low: list[float]
+    high: list[float]
+    scales: list[Literal["number", "log", "share", "date", "datetime"]] | None = Field(
+        description="of a table: numbers, their logarithms, shares of one, days or seconds since 1970"
+    )
+    offsets: list[float] | None = Field(description="of a table: added before the logarithm was taken")
+
+
 class SampleFacts(
     Answer, json_schema_extra=example({"columns": ["a", "b"], "rows": [[0.1, 0.2]], "made_up": True})
 ):

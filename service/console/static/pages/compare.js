@@ -6,8 +6,7 @@ import { tellingColumns } from "../results/centres.js";
 import { h } from "../dom.js";
 import { field, select } from "../forms.js";
 import { coordinateWords } from "../results/geometry.js";
-import { amount, COUNT, delta, moment, number, percent, plural } from "../format.js";
-import { unitLengths } from "../results/noise.js";
+import { amount, COUNT, delta, moment, percent, plural } from "../format.js";
 import { dialog, notice, table } from "../widgets.js";
 
 const UNITS = 32767; // the radius of the bounds in the units in which the service measures distances
@@ -16,19 +15,19 @@ const MOST_COLUMNS = 6;
 export async function compare(_context, left, right) {
   const jobs = await Promise.all(
     [left, right].map(async (id) => {
-      const [job, result, receipt] = await Promise.all([
+      const [job, result, axes] = await Promise.all([
         get(`/v1/jobs/${id}`),
         get(`/v1/jobs/${id}/result`),
-        get(`/v1/jobs/${id}/receipt`),
+        get(`/v1/jobs/${id}/axes`),
       ]);
-      return { job, result, receipt };
+      return { job, result, axes };
     }),
   );
   const [one, other] = jobs;
   const comparable =
     one.job.dataset === other.job.dataset &&
     String(one.result.columns) === String(other.result.columns) &&
-    one.receipt.domain.kind !== "ids" &&
+    one.axes.units.length > 0 &&
     one.result.centres[0].length > 0;
   const content = h(
     "div",
@@ -91,9 +90,8 @@ export function matched(left, right, lengths) {
 function pairs(one, other) {
   const { centres, sizes } = one.result;
   const columns = one.result.columns ?? centres[0].map((_, j) => `x${j}`);
-  const { domain } = one.receipt;
-  const lengths = unitLengths(domain, one.result.details);
-  const words = domain.kind === "table" ? coordinateWords(domain) : columns.map(() => (x) => number(x, 3));
+  const lengths = one.axes.units;
+  const words = coordinateWords(one.axes);
   const everywhere = lengths.map((length) => length * UNITS);
   const shown = tellingColumns(
     [...centres, ...other.result.centres],

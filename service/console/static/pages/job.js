@@ -256,15 +256,16 @@ const rehearsed = ({ request: { rehearse_on: job } }) =>
 async function released(place, now, me) {
   const sees = me.role !== "auditor";
   try {
-    const [result, receipt] = await Promise.all([
+    const [result, receipt, axes] = await Promise.all([
       sees && get(`/v1/jobs/${now.id}/result`),
       get(`/v1/jobs/${now.id}/receipt`),
+      sees && get(`/v1/jobs/${now.id}/axes`),
     ]);
     replace(
       place,
       now.rehearsal && notice("warn", h("p", {}, rehearsed(now))),
       sees
-        ? shown(now, result, receipt, me)
+        ? shown(now, result, { ...receipt, axes }, me)
         : notice("", h("p", {}, "Auditors read receipts; results are for the analyst and the curator.")),
       receiptView(receipt),
     );

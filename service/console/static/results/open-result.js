@@ -6,8 +6,7 @@ import { filters, setFilter } from "../address.js";
 import { announce, h, replace } from "../dom.js";
 import { elbow, mergeTree } from "./elbow.js";
 import { number, percent, sentence } from "../format.js";
-import { coordinatesOf, coordinateWords } from "./geometry.js";
-import { unitLengths } from "./noise.js";
+import { coordinateWords } from "./geometry.js";
 import { button, explain, notice } from "../widgets.js";
 import { matched } from "../pages/compare.js";
 import { columnChoice, columnsOf, resultView } from "./result.js";
@@ -29,7 +28,7 @@ export function openResultView(job, first, receipt, chosen) {
   };
 
   const choice = columnChoice(first, receipt);
-  const lengths = unitLengths(receipt.domain, first.details);
+  const lengths = receipt.axes.units;
   const parts = h("div", { class: "stack loose" });
   const map = h("div", {});
   const knob = slider(range, (k) => choose(k));
@@ -66,13 +65,12 @@ export function openResultView(job, first, receipt, chosen) {
     const columns = columnsOf(first);
     const count = Math.min(MOST_ROWS, range.made_up_rows, Math.floor(MOST_VALUES / columns.length));
     try {
-      const { rows } = await get(`/v1/jobs/${job.id}/sample?n=${count}`);
-      const table = receipt.domain.kind === "table";
+      const { rows } = await get(`/v1/jobs/${job.id}/sample?n=${count}&coordinates=true`);
       cloud = cloudMap({
         columns,
         lengths,
-        rows: table ? rows.map(coordinatesOf(receipt.domain)) : rows,
-        words: table && coordinateWords(receipt.domain),
+        rows,
+        words: coordinateWords(receipt.axes),
       });
       replace(map, cloud.element);
       cloud.show(colours);

@@ -16,15 +16,15 @@ const FEW_CHOICES = 6;
 export const columnsOf = ({ columns, centres }) => columns ?? centres[0].map((_, j) => `x${j}`);
 
 // Which columns to show: at first those in which the centres differ most.
-export function columnChoice(result, { domain }) {
+export function columnChoice(result, { axes }) {
   const columns = columnsOf(result);
-  return columnChooser(columns, tellingColumns(result.centres, ...edges(domain, result.centres, columns)));
+  return columnChooser(columns, tellingColumns(result.centres, ...edges(axes, result.centres)));
 }
 
 // The parts of a page about one result. Those about another k of the same job share the choice of columns.
 export function resultView(job, result, receipt, choice = columnChoice(result, receipt)) {
   const columns = columnsOf(result);
-  const added = noise(receipt.domain, result);
+  const added = noise(receipt.axes, result);
   const shape = {
     hues: result.centres.map((_, i) => i),
     ...result,
@@ -32,10 +32,10 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
     domain: receipt.domain,
     ...added,
   };
-  const drawable = result.centres[0].length > 0 && receipt.domain.kind !== "ids" && added.lengths;
-  const [low, high] = edges(receipt.domain, result.centres, columns);
+  const drawable = result.centres[0].length > 0 && added.lengths;
+  const [low, high] = edges(receipt.axes, result.centres);
   const centres = centreTable(columns, shape);
-  const kinds = result.profiles ? tableParts(result, receipt.domain) : null;
+  const kinds = result.profiles ? tableParts(result, receipt.axes) : null;
   const profiles = drawable ? profileCard({ ...shape, low, high }) : null;
   choice.follow((chosen) => {
     centres.show(chosen);
@@ -255,16 +255,9 @@ function profileCard({ centres, columns, low, high, lengths, places, level, hues
   };
 }
 
-function edges(domain, centres, columns) {
-  const { box, ball } = domain.bounds ?? {};
-  if (box) return [box.low, box.high];
-  if (ball)
-    return [
-      columns.map((_, j) => (ball.centre?.[j] ?? 0) - ball.radius),
-      columns.map((_, j) => (ball.centre?.[j] ?? 0) + ball.radius),
-    ];
-  return [
-    columns.map((_, j) => Math.min(...centres.map((c) => c[j]))),
-    columns.map((_, j) => Math.max(...centres.map((c) => c[j]))),
-  ];
+// The ends of each coordinate; site numbers are drawn between the least and the greatest.
+function edges({ low, high }, centres) {
+  if (low.length) return [low, high];
+  const all = centres[0].map((_, j) => centres.map((centre) => centre[j]));
+  return [all.map((each) => Math.min(...each)), all.map((each) => Math.max(...each))];
 }

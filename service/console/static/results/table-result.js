@@ -3,7 +3,7 @@
 import { hue } from "./charts.js";
 import { h } from "../dom.js";
 import { COUNT, number, percent } from "../format.js";
-import { clustered, line, moment, momentWords } from "./geometry.js";
+import { moment, momentWords } from "./geometry.js";
 import { facts, table } from "../widgets.js";
 
 const FEW_LEVELS = 6;
@@ -17,8 +17,7 @@ const SECONDS = [
 ];
 
 // Values for files, a table, and a picture of each centre.
-export function tableParts(result, domain) {
-  const declared = new Map(clustered(domain).map(({ column }) => [column.name, column]));
+export function tableParts(result, axes) {
   return {
     values: result.profiles.map((profile) =>
       profile.flatMap((entry) => (entry.shares ? Object.values(entry.shares) : [entry.value])),
@@ -40,7 +39,7 @@ export function tableParts(result, domain) {
       h(
         "div",
         { class: "profiles" },
-        result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result, declared)),
+        result.profiles.slice(0, FEW_CENTRES).map((profile, i) => centre(profile, i, result, axes)),
       ),
       result.profiles.length > FEW_CENTRES &&
         h(
@@ -60,7 +59,8 @@ function released(ranges) {
   return h("details", {}, h("summary", {}, "Ranges that private scaling released"), facts(words));
 }
 
-function centre(profile, i, { sizes, hues }, declared) {
+function centre(profile, i, { centres, sizes, hues }, axes) {
+  const places = placesOf(profile, centres[i], axes);
   const size =
     sizes &&
     h("span", { class: "muted" }, `about ${COUNT.format(Math.max(0, Math.round(sizes[i])))} records`);
@@ -71,15 +71,15 @@ function centre(profile, i, { sizes, hues }, declared) {
     h(
       "dl",
       { class: "kinds" },
-      profile.map((entry) => [
+      profile.map((entry, j) => [
         h("dt", {}, entry.column, h("small", { class: "muted" }, entry.measure)),
-        h("dd", {}, drawn(entry, declared.get(entry.column))),
+        h("dd", {}, drawn(entry, places[j])),
       ]),
     ),
   );
 }
 
-function drawn(entry, column) {
+function drawn(entry, place) {
   if (entry.shares) {
     const [first, rest] = leading(entry.shares);
     return [
@@ -94,7 +94,7 @@ function drawn(entry, column) {
     ];
   }
   if (entry.measure === "rate") return bar(entry.value, `${percent(entry.value)} yes${noiseWords(entry)}`);
-  return rail(place(entry, column), `${valueWords(entry.value)}${noiseWords(entry)}`);
+  return rail(place, `${valueWords(entry.value)}${noiseWords(entry)}`);
 }
 
 // The most frequent levels, and what all others have together.
@@ -124,11 +124,14 @@ function rail(share, words) {
   );
 }
 
-// Where a value lies between the bounds of its column, from 0 to 1.
-function place(entry, column) {
-  const [low, high] = line(column);
-  const [at] = line(column, [entry.value, entry.value]);
-  return (at - low) / (high - low);
+// Where a centre lies between the ends of the first axis of each column, from 0 to 1.
+function placesOf(profile, centre, { low, high }) {
+  let at = 0;
+  return profile.map((entry) => {
+    const j = at;
+    at += entry.shares ? Object.keys(entry.shares).length : 1;
+    return (centre[j] - low[j]) / (high[j] - low[j]);
+  });
 }
 
 function valueWords(value) {
