@@ -1,8 +1,7 @@
 """How epsilon, k and the number of records trade off: `python -m benchmarks choosing`, for docs/choosing.md.
 
 Rows lie about `k` centres in a box; the private loss is divided by the loss of the true centres, so that 1.00
-is as good as knowing them. Every run is a line of `results/choosing.csv`. What the page said before `summit`
-had a plan for few records is kept in `results/choosing-before.csv` and printed beside it.
+is as good as knowing them. Every run is a line of `results/choosing.csv`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import typer
 
 from benchmarks.baselines import loss
 from benchmarks.document import rewrite_table
-from benchmarks.measuring import RESULTS, Lines, print_table, read_csv
+from benchmarks.measuring import RESULTS, Lines, print_table
 from core.algorithms import registry
 from core.data import ArraySource, Dense
 from core.plan import Request
@@ -33,7 +32,7 @@ _KEY = ("columns", "records", "k", "epsilon")
 
 
 def ratio(size: int, k: int, epsilon: str, columns: int, seed: int) -> float:
-    """The loss of one private clustering over that of the true centres; rows anew for every seed."""
+    """The loss of one private clustering over that of the true centres; new rows for every seed."""
     draw = np.random.default_rng(seed)
     centres = draw.uniform(0.15, 0.85, size=(k, columns))
     rows = centres[draw.integers(k, size=size)] + draw.normal(scale=0.04, size=(size, columns))
@@ -56,23 +55,19 @@ def measured(columns: int, runs: int, sizes: Sequence[int]) -> Iterator[dict[str
                     yield {**where, "seed": seed, "ratio": f"{found:.5f}"}
 
 
-def summarise(
-    lines: Sequence[dict[str, str]], before: Sequence[dict[str, str]], columns: int
-) -> list[dict[str, object]]:
-    """Median and worst of each cell, and those of before."""
+def summarise(lines: Sequence[dict[str, str]], columns: int) -> list[dict[str, object]]:
+    """Median and worst of each cell."""
     ratios: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for line in lines:
         ratios[tuple(line[name] for name in _KEY)].append(float(line["ratio"]))
-    now = {key: (statistics.median(found), max(found)) for key, found in ratios.items()}
-    then = {tuple(old[name] for name in _KEY): (float(old["median"]), float(old["worst"])) for old in before}
     table: list[dict[str, object]] = []
     for size in SIZES:
         for k in CLUSTERS:
             row: dict[str, object] = {"records": f"{size:,}", "k": k}
-            for figures, title in ((now, "epsilon"), (then, "before:")):
-                for epsilon in EPSILONS:
-                    cell = figures.get((str(columns), str(size), str(k), epsilon))
-                    row[f"{title} {epsilon}"] = f"{cell[0]:.2f} ({cell[1]:.2f})" if cell else "-"
+            for epsilon in EPSILONS:
+                cell = ratios.get((str(columns), str(size), str(k), epsilon))
+                words = f"{statistics.median(cell):.2f} ({max(cell):.2f})" if cell else "-"
+                row[f"epsilon {epsilon}"] = words
             table.append(row)
     return table
 
@@ -89,7 +84,7 @@ def main(
     lines = Lines(results / "choosing.csv", (*_KEY, "seed"))
     if not reprint:
         lines.add(measured(columns, runs, size or SIZES))
-    table = summarise(lines.rows, read_csv(RESULTS / "choosing-before.csv"), columns)
+    table = summarise(lines.rows, columns)
     print_table("loss over that of the true centres: median (worst)", table)
     if page:
         rewrite_table(page, f"choosing-{columns}", table)

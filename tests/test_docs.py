@@ -281,3 +281,11 @@ def setting_names() -> list[str]:
 
 def test_every_setting_is_in_the_documents() -> None:
     assert [name for name in setting_names() if not re.search(rf"\b{name}\b", documented())] == []
+
+
+def test_every_file_of_figures_has_its_command_and_commit() -> None:
+    page = (ROOT / "docs" / "figures.md").read_text()
+    for path in sorted((ROOT / "benchmarks" / "results").glob("*.csv")):
+        assert re.search(
+            rf"\| `{re.escape(path.name)}` \|.*\| [0-9a-f]{{8}} \| \d{{4}}-\d\d-\d\d \|", page
+        ), path
