@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from cairn_client.describing import Description
 from cairn_client.errors import NotFound
 from cairn_client.formatting import shorten
 from cairn_client.job import Job
-from cairn_client.login import find_login
+from cairn_client.login import Login, find_login
+from cairn_client.provider_login import renew
 from cairn_client.transport import Transport, quoted
 from cairn_client.uploading import body_of, file_options, first_lines
 from cairn_client.wire import (
@@ -76,7 +78,9 @@ class Client:
         timeout: float = 60.0,
     ):
         login = find_login(url, key)
-        self._transport = Transport(login.address, login.key, patience=patience, timeout=timeout)
+        self._transport = Transport(
+            login.address, login.key, patience=patience, timeout=timeout, renew=partial(_renewed, login)
+        )
 
     def __repr__(self) -> str:
         return f"<Client of {self.url}>"
@@ -272,3 +276,9 @@ class Client:
 def _plain(numbers: npt.ArrayLike) -> Any:
     """A number or a list of numbers, from anything that numpy understands."""
     return np.asarray(numbers, dtype=np.float64).tolist()
+
+
+def _renewed(login: Login, key: str) -> str | None:
+    """Return a new token in the place of an expired one of a provider; None for a key."""
+    found = renew(Login(login.address, key)) if login.renewal else None
+    return None if found is None else found.key

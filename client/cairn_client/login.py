@@ -1,4 +1,4 @@
-"""Sources of the client's address and key: the environment first, then the user's login file.
+"""Sources of the client's address and key (or token): the environment first, then the login file.
 
 `CAIRN_URL` and `CAIRN_KEY` take precedence over the file `login.json`, which `cairn login` writes to the
 user's configuration directory, readable only by the user.
@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cairn_client.address import full_address
@@ -18,11 +18,21 @@ _HOW = "sign in with `cairn login`, or set CAIRN_URL and CAIRN_KEY"
 
 
 @dataclass(frozen=True)
+class Renewal:
+    """How a provider's token is replaced when it has expired."""
+
+    endpoint: str
+    client_id: str
+    refresh_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Login:
-    """An address with a key for it; the key is left out of `repr`."""
+    """An address with a key or a provider's token for it, which is left out of `repr`."""
 
     address: str
     key: str = field(repr=False)
+    renewal: Renewal | None = None
 
 
 def login_file() -> Path:
@@ -40,12 +50,12 @@ def find_login(address: str | None = None, key: str | None = None) -> Login:
     key = key or os.environ.get("CAIRN_KEY")
     if address and key:
         return Login(address, key)
-    stored = _stored()
+    stored = stored_login()
     if stored is None:
         raise NotSignedIn(f"{_missing(address, key)}: {_HOW}")
     if address and full_address(address) != full_address(stored.address):
         raise NotSignedIn(f"the stored key is for {stored.address}, not for {address}: pass a key, or {_HOW}")
-    return Login(address or stored.address, key or stored.key)
+    return Login(stored.address, key) if key else stored
 
 
 def _missing(address: str | None, key: str | None) -> str:
@@ -63,7 +73,8 @@ def store_login(login: Login) -> Path:
         fresh.unlink()
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump({"url": login.address, "key": login.key}, file)
+        renewal = {"renewal": asdict(login.renewal)} if login.renewal else {}
+        json.dump({"url": login.address, "key": login.key, **renewal}, file)
     fresh.replace(path)
     return path
 
@@ -77,13 +88,15 @@ def forget_login() -> bool:
     return True
 
 
-def _stored() -> Login | None:
+def stored_login() -> Login | None:
+    """Return what `cairn login` stored, if anything; NotSignedIn if others can read it."""
     path = login_file()
     try:
         if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise NotSignedIn(f"other users can read {path}: run `chmod 600 {path}`, or `cairn login` again")
         found = json.loads(path.read_text())
-        return Login(found["url"], found["key"])
+        renewal = Renewal(**found["renewal"]) if "renewal" in found else None
+        return Login(found["url"], found["key"], renewal)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

@@ -29,6 +29,7 @@ from cairn_client.errors import (
 T = TypeVar("T")
 _PROBLEM = "application/problem+json"
 _GATEWAYS = {502, 503, 504}
+_KEY_REFUSED = 401
 _PAGE = 500
 _LONGEST_PAUSE = 8.0
 _CONNECT_SECONDS = 10.0
@@ -56,11 +57,14 @@ class Transport:
         patience: float = 60.0,
         timeout: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
+        renew: Callable[[str], str | None] = lambda _key: None,
     ):
+        """`renew` replaces a key that the service takes no longer, if it can."""
         self.address = full_address(address)
         if not key or not key.isascii() or not key.isprintable() or " " in key:
             raise NotSignedIn("this is not a valid key: paste the whole key, without spaces")
         self.sleep = sleep
+        self._key, self._renew = key, renew
         self._patience = patience
         self._reached = False
         headers = {"Authorization": f"Bearer {key}", "User-Agent": f"cairn-client/{_version()}"}
@@ -92,10 +96,8 @@ class Transport:
         for attempt in itertools.count():
             pause = min(0.1 * 2**attempt, _LONGEST_PAUSE)
             failure: Unreachable | Problem
-            if content is not None:
-                options["content"] = content()
             try:
-                response = self._http.request(verb, path, **options)
+                response = self._send(verb, path, content, options)
             except httpx.TransportError as error:
                 failure, may_repeat = self._unreachable(error), self._may_repeat(error, harmless)
             else:
@@ -108,6 +110,19 @@ class Transport:
                 raise failure
             self.sleep(pause)
         raise AssertionError("the loop above never ends")
+
+    def _send(
+        self, verb: str, path: str, content: Callable[[], Iterable[bytes]] | None, options: dict[str, Any]
+    ) -> httpx.Response:
+        """Send a request, and once more with a new key if the service takes the old one no longer."""
+        body: dict[str, Any] = {"content": content()} if content else {}
+        response = self._http.request(verb, path, **options, **body)
+        renewed = self._renew(self._key) if response.status_code == _KEY_REFUSED else None
+        if renewed is None:
+            return response
+        self._key, self._http.headers["Authorization"] = renewed, f"Bearer {renewed}"
+        body = {"content": content()} if content else {}
+        return self._http.request(verb, path, **options, **body)
 
     def request(self, kind: type[T], verb: str, path: str, **options: Any) -> T:
         """Make a call as `call` does, and return the response as a wire type."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -127,3 +132,43 @@ def test_code_is_taken_once_and_of_our_provider_alone(institution: Institution) 
             assert (answer.status_code, words in answer.text) == (403, True), answer.text
             assert "cairn-session" not in answer.headers.get("set-cookie", "")
         assert browser.get(f"{institution.address}/sign-in/nobody").status_code == 404
+
+
+def test_command_signs_in_by_the_device_flow_and_renews_its_token(
+    institution: Institution, tmp_path: Path
+) -> None:
+    institution.idp.person("kay", "researchers")
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "PATH": os.environ.get("PATH", "")}
+    command = [sys.executable, "-m", "cairn_client.cli"]
+    page = institution.tab()
+    login = subprocess.Popen(
+        [*command, "login", institution.address, "--provider", "uni"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert login.stderr is not None
+    shown = ""
+    while (address := re.search(r"http://\S+", shown)) is None:
+        line = login.stderr.readline()
+        assert line, shown
+        shown += line
+    page.goto(address[0])
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_placeholder("Enter any login").fill("kay")
+    page.get_by_placeholder("and password").fill("x")
+    page.get_by_role("button", name="Sign-in").click()
+    page.get_by_role("button", name="Continue").click()
+    said, _ = login.communicate(timeout=60)
+    assert "as kay (analyst). The token is stored" in " ".join(said.split())
+
+    stored = tmp_path / "cairn" / "login.json"
+    expired = {**json.loads(stored.read_text()), "key": institution.idp.token(sub="kay", exp=1)}
+    stored.write_text(json.dumps(expired))
+    done = subprocess.run(
+        [*command, "whoami"], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "kay (analyst)" in done.stdout
+    assert json.loads(stored.read_text())["key"] != expired["key"]
+    page.context.close()

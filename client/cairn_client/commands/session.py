@@ -11,15 +11,22 @@ from cairn_client.commands.common import Json
 from cairn_client.commands.printing import hint, print_json
 from cairn_client.errors import NotSignedIn
 from cairn_client.login import Login, forget_login, store_login
+from cairn_client.provider_login import sign_in
 
 
 def login(
     url: Annotated[
         str, typer.Argument(metavar="URL", help="Address of the service.", envvar="CAIRN_URL")
     ] = "http://127.0.0.1:8000",
+    provider: Annotated[
+        str | None, typer.Option(help="Sign in by this provider of your institution, instead of with a key.")
+    ] = None,
 ) -> None:
     """Sign in: check a key and store it for later commands. Reads the key from a prompt or a pipe."""
     address = full_address(url)
+    if provider is not None:
+        _keep(sign_in(address, provider, _show_code))
+        return
     if is_open(address):
         hint(f"Warning: the key is sent to {address} unencrypted. Use an https address if there is one.")
     if sys.stdin.isatty():
@@ -28,11 +35,21 @@ def login(
         key = sys.stdin.readline()
     if not key.strip():
         raise NotSignedIn("no key was given: type or paste it at the prompt, or pipe it in")
-    entered = Login(address, key.strip())
+    _keep(Login(address, key.strip()))
+
+
+def _show_code(address: str, code: str) -> None:
+    hint(f"Open {address} in a browser, on any device, and check that it shows the code {code}.")
+    hint("Waiting until you have signed in there.")
+
+
+def _keep(entered: Login) -> None:
+    """Check a login and store it."""
     with Client(entered.address, entered.key) as entering:
         me = entering.whoami()
     path = store_login(entered)
-    typer.echo(f"Signed in to {address} as {me.name} ({me.role}). The key is stored in {path}.")
+    what = "token" if entered.renewal else "key"
+    typer.echo(f"Signed in to {entered.address} as {me.name} ({me.role}). The {what} is stored in {path}.")
 
 
 def logout() -> None:
