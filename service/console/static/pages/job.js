@@ -238,7 +238,7 @@ function request(now) {
 }
 
 function shown(now, result, receipt, me) {
-  if (result.findings) return findingsView(now, result, me.role === "curator");
+  if (result.findings) return findingsView(now, result, receipt, me.role === "curator");
   const more = askMore(now, result.centres.length, Boolean(result.range));
   const view = result.range ? openResultView : singleResultView;
   return [view(now, result, receipt, more.about), more.element];

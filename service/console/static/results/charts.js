@@ -4,6 +4,7 @@
 import { h, replace, s } from "../dom.js";
 import { COUNT, number, percent } from "../format.js";
 import { principalPlane } from "./pca.js";
+import { pictureButtons } from "./pictures.js";
 
 export const hue = (i) => `hue-${i % 10}`;
 
@@ -11,20 +12,24 @@ export const hue = (i) => `hue-${i % 10}`;
  * Draws for the width there is, and again when that changes or `redraw` is called.
  * @param {(width: number) => any} draw
  * @param {string} label
+ * @param {{saved?: boolean}} [options] whether the chart can be saved as a file
  */
-export function responsive(draw, label) {
-  /** @type {HTMLDivElement & {redraw?: () => any}} */
+export function responsive(draw, label, { saved = true } = {}) {
   const place = h("div", { class: "chart", role: "img", "aria-label": label });
   let width = 0;
-  place.redraw = () => width && replace(place, draw(width));
+  const redraw = () => width && replace(place, draw(width));
   new ResizeObserver((entries) => {
     const now = Math.round(entries[0].contentRect.width);
     if (now && now !== width) {
       width = now;
-      place.redraw();
+      redraw();
     }
   }).observe(place);
-  return place;
+  return Object.assign(h("div", {}, place, saved && pictureButtons(place)), {
+    redraw,
+    /** @param {string} words */
+    relabel: (words) => place.setAttribute("aria-label", words),
+  });
 }
 
 export function ticks(low, high, most) {
@@ -283,6 +288,7 @@ export function profile(index, { centres, columns, low, high, ends, hues }) {
   return responsive(
     (w) => rails(w, { centre, middle, columns, low, high, ends, colour: hue(hues[index]) }),
     words,
+    { saved: false },
   );
 }
 

@@ -112,10 +112,7 @@ export function cloudMap({ columns, lengths, rows, words }) {
         centres.map((centre) => centre.map((value, j) => value / lengths[j])),
       );
       shown = { centres, hues, labels, real: level?.real ?? centres.map(() => true) };
-      picture.setAttribute(
-        "aria-label",
-        `Map of ${plural(rows.length, "made-up row")} in ${plural(centres.length, "cluster")}`,
-      );
+      picture.relabel(`Map of ${plural(rows.length, "made-up row")} in ${plural(centres.length, "cluster")}`);
       picture.redraw();
     },
   };

@@ -31,7 +31,7 @@ function chooser(draw, label, choose) {
     element: picture,
     show(chosen) {
       k = chosen;
-      picture.setAttribute("aria-label", label(k));
+      picture.relabel(label(k));
       picture.redraw();
     },
   };

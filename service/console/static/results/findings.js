@@ -3,6 +3,7 @@
 import { download } from "../api.js";
 import { h } from "../dom.js";
 import { button, table } from "../widgets.js";
+import { tableFiles } from "./result.js";
 import { useAsBounds } from "../datasets/working-bounds.js";
 
 // A share with a bar as long, a line over its interval, and the count that it represents.
@@ -46,7 +47,33 @@ const PARTS = {
   },
 };
 
-export function findingsView(job, result, curator) {
+// Every table and histogram of an answer, one below the other; a number is followed by the ends of its interval.
+function listed(view) {
+  const number = (each) =>
+    each !== null && typeof each === "object" ? [each.value, each.low, each.high] : [each];
+  const ends = (name) => [name, `${name}, low`, `${name}, high`];
+  const tables = {
+    sentence: () => [],
+    table: ({ title, headings, rows }) => [
+      [title],
+      headings.flatMap(({ name, format }) => (format === "text" ? [name] : ends(name))),
+      ...rows.map((row) => row.flatMap((each, i) => padded(number(each), headings[i].format))),
+      [],
+    ],
+    bars: ({ title, bins, series }) => [
+      [title],
+      ["Value", ...series.flatMap(({ name }) => ends(name))],
+      ...bins.map((bin, i) => [bin, ...series.flatMap(({ bars }) => number(bars[i].share))]),
+      [],
+    ],
+  };
+  return view.flatMap((part) => tables[part.type](part));
+}
+
+const padded = (numbers, format) =>
+  format === "text" || numbers.length > 1 ? numbers : [...numbers, null, null];
+
+export function findingsView(job, result, receipt, curator) {
   const stem = `${job.dataset}-${result.kind}-${job.id.slice(0, 8)}`;
   const file = (words, accept, ending) =>
     button(words, () => download(`/v1/jobs/${job.id}/result`, accept, `${stem}.${ending}`), "small");
@@ -69,6 +96,12 @@ export function findingsView(job, result, curator) {
         "div",
         { class: "row" },
         curator && useAsBounds(job, result),
+        ...tableFiles(
+          `${job.asked_for} of ${job.dataset}`,
+          stem,
+          () => listed(result.view),
+          receipt.citation,
+        ),
         file("CSV", "text/csv", "csv"),
         file("JSON", "application/json", "json"),
       ),

@@ -1,6 +1,6 @@
 // What a job released: plots, a table and downloads. All of it was paid for; nothing comes from rows.
 
-import { download } from "../api.js";
+import { download, save } from "../api.js";
 import { centreRows, centreTable, columnChooser, FEW_COLUMNS, tellingColumns } from "./centres.js";
 import { heatMap, hue, mapOfCentres, profile, sizeBars } from "./charts.js";
 import { h, replace } from "../dom.js";
@@ -8,6 +8,7 @@ import { COUNT, percent, plural } from "../format.js";
 import { noise } from "./noise.js";
 import { resultAsCurl, resultAsPython } from "../jobs/snippets.js";
 import { tableParts } from "./table-result.js";
+import { tablePage, workbook } from "./tables.js";
 import { button, copyButton, table } from "../widgets.js";
 
 const FEW_CENTRES = 12;
@@ -55,13 +56,21 @@ export function resultView(job, result, receipt, choice = columnChoice(result, r
     h(
       "section",
       { class: "card stack" },
-      h("div", { class: "row apart" }, h("h2", {}, "Centres"), files(job, result, rows)),
+      h("div", { class: "row apart" }, h("h2", {}, "Centres"), files(job, result, rows, receipt.citation)),
       kinds?.table ?? centres.element,
     ),
   ];
 }
 
-function files(job, result, rows) {
+// A table as a spreadsheet with every digit, and as a page with rounded numbers; both say what to cite.
+export function tableFiles(title, stem, rows, citation) {
+  const cited = citation ?? "A rehearsal on made-up rows: not to be cited.";
+  const toExcel = () => save(workbook({ Table: rows(), "How to cite": [[cited]] }), `${stem}.xlsx`);
+  const toPage = () => save(tablePage(title, rows(), cited), `${stem}.html`);
+  return [button("Excel", toExcel, "small"), button("Word", toPage, "small")];
+}
+
+function files(job, result, rows, citation) {
   const k = (result.range || result.merged) && result.centres.length;
   const stem = `${job.dataset}-${job.id.slice(0, 8)}${k ? `-k${k}` : ""}`;
   const file = (words, accept, ending) =>
@@ -80,6 +89,7 @@ function files(job, result, rows) {
           .join("\n"),
       "Copy table",
     ),
+    ...tableFiles(`Centres of ${job.dataset}`, stem, rows, citation),
     file("CSV", "text/csv", "csv"),
     file("JSON", "application/json", "json"),
     file("NPY", "application/x-npy", "npy"),
