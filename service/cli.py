@@ -456,6 +456,32 @@ def recover_curator(
 
 
 @app.command()
+def hand_over(
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    curator: Annotated[str, typer.Argument(help="Name of the curator who owns it from now on.")],
+) -> None:
+    """Hand a dataset over to another curator, as when its owner has left. The audit log records it."""
+    from service.datasets import ownership
+    from service.errors import ServiceError
+    from service.operations.clock import SystemClock
+    from service.operations.database import Database
+
+    settings = Settings()
+    _require_tables(settings)
+    database, now = Database(settings.database_address()), SystemClock().now()
+    try:
+        with database.write() as session:
+            found = ownership.find(session, dataset)
+            ownership.hand_over(session, found, curator, actor="operator", at=now)
+    except ServiceError as error:
+        typer.echo(f"{dataset} was not handed over: {error}.", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        database.dispose()
+    typer.echo(f"{curator} owns {dataset} now.")
+
+
+@app.command()
 def replay(
     receipt: Annotated[Path, typer.Argument(help="A job's receipt, as JSON.")],
     transcript: Annotated[Path, typer.Argument(help="The job's transcript.")],

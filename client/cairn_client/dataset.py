@@ -325,6 +325,11 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods):
         with body_of(data, None, None) as body:
             return self._put(SiteSetFacts, f"/sites/{quoted(name)}", body, {"kind": kind})
 
+    def hand_over(self, curator: str) -> None:
+        """Make another curator the owner, with the grants and the ledger; you lose access."""
+        self._facts = None
+        self._transport.call("POST", self._path("/owner"), body={"curator": curator}, repeatable=False)
+
     def retire(self) -> Retirement:
         """Delete the rows permanently. The ledger is kept; queued jobs are cancelled without charge."""
         self._facts = None

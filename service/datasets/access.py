@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, false, select
-from sqlalchemy.orm import Session
+from sqlalchemy import bindparam, false, func, select
+from sqlalchemy.orm import Session, aliased
 
 from core.data import Stored, domain_from_json
-from service.errors import NotFound
+from service.errors import Forbidden, NotFound
 from service.ledger import accountants
 from service.ledger.accountants import Accountant
 from service.operations.states import DatasetState, Role
@@ -29,10 +29,17 @@ _NAMED = Dataset.name == bindparam("name")
 _BY_NAME = {
     role: query.where(_NAMED).execution_options(populate_existing=True) for role, query in _VISIBLE.items()
 }
+_Owner = aliased(Principal)
 _STATE = (
-    select(Dataset.state, Grant.revoked_at, Principal.disabled_at, Grant.kinds)
+    select(
+        Dataset.state,
+        Grant.revoked_at,
+        func.coalesce(Principal.disabled_at, _Owner.disabled_at).label("disabled_at"),
+        Grant.kinds,
+    )
     .join(Grant, Grant.dataset_id == Dataset.id)
     .join(Principal, Principal.id == Grant.principal_id)
+    .join(_Owner, _Owner.id == Dataset.owner_id)
     .where(Grant.id == bindparam("grant"))
 )
 _OWNERS_STATE = (
@@ -93,7 +100,8 @@ def find(session: Session, name: str, caller: Caller) -> Right:
 def is_open(session: Session, dataset_id: int, grant_id: int | None, kind: str) -> bool:
     """Return True when the dataset is sealed, and neither the right to such a job nor its holder withdrawn.
 
-    Without a grant, the right is that of the dataset's owner. The caller holds the account's lock.
+    Without a grant, the right is that of the dataset's owner. Nobody has one while the owner's account is
+    disabled. The caller holds the account's lock.
     """
     if grant_id is None:
         state, disabled_at = session.connection().execute(_OWNERS_STATE, {"dataset": dataset_id}).one()
@@ -114,6 +122,16 @@ def page(
         named &= Dataset.state == state
     query = _VISIBLE[caller.role].where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
     return [Right(caller, dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
+
+
+def require_owner(session: Session, dataset: Dataset) -> None:
+    """Raise Forbidden while the account of the dataset's owner is disabled: nobody could stop its jobs."""
+    owner = session.get_one(Principal, dataset.owner_id)
+    if owner.disabled_at is not None:
+        raise Forbidden(
+            f"the account of {owner.name}, who owns {dataset.name}, is disabled; no jobs run on it",
+            next_step="Ask an operator to hand the dataset over to another curator.",
+        )
 
 
 def domain_of(dataset: Dataset) -> Stored:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.datasets import access, capacity, drafts, lifecycle, view
+from service.datasets import access, capacity, drafts, lifecycle, ownership, view
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import FORMATS, Spool
@@ -23,6 +23,7 @@ from service.datasets.wire import (
     DatasetFacts,
     DatasetPage,
     DraftChanges,
+    OwnerBody,
     Retirement,
     SealBody,
     UploadReport,
@@ -170,6 +171,14 @@ def retire_dataset(name: DatasetName, caller: Curator, context: Services) -> Ret
         dataset = access.find(session, name, caller).dataset
         withdrawn = lifecycle.retire(session, dataset, actor=caller.name, at=context.clock.now())
     return Retirement(state="retired", voided_jobs=withdrawn)
+
+
+@router.post("/{name}/owner", status_code=204, responses=answers())
+def hand_dataset_over(name: DatasetName, body: OwnerBody, caller: Curator, context: Services) -> None:
+    """Hand a dataset over to another curator, who owns it from now on, with its grants and its ledger."""
+    with context.database.write() as session:
+        dataset = access.find(session, name, caller).dataset
+        ownership.hand_over(session, dataset, body.curator, actor=caller.name, at=context.clock.now())
 
 
 @router.put(

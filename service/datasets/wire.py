@@ -9,6 +9,7 @@ from service.datasets.columns import TableColumns
 from service.datasets.public_rows.wire import PublicRowSetFacts
 from service.datasets.reading import ReadingBody, ReadingFacts
 from service.http.wire import (
+    NAME_PATTERN,
     Amount,
     Answer,
     Body,
@@ -415,6 +416,12 @@ class VerifyReport(Answer, json_schema_extra=example(_VERIFIED)):
     since: int = Field(description="entries up to this one were verified before, and signed")
     head: str
     faults: list[str]
+
+
+class OwnerBody(Body, json_schema_extra=example({"curator": "carla"})):
+    """The curator who becomes the owner of a dataset."""
+
+    curator: str = Field(pattern=NAME_PATTERN, description="name of the curator")
 
 
 class Retirement(Answer, json_schema_extra=example({"state": "retired", "voided_jobs": 1})):

@@ -17,11 +17,12 @@ def withdraw(
     dataset_id: int,
     *,
     grant_id: int | None = None,
+    owners: bool = False,
     kept: Collection[str] = (),
     actor: str,
     at: datetime,
 ) -> int:
-    """Cancel the queued jobs of a dataset or of one grant; the caller holds the dataset's account.
+    """Cancel the queued jobs of a dataset, of one grant, or the owner's own; the caller holds the account.
 
     `kept` are kinds of jobs that stay queued. Jobs that a claim has locked are skipped: the claim checks
     dataset and grant once it gets the account.
@@ -29,6 +30,8 @@ def withdraw(
     query = select(Job).where(Job.dataset_id == dataset_id, Job.state == JobState.QUEUED)
     if grant_id is not None:
         query = query.where(Job.grant_id == grant_id)
+    if owners:
+        query = query.where(Job.grant_id.is_(None))
     queued = session.scalars(query.order_by(Job.number).with_for_update(skip_locked=True))
     jobs = [job for job in queued if job.kind not in kept]
     for job in jobs:

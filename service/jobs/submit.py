@@ -137,6 +137,7 @@ def reserve_and_enqueue(
     accounts = ledger.lock(session, right.dataset.id, right.grant_id, charged)
     if not access.is_open(session, right.dataset.id, right.grant_id, body.kind):
         changed = access.find(session, body.dataset, right.caller)
+        access.require_owner(session, changed.dataset)
         lifecycle.require_sealed(changed.dataset)
         plans.require_kind(changed, body.kind)
     if isinstance(planned.plan.sites, Sites):

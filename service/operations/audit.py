@@ -84,6 +84,7 @@ _WORDS: dict[str, str | Callable[[Details], str]] = {
     "add-period": "added the period {period} of about {size} records, with epsilon {epsilon}, delta {delta}",
     "discard-period": "discarded the draft of the period {period}",
     "raise-budget": _raise,
+    "hand-over": "handed the dataset over from {former} to {owner}",
     "retire": "retired the dataset and deleted its rows",
     "grant": _grant,
     "revoke-grant": "withdrew the grant of {analyst}",

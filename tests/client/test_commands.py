@@ -331,6 +331,9 @@ def test_a_dataset_goes_from_its_description_to_its_retirement(live: Live, place
     logged = cairn("audit", "--dataset", name).stdout
     assert re.search(r"create-dataset .* created the dataset with epsilon 1, delta 1e-6", logged)
     cairn("dataset", "retire", name, stdin="n\n", code=1)
+    cairn("dataset", "hand-over", name, "nobody", stdin="n\n", code=1)
+    refused = cairn("dataset", "hand-over", name, "nobody", "--yes", code=ExitCode.REFUSED)
+    assert "not the name of a curator" in sentence(refused)
     assert "retired" in cairn("dataset", "retire", name, "--yes").stdout
 
 

@@ -106,6 +106,7 @@ RULES = {
     "GET /v1/datasets": Rule("readers"),
     "GET /v1/datasets/{name}": Rule("reader"),
     "POST /v1/datasets/{name}/retire": Rule("owner"),
+    "POST /v1/datasets/{name}/owner": Rule("owner", 204, send=body({"curator": "cleo"})),
     "PUT /v1/datasets/{name}/data": Rule(
         "owner", 409, {"draft": 200}, {"content": b"a,b\n1,1\n", "headers": {"Content-Type": "text/csv"}}
     ),

@@ -232,6 +232,19 @@ def _bounds(
     return [part[0] for part in parts], box(lows, highs)
 
 
+def hand_over(
+    name: DatasetName,
+    curator: Annotated[str, typer.Argument(help="Name of the curator who owns it from now on.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Hand a dataset over to another curator. You lose access; its grants and its ledger go with it."""
+    if not yes:
+        typer.confirm(f"Hand {name} over to {curator} and lose access?", abort=True, err=True)
+    with Client() as signed_in:
+        signed_in.dataset(name).hand_over(curator)
+    typer.echo(f"{curator} owns {name} now.")
+
+
 def retire(
     name: DatasetName,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
@@ -311,6 +324,7 @@ def add_to(app: typer.Typer) -> None:
     dataset.command("bounds")(bounds_command)
     dataset.command()(public_rows)
     dataset.command()(periods)
+    dataset.command()(hand_over)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
     app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)

@@ -53,7 +53,7 @@ def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
     """Yield differences between a job and what its entries are bound to; those of format 1 are to nothing."""
     dataset = session.get_one(Dataset, job.dataset_id)
     reserved, charged = entries.get(EntryKind.RESERVE), entries.get(EntryKind.CHARGE)
-    if job.owner_id != dataset.owner_id:
+    if job.owner_id != (job.principal_id if job.grant_id is None else dataset.owner_id):
         yield f"job {job.id} is listed for somebody who does not own the dataset"
     if (job.reason == EndReason.NONE) == (job.state in (JobState.FAILED, JobState.CANCELLED)):
         yield f"job {job.id} is {job.state}, and the reason of its end contradicts that"

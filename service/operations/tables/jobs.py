@@ -32,7 +32,7 @@ class Job(Base):
     principal_id: Mapped[PrincipalId]
     #: None: a job of the dataset's owner, which no cap limits.
     grant_id: Mapped[GrantId | None]
-    #: Owner of the dataset, who never changes: curators' lists are read by it.
+    #: Owner of the dataset, or former one whose own job it is: curators' lists are read by it.
     owner_id: Mapped[Units] = mapped_column(server_default="0")
     rehearsal: Mapped[bool]
     request: Mapped[dict[str, Any]]
