@@ -221,7 +221,7 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods):
         `confirm` names the doubts of the report that you have looked into. `sha256` is that of the report.
         """
         if sha256 is None:
-            upload = self.refresh().upload if period is None else self.period(period).upload
+            upload = self.refresh().upload if period is None else self._draft_of(period)
             sha256 = upload.sha256 if upload else None
         body = {"confirm": list(confirm), "sha256": sha256}
         given = {name: value for name, value in body.items() if value is not None}
@@ -233,6 +233,11 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods):
             DatasetFacts, "POST", self._path("/seal"), body=given, repeatable=True
         )
         return self._facts
+
+    def _draft_of(self, label: str) -> UploadReport | None:
+        """Return the report on the rows of a period, or on those of its correction."""
+        found = self.period(label)
+        return found.correction.upload if found.correction else found.upload
 
     def edit(self, **changes: Any) -> DatasetFacts:
         """Change public facts of a draft: arguments of `create_dataset`, except budget and accountant.

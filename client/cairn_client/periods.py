@@ -52,8 +52,16 @@ class Periods:
             PeriodFacts, "POST", self._path("/periods"), body=body, repeatable=False
         )
 
+    def correct_period(self, label: str) -> PeriodFacts:
+        """Begin a correction of a sealed period; then `upload` the corrected rows and `seal` them.
+
+        The rows that are there are deleted when the corrected ones are sealed.
+        """
+        place = self._path(f"/periods/{quoted(label)}/correction")
+        return self._transport.request(PeriodFacts, "POST", place, repeatable=True)
+
     def discard_period(self, label: str) -> None:
-        """Delete the draft of a period with its rows. Its label can be used again."""
+        """Delete the draft of a period, or of its correction, with its rows."""
         self._transport.call("DELETE", self._path(f"/periods/{quoted(label)}"), repeatable=False)
 
     def _period_or_new(self, label: str) -> PeriodFacts:

@@ -32,11 +32,11 @@ from service.datasets.doubts import doubts
 from service.datasets.ingest import store
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
-from service.datasets.periods import accounts
+from service.datasets.periods import accounts, selection
 from service.datasets.periods.wire import PeriodBody
 from service.datasets.reading import ReadingBody
 from service.datasets.wire import Bounds, DatasetBody, DraftChanges
-from service.errors import AlreadySealed, CannotSeal, InvalidRequest, NotFound
+from service.errors import AlreadySealed, CannotSeal, InvalidRequest, NotFound, NotSealed
 from service.ledger import accountants
 from service.operations import audit, faults
 from service.operations.signing import SigningKeys
@@ -293,8 +293,10 @@ def seal(
     report = _sealable(dataset, period, confirmed, sha256)
     columns = [{**column, "examples": []} for column in report["columns"]]
     rows.upload = {**report, "columns": columns, "bad_row_lines": []}  # copies of values go with the draft
+    if period is not None and period.version > 1:
+        _supersede(session, dataset, period, at)
     rows.state, rows.sealed_at = DatasetState.SEALED, at
-    if period is not None:
+    if period is not None and period.version == 1:
         if dataset.state == DatasetState.DRAFT:
             dataset.state, dataset.sealed_at = DatasetState.SEALED, at
         session.flush()
@@ -303,6 +305,25 @@ def seal(
     audit.record(session, "seal", actor=actor, at=at, dataset_id=dataset.id, **about)
     session.flush()
     faults.reach("seal.updated")
+
+
+def _supersede(session: Session, dataset: Dataset, period: Period, at: datetime) -> None:
+    """Delete the rows of the version that a correction replaces; its account goes on.
+
+    Refused while jobs are shown as running on them: a job ends on the version that it began with. The caller
+    holds the dataset's account, as every claim of a job on periods does, so no job begins meanwhile.
+    """
+    (earlier,) = selection.sealed(session, dataset.id, [period.label])
+    if selection.is_running(session, dataset.id, period.label, at):
+        raise CannotSeal(
+            f"jobs are running on {period.label} of {dataset.name}",
+            next_step="Wait until they have ended, or end them, and seal again.",
+            doubts=[],
+        )
+    session.execute(_of_draft(Place.of(dataset, earlier)))
+    earlier.state, earlier.rows_digest = DatasetState.RETIRED, None
+    period.epsilon_units, period.delta_units = earlier.epsilon_units, earlier.delta_units
+    session.flush()
 
 
 def _sealable(
@@ -379,6 +400,28 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, actor: s
     audit.record(session, "add-period", actor=actor, at=at, dataset_id=dataset.id, **about)
     session.flush()
     return period
+
+
+def correct_period(session: Session, dataset: Dataset, period: Period, *, actor: str, at: datetime) -> Period:
+    """Begin a correction of a sealed period: a draft of its next version, of the same declared size."""
+    _hold(session, dataset, period)
+    lifecycle.require_sealed(dataset)
+    if period.state != DatasetState.SEALED:
+        raise NotSealed(f"{period.label} of {dataset.name} is a draft", next_step="Upload other rows to it.")
+    correction = Period(
+        dataset_id=dataset.id,
+        label=period.label,
+        version=period.version + 1,
+        size=period.size,
+        epsilon_units=period.epsilon_units,
+        delta_units=period.delta_units,
+        state=DatasetState.DRAFT,
+        created_at=at,
+    )
+    session.add(correction)
+    audit.record(session, "correct-period", actor=actor, at=at, dataset_id=dataset.id, **_named(correction))
+    session.flush()
+    return correction
 
 
 def discard_period(session: Session, dataset: Dataset, period: Period, *, actor: str, at: datetime) -> None:

@@ -161,7 +161,8 @@ def require_draft(dataset: Dataset, period: Period | None = None) -> None:
     if period is not None:
         if period.state != DatasetState.DRAFT:
             raise AlreadySealed(
-                f"{period.label} of {dataset.name} is sealed", next_step="Add another period for other rows."
+                f"{period.label} of {dataset.name} is sealed",
+                next_step="Correct it, or add another period for other rows.",
             )
         return
     if dataset.state != DatasetState.DRAFT:
@@ -259,6 +260,8 @@ def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> i
     withdrawn = withdraw(session, dataset.id, actor=actor, at=at)
     session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
     dataset.rows_digest = None
+    drafts = (Period.dataset_id == dataset.id, Period.state == DatasetState.DRAFT)
+    session.execute(delete(Period).where(*drafts))
     of_dataset = update(Period).where(Period.dataset_id == dataset.id)
     session.execute(of_dataset.values(state=DatasetState.RETIRED, rows_digest=None))
     audit.record(session, "retire", actor=actor, at=at, dataset_id=dataset.id, withdrawn_jobs=withdrawn)

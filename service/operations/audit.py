@@ -63,6 +63,8 @@ def _period(details: Details) -> str:
 
 def _seal(details: Details) -> str:
     what = f"the period {details['period']}" if details.get("period") else "the dataset"
+    if details.get("version", 1) > 1:
+        what = f"a correction of {what} (version {details['version']})"
     return f"sealed {what}{_after_a_look(details)}"
 
 
@@ -82,6 +84,7 @@ _WORDS: dict[str, str | Callable[[Details], str]] = {
     "discard-draft": _discard,
     "seal": _seal,
     "add-period": "added the period {period} of about {size} records, with epsilon {epsilon}, delta {delta}",
+    "correct-period": "began a correction of the period {period}",
     "discard-period": "discarded the draft of the period {period}",
     "raise-budget": _raise,
     "hand-over": "handed the dataset over from {former} to {owner}",

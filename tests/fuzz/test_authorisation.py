@@ -144,6 +144,7 @@ RULES = {
         "owner", 200, NO_PERIODS, {"content": b"a,b\n1,1\n", "headers": {"Content-Type": "text/csv"}}
     ),
     "POST /v1/datasets/{name}/periods/{label}/seal": Rule("owner", 200, NO_PERIODS, body({})),
+    "POST /v1/datasets/{name}/periods/{label}/correction": Rule("owner", 201, NO_PERIODS),
     "POST /v1/datasets/{name}/periods/{label}/budget": Rule("owner", 200, NO_PERIODS, body(BUDGET)),
     "PUT /v1/datasets/{name}/sites/{sites_name}": Rule(
         "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
@@ -224,7 +225,7 @@ def ask(
         slug="not-found",
         analyst={"other": "dan", "ungranted": "ben"}.get(thing, "ada"),
         sites_name="extra",
-        label="2026-01" if verb == "GET" or path.endswith("/budget") else "2026-02",
+        label="2026-01" if verb == "GET" or path.endswith(("/budget", "/correction")) else "2026-02",
         key_id=stage.key_ids.get(thing, "00000000"),
         session_id=stage.session_ids.get(thing, "00000000"),
     )

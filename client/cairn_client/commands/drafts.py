@@ -73,13 +73,20 @@ def upload(
         str | None,
         typer.Option(metavar="LABEL", help="Upload the rows of this period; it is added if it is new."),
     ] = None,
+    correct: Annotated[
+        bool, typer.Option("--correct", help="Replace the sealed rows of the period once these are sealed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Upload the rows of a draft and print a report on them. Jobs use them once it is sealed."""
     sealed = f"{period} of {name}" if period else name
     of_period = f" --period {period}" if period else ""
+    if correct and period is None:
+        raise typer.BadParameter("name the period to correct: --period LABEL --correct")
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
+        if correct and period is not None:
+            dataset.correct_period(period)
         with _opened(files) as body:
             kind = kind or (media_type(files[0]) if len(files) == 1 else None)
             report = _upload(dataset, body, kind, on_bad_row, period)

@@ -8,6 +8,7 @@ upgraded together.
 from cairn_client.wire.amounts import Account, Amount, Number, amount_text
 from cairn_client.wire.datasets import (
     ColumnReport,
+    CorrectionFacts,
     DatasetFacts,
     Doubt,
     DoubtReport,
@@ -50,6 +51,7 @@ __all__ = [
     "Amount",
     "AuditEntry",
     "ColumnReport",
+    "CorrectionFacts",
     "DatasetFacts",
     "Doubt",
     "DoubtReport",

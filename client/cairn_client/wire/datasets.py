@@ -145,6 +145,14 @@ class DatasetFacts:
 
 
 @dataclass(frozen=True)
+class CorrectionFacts:
+    """The draft of a correction of a period."""
+
+    version: int
+    upload: UploadReport | None
+
+
+@dataclass(frozen=True)
 class PeriodFacts:
     """A period of a dataset, what is left of it, and for its owner the report on its rows."""
 
@@ -158,6 +166,8 @@ class PeriodFacts:
     budget: Account | None
     cap: Account | None = None
     upload: UploadReport | None = None
+    #: For the owner: the draft of the next version.
+    correction: CorrectionFacts | None = None
 
 
 @dataclass(frozen=True)

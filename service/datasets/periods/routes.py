@@ -46,7 +46,8 @@ def list_periods(name: DatasetName, caller: Reader, context: Services, paging: P
         found = stored.page(session, right, after=paging.after(str) or "", limit=paging.fetch)
         shown, following = paging.cut(found, lambda period: period.label)
         balances = ledger.balances(session, right.dataset.id, right.grant_id)
-        items = [_described(right, period, balances) for period in shown]
+        corrections = stored.corrections(session, right.dataset.id)
+        items = [_described(right, each, balances, corrections.get(each.label)) for each in shown]
     return PeriodPage.model_validate({"items": items, "next": following})
 
 
@@ -88,7 +89,7 @@ def seal_period(
     """
     with context.database.write() as session:
         right = access.find(session, name, caller)
-        period = stored.find(session, right, label)
+        period = stored.find_draft(session, right, label)
         now = context.clock.now()
         confirmed, sha256 = body.confirm, body.sha256
         drafts.seal(
@@ -111,28 +112,51 @@ def raise_budget_of_period(
         return _facts(session, right, period)
 
 
+@router.post("/{label}/correction", status_code=201, responses=answers("not-sealed", "retired"))
+def correct_period(name: DatasetName, label: Label, caller: Curator, context: Services) -> PeriodFacts:
+    """Begin a correction of a sealed period; then upload the corrected rows and seal them.
+
+    Sealing them deletes the rows that are there. What was charged to the period stays charged. A correction
+    that was begun before goes on.
+    """
+    with context.database.write() as session:
+        right = access.find(session, name, caller)
+        period = stored.find(session, right, label)
+        if label not in stored.corrections(session, right.dataset.id):
+            now = context.clock.now()
+            drafts.correct_period(session, right.dataset, period, actor=caller.name, at=now)
+        return _facts(session, right, period)
+
+
 @router.delete("/{label}", status_code=204, responses=answers("already-sealed", "retired"))
 def discard_period(name: DatasetName, label: Label, caller: Curator, context: Services) -> None:
     """Delete the draft of a period with its rows; its label can be used again."""
     with context.database.write() as session:
         right = access.find(session, name, caller)
-        period = stored.find(session, right, label)
+        period = stored.find_draft(session, right, label)
         drafts.discard_period(session, right.dataset, period, actor=caller.name, at=context.clock.now())
 
 
 def _find_draft(context: Context, name: str, label: str, caller: Caller, announced: str | None) -> Draft:
     with context.database.read() as session:
         right = access.find(session, name, caller)
-        return Draft.of(right.dataset, stored.find(session, right, label), announced)
+        return Draft.of(right.dataset, stored.find_draft(session, right, label), announced)
 
 
 def _facts(session: Session, right: Right, period: Period) -> PeriodFacts:
     balances = ledger.balances(session, right.dataset.id, right.grant_id)
-    return PeriodFacts.model_validate(_described(right, period, balances))
+    correction = stored.corrections(session, right.dataset.id).get(period.label)
+    correction = None if correction is period else correction
+    return PeriodFacts.model_validate(_described(right, period, balances, correction))
 
 
-def _described(right: Right, period: Period, balances: dict[AccountKey, ledger.Balance]) -> dict[str, Any]:
-    """Describe a period: balances to everyone, the report on its rows to the owner alone."""
+def _described(
+    right: Right,
+    period: Period,
+    balances: dict[AccountKey, ledger.Balance],
+    correction: Period | None,
+) -> dict[str, Any]:
+    """Describe a period: balances to everyone, reports on its rows and its correction to the owner alone."""
     dataset, grant = right.dataset, right.grant
     declared = Budget(period.epsilon_units, period.delta_units)
     accountant = accountants.get(dataset.accountant, declared)
@@ -148,7 +172,12 @@ def _described(right: Right, period: Period, balances: dict[AccountKey, ledger.B
         "budget": own and _balance(accountant, own),
         "cap": _balance(cap, granted) if grant and granted else None,
         "upload": view.report_on(dataset, period) if right.is_owner else None,
+        "correction": _correction(right, correction) if correction and right.is_owner else None,
     }
+
+
+def _correction(right: Right, correction: Period) -> dict[str, Any]:
+    return {"version": correction.version, "upload": view.report_on(right.dataset, correction)}
 
 
 def _balance(accountant: accountants.Accountant, balance: ledger.Balance) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from core.data import Stored
 from service.datasets.periods.wire import PeriodRange
 from service.errors import InvalidRequest
 from service.ledger.charging import WHOLE, charged_periods, rows_protected
-from service.operations.states import DatasetState, Unit
-from service.operations.tables import Dataset, Period
+from service.operations.states import DatasetState, JobState, Unit
+from service.operations.tables import Dataset, Job, Period
 
 #: Most rows of one person that the noise of a job can protect.
 _MOST_ROWS = 10_000
@@ -90,6 +91,16 @@ def sealed(session: Session, dataset_id: int, labels: Sequence[str] | None = Non
     if labels is not None:
         query = query.where(Period.label.in_(labels))
     return list(session.scalars(query.order_by(Period.label)))
+
+
+def is_running(session: Session, dataset_id: int, label: str, now: datetime) -> bool:
+    """Return True if a job on a period is shown as running now, whether it has ended or not."""
+    shown = or_(Job.state == JobState.RUNNING, Job.released_at > now)
+    query = select(Job.periods).where(
+        Job.dataset_id == dataset_id, Job.rehearsal.is_(False), Job.claimed_at.is_not(None), shown
+    )
+    stored = (PeriodsRead.from_json(each) for each in session.scalars(query) if each is not None)
+    return any(label in each.labels for each in stored)
 
 
 def charged(periods: PeriodsRead | None) -> tuple[str, ...]:

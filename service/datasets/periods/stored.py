@@ -1,17 +1,29 @@
 """The stored periods of a dataset, as its owner and analysts may see them."""
 
-from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session, aliased
 
 from service.datasets.access import Right
 from service.errors import NotFound, NotSealed
 from service.operations.states import DatasetState
 from service.operations.tables import Period
 
+_OTHER = aliased(Period)
+#: The version of a period that is shown: not the draft of a correction.
+_SHOWN = (
+    select(func.max(_OTHER.version))
+    .where(
+        _OTHER.dataset_id == Period.dataset_id,
+        _OTHER.label == Period.label,
+        (_OTHER.state != DatasetState.DRAFT) | (_OTHER.version == 1),
+    )
+    .scalar_subquery()
+)
+
 
 def _visible(right: Right) -> Select[Period]:
-    """Return the query of the newest version of each period that the caller may see."""
-    query = select(Period).where(Period.dataset_id == right.dataset.id)
+    """Return the query of the periods that the caller may see, each in one version."""
+    query = select(Period).where(Period.dataset_id == right.dataset.id, Period.version == _SHOWN)
     return query if right.is_owner else query.where(Period.state != DatasetState.DRAFT)
 
 
@@ -27,6 +39,18 @@ def find(session: Session, right: Right, label: str) -> Period:
     if found is None:
         raise NotFound(f"{right.dataset.name} has no period {label}")
     return found
+
+
+def corrections(session: Session, dataset_id: int) -> dict[str, Period]:
+    """Return the drafts of corrections, by label."""
+    drafts = select(Period).where(Period.dataset_id == dataset_id, Period.state == DatasetState.DRAFT)
+    return {each.label: each for each in session.scalars(drafts.where(Period.version > 1))}
+
+
+def find_draft(session: Session, right: Right, label: str) -> Period:
+    """Return the draft of a period or of its correction; the sealed period, if there is no draft."""
+    period = find(session, right, label)
+    return corrections(session, right.dataset.id).get(label, period)
 
 
 def find_sealed(session: Session, right: Right, label: str) -> Period:

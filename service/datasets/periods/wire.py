@@ -20,6 +20,7 @@ _PERIOD = {
     "budget": _BUDGET,
     "cap": None,
     "upload": None,
+    "correction": None,
 }
 
 
@@ -52,6 +53,13 @@ class PeriodBody(Body, json_schema_extra=example({"label": "2026-02"})):
     )
 
 
+class CorrectionFacts(Answer, json_schema_extra=example({"version": 2, "upload": None})):
+    """The draft of a correction, for the owner alone."""
+
+    version: int
+    upload: UploadReport | None
+
+
 class PeriodFacts(Answer, json_schema_extra=example(_PERIOD)):
     """A period: its public facts, what is left of it, and to the owner the report on its rows."""
 
@@ -64,6 +72,9 @@ class PeriodFacts(Answer, json_schema_extra=example(_PERIOD)):
     budget: BudgetFacts | None = Field(description="null: all periods share the dataset's budget")
     cap: BudgetFacts | None = Field(description="to an analyst: what is left of the cap in this period")
     upload: UploadReport | None
+    correction: CorrectionFacts | None = Field(
+        description="to the owner: the draft of the next version, whose rows will replace these"
+    )
 
 
 class PeriodPage(Page[PeriodFacts], json_schema_extra=page_example(_PERIOD)):

@@ -6,7 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
 
+from service.operations.tables import DatasetChunk
 from tests.support.service import DOUBTS, House, table
 
 pytestmark = pytest.mark.both_databases
@@ -220,4 +222,82 @@ def test_retirement_deletes_every_period_and_queued_jobs_are_not_charged(stays: 
     assert {each["state"] for each in stays.carla.get(PERIODS).json()["items"]} == {"retired"}
     assert submit(stays).json()["type"] == "/problems/retired"
     assert set(spent(stays).values()) == {"0"}
+    verified(stays)
+
+
+def correct(house: House, label: str, content: bytes) -> Any:
+    """Upload and seal corrected rows of a period; the answer to the seal."""
+    assert house.carla.post(f"{PERIODS}/{label}/correction").status_code == 201
+    assert house.carla.call("PUT", f"{PERIODS}/{label}/data", content=content).status_code == 200
+    return house.carla.post(f"{PERIODS}/{label}/seal", {"confirm": list(DOUBTS)})
+
+
+def chunks(house: House) -> int:
+    with house.database.read() as session:
+        return session.execute(select(func.count()).select_from(DatasetChunk)).scalar_one()
+
+
+def test_corrected_period_has_other_rows_and_the_account_that_it_had(stays: House) -> None:
+    assert submit(stays, "0.4", periods=["2026-01"], delta="0").status_code == 202
+    assert stays.work()
+    before = chunks(stays)
+    sealed = correct(stays, "2026-01", table(50))
+    assert (sealed.status_code, sealed.json()["version"], sealed.json()["upload"]["rows"]) == (200, 2, 50)
+    assert chunks(stays) == before
+    assert spent(stays)["2026-01"] == "0.4"
+    assert submit(stays, "0.2", periods=["2026-01"], delta="0").status_code == 409
+    job = submit(stays, "0.1", periods=["2026-01"], delta="0").json()
+    assert job["periods"] == [{"label": "2026-01", "version": 2}]
+    assert stays.work()
+    receipt = stays.ada.get(f"/v1/jobs/{job['id']}/receipt").json()
+    assert "2026-01 (version 2)" in str(receipt["explanation"])
+    verified(stays)
+
+
+def test_queued_job_runs_on_the_version_that_is_there_when_it_is_claimed_and_says_so(stays: House) -> None:
+    job = submit(stays).json()
+    assert job["periods"][0] == {"label": "2026-01", "version": 1}
+    assert correct(stays, "2026-01", table(50)).status_code == 200
+    assert stays.work()
+    receipt = stays.ada.get(f"/v1/jobs/{job['id']}/receipt").json()
+    assert [each["version"] for each in receipt["periods"]] == [2, 1, 1]
+    assert stays.ada.get(f"/v1/jobs/{job['id']}").json()["periods"] == receipt["periods"]
+    verified(stays)
+
+
+def test_running_job_ends_on_the_version_that_it_began_with(stays: House) -> None:
+    job = submit(stays).json()
+    held = stays.worker.claim()
+    assert held is not None
+    refused = correct(stays, "2026-01", table(50))
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/cannot-seal")
+    assert "jobs are running on 2026-01" in refused.json()["detail"]
+    assert stays.worker.carry_out(held)
+    assert stays.ada.get(f"/v1/jobs/{job['id']}/receipt").json()["periods"][0]["version"] == 1
+    assert stays.carla.post(f"{PERIODS}/2026-01/seal", {"confirm": list(DOUBTS)}).status_code == 200
+    verified(stays)
+
+
+def test_draft_of_a_correction_changes_nothing_until_it_is_sealed(stays: House) -> None:
+    assert stays.carla.post(f"{PERIODS}/2026-01/correction").json()["correction"] == {
+        "version": 2,
+        "upload": None,
+    }
+    assert stays.carla.call("PUT", f"{PERIODS}/2026-01/data", content=table(50)).status_code == 200
+    for person, shown in ((stays.carla, 50), (stays.ada, None)):
+        found = person.get(f"{PERIODS}/2026-01").json()
+        assert (found["version"], found["state"]) == (1, "sealed")
+        assert (found["correction"] and found["correction"]["upload"]["rows"]) == shown
+    assert submit(stays).json()["periods"][0]["version"] == 1
+    assert stays.carla.delete(f"{PERIODS}/2026-01").status_code == 204
+    assert stays.carla.get(f"{PERIODS}/2026-01").json()["correction"] is None
+    assert stays.work()
+    verified(stays)
+
+
+def test_budget_that_was_raised_during_a_correction_stays_raised(stays: House) -> None:
+    assert stays.carla.post(f"{PERIODS}/2026-01/correction").status_code == 201
+    more = {"epsilon": "5", "delta": "0.000001"}
+    assert stays.carla.post(f"{PERIODS}/2026-01/budget", more).status_code == 200
+    assert correct(stays, "2026-01", table(50)).json()["budget"]["declared"]["epsilon"] == "5"
     verified(stays)

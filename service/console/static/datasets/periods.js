@@ -33,7 +33,7 @@ export function nextLabel(last) {
 export async function periods({ me, reload }, found) {
   const list = await all(path(found));
   const curator = me.role === "curator";
-  const draft = list.find((each) => each.state === "draft");
+  const draft = list.find((each) => each.state === "draft" || each.correction);
   return [
     h(
       "section",
@@ -83,9 +83,13 @@ function point(found, period, curator, reload) {
       { class: "row apart" },
       h("div", { class: "row" }, h("h3", {}, period.label), period.state !== "sealed" && state(period.state)),
       curator &&
-        period.budget &&
         period.state === "sealed" &&
-        button("Raise", () => raise(found, period, reload), "small quiet"),
+        h(
+          "div",
+          { class: "row" },
+          period.budget && button("Raise", () => raise(found, period, reload), "small quiet"),
+          !period.correction && button("Correct", () => correct(found, period, reload), "small quiet"),
+        ),
     ),
     h(
       "p",
@@ -105,18 +109,32 @@ function point(found, period, curator, reload) {
 // A draft is uploaded, checked and sealed as a dataset without periods is.
 function draftCard(found, period, reload) {
   const place = h("div", { class: "stack" });
-  const target = { ...found, upload: period.upload, period: period.label };
+  const correction = period.correction;
+  const report = correction ? correction.upload : period.upload;
+  const target = { ...found, upload: report, period: period.label };
+  const rows = correction ? "the corrected rows" : "the rows";
   return h(
     "section",
     { class: "card stack" },
     h(
       "div",
       { class: "row apart" },
-      h("h2", {}, `${period.label}: ${period.upload ? "check before you seal" : "upload the rows"}`),
-      button("Discard this period", () => discard(found, period, reload), "small quiet"),
+      h("h2", {}, `${period.label}: ${report ? "check before you seal" : `upload ${rows}`}`),
+      button(
+        correction ? "Discard this correction" : "Discard this period",
+        () => discard(found, period, reload),
+        "small quiet",
+      ),
     ),
-    period.upload && lookBeforeSeal(target, reload),
-    period.upload && h("h3", {}, "Upload other rows"),
+    correction &&
+      h(
+        "p",
+        { class: "muted" },
+        "When you seal them, the rows that are there now are deleted. What was charged to this period stays " +
+          "charged. Everybody sees that it was corrected and when, and nothing else.",
+      ),
+    report && lookBeforeSeal(target, reload),
+    report && h("h3", {}, "Upload other rows"),
     uploader(target, reload, place),
     place,
   );
@@ -198,14 +216,27 @@ function raise(found, period, reload) {
   );
 }
 
-function discard(found, period, reload) {
+function correct(found, period, reload) {
   confirm(
-    `Discard ${period.label}?`,
-    "The draft of this period, its rows and the report on them are deleted.",
+    `Correct ${period.label}?`,
+    "Upload a corrected file next. Nothing changes until you seal it; its rows then replace those that are there.",
+    "Begin a correction",
+    async () => {
+      await post(`${path(found)}/${period.label}/correction`, {});
+      await reload();
+    },
+  );
+}
+
+function discard(found, period, reload) {
+  const what = period.correction ? "The draft of this correction" : "The draft of this period";
+  confirm(
+    `Discard the draft of ${period.label}?`,
+    `${what}, its rows and the report on them are deleted.`,
     "Discard it",
     async () => {
       await remove(`${path(found)}/${period.label}`);
-      toast(`${period.label} is discarded.`);
+      toast(`The draft of ${period.label} is discarded.`);
       await reload();
     },
   );
