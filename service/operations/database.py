@@ -6,9 +6,10 @@ A read session sees one snapshot of the database, however many queries it makes.
 a lock, for a server that does not answer, and on the server for a client that is idle in a transaction.
 """
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +32,10 @@ SILENT_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
 #: Bytes that SQLite's write-ahead log keeps on disk once what it holds is in the database file. An upload
-#: makes it as large as its rows; the next transaction, such as that of the seal, cuts it to this.
+#: makes it as large as its rows; a transaction that finds all of it in the file cuts it to this.
 _KEPT_LOG_BYTES = 16 << 20
+#: Longest wait for readers and writers when the log is emptied.
+_EMPTYING_SECONDS = 1.0
 #: A connection that was idle for longer is tried before it is used: the server may have gone meanwhile.
 _TRUSTED_SECONDS = 1.0
 #: Timeouts of libpq over TCP: seconds, and milliseconds for the last.
@@ -119,6 +122,23 @@ class Database:
                 session.connection()  # takes the write lock now, before anything is read
             yield session
             audit_chain.append_recorded(session)
+
+    def empty_log(self) -> None:
+        """Move what SQLite's write-ahead log holds into the database file, and empty the log.
+
+        Done by the transactions that follow where readers or writers are in the way for too long.
+        """
+        if not self.is_sqlite:
+            return
+        # Whoever asks has committed what they came for: that must not fail now.
+        with suppress(sqlite3.OperationalError, PoolTimeout), closing(self.engine.raw_connection()) as opened:
+            cursor = opened.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {_EMPTYING_SECONDS * 1000:.0f}")
+            try:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1000:.0f}")
+                cursor.close()
 
     def dispose(self) -> None:
         """Close every connection."""
