@@ -49,7 +49,7 @@ class _NotMigrated(Exception):
 
 
 def _for_operators(error: Exception) -> list[str]:
-    """Return what an operator must do about an error, without secrets; nothing if it is a bug."""
+    """Return what an operator has to do about an error, without secrets; nothing if it is a bug."""
     from sqlalchemy.exc import ArgumentError, OperationalError
 
     from service.operations.logs import redact

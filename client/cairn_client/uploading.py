@@ -138,7 +138,7 @@ def join_text(paths: Sequence[str | Path], into: BinaryIO) -> None:
             first = file.readline().removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
             if b"\0" in first:
                 raise ValueError(
-                    f"{path} is no delimited text in UTF-8: only such files are uploaded together; upload a "
+                    f"{path} is not delimited text in UTF-8: only such files are uploaded together; upload a "
                     "single file of any other format"
                 )
             if names not in (None, first):

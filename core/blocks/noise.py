@@ -24,7 +24,7 @@ class Noise:
 
     #: In the size of a cluster, in records; None where no sizes are counted.
     size: float | None = None
-    #: In each coordinate of each centre, in units of the widest column; None where centres are no means.
+    #: In each coordinate of each centre, in units of the widest column; None where centres are not means.
     centres: tuple[float, ...] | None = None
     #: Factors of `centres` for each column: its unit over that of the widest; None where all are alike.
     columns: tuple[float, ...] | None = None

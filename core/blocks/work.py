@@ -2,7 +2,7 @@
 
 An operation takes about half a nanosecond of one core. What costs most is not always arithmetic: numbers of
 rows that are passed over one by one take fifty times as long as those that are multiplied by a matrix, each
-record takes some time of its own, and noise is drawn for every number that is released. The numbers here were
+record takes additional time, and noise is drawn for every number that is released. The numbers here were
 read off profiles, stage by stage (`docs/performance.md`).
 """
 

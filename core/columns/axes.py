@@ -112,7 +112,7 @@ class Line(Axis):
 
     def coordinates(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
         # |2c - first - last| <= last - first, so truncation towards zero stays within `half`. Products are
-        # below 2^33, and a quotient that is no integer is 2^-16 away from one: doubles are exact.
+        # below 2^33, and a quotient that is not an integer is 2^-16 away from one: doubles are exact.
         inside = np.clip(codes.astype(np.float64), self.first, self.last)
         steps = np.trunc((2 * inside - (self.first + self.last)) * self.half / (self.last - self.first))
         return steps.astype(np.int16)[:, None]

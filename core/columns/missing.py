@@ -1,4 +1,4 @@
-"""What counts as missing: texts by which programs and people write that a value is not there."""
+"""Missing values in text: the spellings that programs and people use."""
 
 #: Nobody's id is written like this, and no value of a column is.
 _NOTHING = ("", "nan", "null", "none", "<na>", "nat")

@@ -113,7 +113,7 @@ class Moments(Ranged):
 
 
 def _years(matches: Sequence[re.Match[str]], order: Order) -> list[int] | None:
-    """The years of dates in this order; None if the numbers of one are no date in it."""
+    """The years of dates in this order; None if the numbers of one are not a date in it."""
     years = []
     for match in matches:
         parts = dict(zip(order, match.groups()[:3], strict=True))

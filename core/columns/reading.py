@@ -45,8 +45,8 @@ class Fault(enum.IntEnum):
 class Reading:
     """The codes of some values of one column.
 
-    `codes` is valid only where `usable` is true: for a filled gap it is, for an undeclared level without a
-    catch-all it is not.
+    `codes` is valid only where `usable` is true: a filled gap is usable, an undeclared level without a
+    catch-all is not.
     """
 
     codes: Codes

@@ -124,14 +124,14 @@ class _Values:
 
 def _open(content: bytes) -> tuple[dict[str, Any], _Values]:
     if not content.startswith(_TITLE):
-        raise ValueError("its first line is another")
+        raise ValueError("its first line is not that of a transcript")
     end = content.index(b"\n", len(_TITLE)) + 1
     return json.loads(content[len(_TITLE) : end]), _Values(memoryview(content)[end:])
 
 
 def _known(kind: str) -> str:
     if kind not in _TYPES:
-        raise ValueError(f"{kind!r} is no type of released values")
+        raise ValueError(f"{kind!r} is not a type of released values")
     return kind
 
 

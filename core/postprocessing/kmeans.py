@@ -26,13 +26,13 @@ _MOST_MERGED = 800
 _MOST_AT_ONCE = 1 << 20  # Distances of points to centres, over all restarts, that are computed at once.
 _MOST_ROUNDS = 100
 #: On more points than this starts and rounds are few: until centres settle, one coreset of many cells takes
-#: several times as long as another, and rounds on the records follow anyhow.
+#: several times as long as another, and rounds on the records follow in any case.
 _MANY_POINTS = 10_000
 _STARTS_ON_MANY = 2  # Starts on many points, at most.
 _ROUNDS_ON_MANY = 10  # Rounds of each start on many points.
 _STARTS = 5  # Random starts on many points for the best k-means.
 _TRIED_ROUNDS = 4  # Rounds of each new start for the best k-means, before only the best is followed.
-_MOST_WORK = 2e7  # Points times columns times centres from which on one random start must do.
+_MOST_WORK = 2e7  # Points times columns times centres above which there is a single random start.
 _SOME_MERGED = 400  # Of many points, those that are merged pair by pair for one more start.
 _CELL_STARTS = 10  # Starts on cells of a grid, at most.
 _LEAST_CELL_STARTS = 3  # Starts on cells of a grid, at least.
@@ -179,7 +179,7 @@ def KMeans(k: int, **options: Any) -> Any:  # noqa: N802
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """One thread, and no warning of points so close that two centres coincide: odd data are no error."""
+    """One thread, and no warning of points so close that two centres coincide: odd data are not an error."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), single_threaded():

@@ -26,7 +26,7 @@ class Pure:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """mu-Gaussian DP: no easier to tell apart than N(0, 1) from N(mu, 1)."""
+    """mu-Gaussian DP: at least as hard to distinguish as N(0, 1) and N(mu, 1)."""
 
     mu: float
 

@@ -1,1 +1,1 @@
-"""Questions about a dataset other than clusterings: profiles, tables, quantiles and summaries."""
+"""Questions: jobs other than clusterings, about a dataset or about the clusters of earlier jobs."""

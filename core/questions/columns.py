@@ -1,4 +1,4 @@
-"""Columns of a dataset in bins that follow from public bounds and levels."""
+"""The columns that a question is about, cut into bins by public bounds and levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

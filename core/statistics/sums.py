@@ -184,7 +184,7 @@ class BucketSums(Statistic):
 
     def of(self, chunk: Chunk) -> Integers:
         numbers, other = self.view.numbers(chunk), len(self.listed)
-        # Other records go into a bucket of their own, which is thrown away: they take as long as these.
+        # Other records go into a separate bucket, which is discarded: they take as long as these.
         listed = np.append(self.listed, -1)
         places = np.searchsorted(self.listed, numbers)
         labels = np.where(listed[places] == numbers, places, other).astype(np.int32)

@@ -82,7 +82,7 @@ def _average_size(plan: Plan) -> float:
 
 
 def _figures(plan: Plan) -> Iterator[tuple[str, str, str, str]]:
-    """The figures of a forecast: those with words of their own, then the algorithm's other numbers."""
+    """The figures of a forecast: those with their own words, then the algorithm's other numbers."""
     rest = {name: value for name, value in plan.forecast.items() if name != "cluster_share"}
     fine = plan.k_range is not None
     whose = f"an average one of {plan.k:,} fine clusters" if fine else "an average cluster"

@@ -1,7 +1,7 @@
 """The queue of jobs: enqueue, claim, beat, finish, give back, withdraw.
 
-Locks are taken in one order, a job's row before its dataset's account; whoever holds an account and
-wants jobs skips those that are locked, and the claim that holds them looks again at what is allowed.
+Locks are taken in one order, a job's row before its dataset's account; a transaction that holds an account
+and wants jobs skips those that are locked, and the claim that holds them checks again what is allowed.
 
     queued --claim--> running --finish--> succeeded | failed
        |                 +--gives way (a rehearsal)--> running again, later
@@ -140,7 +140,7 @@ def _claimable(now: datetime) -> ColumnElement[bool]:
 
 
 def real_job_waits(session: Session, now: datetime) -> bool:
-    """Return True if a job waits for a worker that is no rehearsal."""
+    """Return True if a job other than a rehearsal waits for a worker."""
     waiting = select(Job.number).where(_claimable(now), Job.rehearsal.is_(False)).limit(1)
     return session.scalars(waiting).one_or_none() is not None
 

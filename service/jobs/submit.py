@@ -273,5 +273,5 @@ def _periods_with_room(planned: PlannedJob, refusal: ledger.Overdrawn) -> dict[s
 
 
 def _digest(body: PlanBody) -> str:
-    # The quote is no part of what is asked for.
+    # The quote is not part of what is asked for.
     return canonical.digest(body.asked())

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from service.operations import canonical
 from service.operations.tables import Base
 
-#: Key of a column's `info`: why the column is no fact, or which check covers it.
+#: Key of a column's `info`: why the column is not a fact, or which check covers it.
 UNAUDITED = "unaudited"
 
 

@@ -1,4 +1,4 @@
-"""Signals that a process hears of in a thread of its own, and not in a handler.
+"""Signals that are received by a thread instead of by a handler.
 
 A handler interrupts the main thread anywhere, also while it holds the lock of an event. Were the handler to
 set that event, or a second signal to interrupt the first handler, both would wait for each other.

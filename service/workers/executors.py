@@ -58,7 +58,7 @@ def make_executor(settings: Settings, planned: float = 0.0) -> Iterator[Executor
 
 
 def _connect(address: str) -> tuple[Any, list[str]]:
-    """A client of the cluster and the addresses of its workers; no client if the job must do without."""
+    """A client of the cluster and the addresses of its workers; no client if the job must run without one."""
     distributed = import_module("distributed")  # an extra: only needed where a cluster is
     try:
         # Asked first: a client waits without a limit for a scheduler that takes connections and is silent.
@@ -86,7 +86,7 @@ class ClusterExecutor(Executor):
     def __init__(self, client: Any, workers: Sequence[str], seconds: float):
         """`seconds`: how long the job waits for a batch before the cluster is given up."""
         self._seconds = seconds
-        # Every call is a task of its own, and any worker may take it when its own is gone.
+        # Every call is a separate task, and any worker may take it when its own is gone.
         homes = [
             client.get_executor(pure=False, workers=[address], allow_other_workers=True)
             for address in workers

@@ -2,7 +2,7 @@
 
     claim + charge (one transaction) -> execute -> result + end (one transaction)
 
-Each worker is a process of its own with one job at a time; `supervisor` starts them.
+Each worker is a process with one job at a time; `supervisor` starts them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _DELETION_SECONDS = 600.0
-#: Seconds between two looks at whether a rehearsal must give way, and between those of a worker after one.
+#: Seconds between two checks whether a rehearsal must give way, and between those of a worker after one.
 _LOOK_SECONDS = 0.5
 #: Shortest time between two records of the heads of a dataset by one worker.
 _HEADS_SECONDS = 60.0

@@ -240,7 +240,7 @@ def test_an_export_in_several_files_is_uploaded_as_one(live: Live, place: Path) 
     with pytest.raises(ValueError, match=r"the first line of two.csv is not that of one.csv"):
         made.upload(paths)
     Path("sheet.xlsx").write_bytes(spreadsheet([list(NAMES), *rows]))
-    with pytest.raises(ValueError, match=r"sheet.xlsx is no delimited text"):
+    with pytest.raises(ValueError, match=r"sheet.xlsx is not delimited text"):
         made.upload(["one.csv", "sheet.xlsx"])
     made.discard()
 

@@ -52,7 +52,7 @@ class Chaturvedi(ProjectedCoverage):
         first, rest = RECOVERY if rounds else 1.0, coverage.rest
         if constants == "tight":
             means, last, left = GroupMeans(plan.domain, rest, first), rest, 1 - first
-        else:  # the paper's averages do not compose as Gaussian DP, so they get a budget of their own
+        else:  # the paper's averages do not compose as Gaussian DP, so they get their own budget
             delta = 0.5 if rounds else 1.0
             means = GroupMeans(plan.domain, rest.portion(first, delta), 1.0, constants=constants)
             last, left = rest.portion(1 - first, delta) if rounds else rest, 1.0

@@ -31,7 +31,7 @@ REFINE = 0.3  # Weight of the refining rounds.
 LEAST_MOMENTS = 0.15  # Least weight of second moments of many columns.
 MOST_MOMENTS = 0.4  # Most weight of second moments: more, the more noise blurs the principal axes.
 MOMENTS_SIGNAL = 0.015  # Share of the records at which the edge of the spectrum of their noise should lie.
-MOMENTS_COLUMNS = 32  # Columns below which moments get less: most axes are kept anyhow.
+MOMENTS_COLUMNS = 32  # Columns below which moments get less: most axes are kept in any case.
 LEAST_TURN = 0.05  # Least weight of second moments of few columns, which only turn and scale the axes.
 TURN_ROOM = 4.0  # Moments of few columns get at least this many times what `MOMENTS_SIGNAL` takes.
 VARYING_FROM = 128  # Columns from which on second moments are of those that vary: noise grows with columns.
@@ -43,7 +43,7 @@ TREE_AXES = 8  # Axes that the tree cuts, at most.
 HALVINGS_PER_AXIS = 2.5  # Halvings of the tree for each of its axes.
 LEAST_DEPTH = 4  # Halvings of a tree, at least.
 MOST_DEPTH = 11  # Halvings of a deeper tree, at most, where one level alone can count finer cells.
-MOST_SEEDS = 128  # Seeds in few columns: small clusters far from each other get seeds of their own.
+MOST_SEEDS = 128  # Seeds in few columns: small clusters far from each other get their own seeds.
 SEEDS_PER_COLUMN = 24  # Seeds for each column, at most: in up to three columns cells are fine enough.
 MEDIAN_REACH = 4.0  # A median moves at most this many times the root mean squared distance.
 

@@ -37,7 +37,7 @@ SHAPE_LEVEL = 0.2  # Second moments are clipped to the radius of this share: noi
 #: Share of the squared distances that clipping may take: records far out are few, but dear. That is looked at
 #: only where the noise of a bin is below this share of the records.
 SPARE_ENERGY = 0.003
-FAR_OUT = 2.3  # Clusters have scales of their own where `DATA_LEVEL` reaches this many median distances.
+FAR_OUT = 2.3  # Clusters have their own scales where `DATA_LEVEL` reaches this many median distances.
 ROUND_BINS = 31  # Bins of the histograms of distances to the centres of a round.
 ROUND_FACTOR = 1.2  # Each of those bins ends this many times as far out as the one before.
 

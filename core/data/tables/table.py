@@ -1,4 +1,4 @@
-"""Tables of columns of different kinds; each stored in whole steps of its own, side by side."""
+"""Tables of columns of different kinds; each stored in its own whole steps, next to the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ def numbers_beside_levels(domain: Geometry, rows: Floats, counts: npt.NDArray[np
 
 
 def _on_bounds(cells: Cells, rows: Floats, owners: npt.NDArray[np.int64]) -> Floats:
-    """Rows of a box: values that noise cannot tell from a bound lie on it, as many equal ones often do."""
+    """Rows of a box: values that noise may have moved from a bound lie on it, as many equal ones often do."""
     domain = cells.domain
     if not isinstance(domain, Dense) or domain.bounds_units is None:
         return rows

@@ -71,7 +71,7 @@ def why(best: int, gaps: Mapping[int, float], noise: Mapping[int, float]) -> str
 
 
 def also_fitting(best: int, gaps: Mapping[int, float], noise: Mapping[int, float]) -> str:
-    """The numbers next to the suggested one that noise, or too small a gain, does not tell from it."""
+    """The numbers next to the suggested one that noise, or too small a gain, does not distinguish from it."""
 
     def fits(k: int) -> bool:
         return abs(gaps[k] - gaps[best]) <= max(_TOLERANCE, noise[k], noise[best])

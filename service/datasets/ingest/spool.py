@@ -113,7 +113,7 @@ class Spool:
         self.size = os.fstat(self.file.fileno()).st_size
 
     def open(self) -> IO[bytes]:
-        """Open the file for a reader of its own, at the beginning."""
+        """Open the file for another reader, at the beginning."""
         return cast(IO[bytes], _Reader(self.file.fileno(), self.size))  # typeshed excludes RawIOBase
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Spool:
 
 
 class _Reader(io.RawIOBase):
-    """A file with a position of its own, so that two readers never move each other.
+    """A file with its own position, so that two readers do not move each other.
 
     A library may go on reading ahead in a thread after its reader was dropped. Bytes beyond the end are not
     allocated, whatever length a damaged file announces.

@@ -1,4 +1,4 @@
-"""Store chunks in the database, inside the transaction that seals the dataset."""
+"""Store chunks in the database, inside the transaction that stores an upload."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

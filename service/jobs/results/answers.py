@@ -1,4 +1,4 @@
-"""Answers for other k than a result shows: stored with it, and read alone.
+"""Answers for numbers of clusters other than the one that a result shows, stored with it.
 
 A job that left k open has a row for each k, and one of made-up rows. A job of a single k has one row that
 says which of its clusters are merged for each smaller k.

@@ -1,4 +1,4 @@
-"""Answers to questions as callers get them: with a view and the bounds that they propose, or as CSV."""
+"""Answers to questions as callers receive them: with a view and the bounds that they propose, or as CSV."""
 
 from typing import Any
 

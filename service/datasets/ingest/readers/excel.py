@@ -1,4 +1,4 @@
-"""Spreadsheets (Excel, OpenDocument) as CSV, read in a process of its own with little memory.
+"""Spreadsheets (Excel, OpenDocument) as CSV, read in a separate process with little memory.
 
 A few bytes of a spreadsheet can stand for billions of cells, so the library that reads it gets a limit from
 the operating system; what it cannot read within that limit is refused.
