@@ -5,7 +5,7 @@ release states.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ _NOISE_ONLY = (
 _NO_FORECAST = (
     "does not forecast the accuracy of clusters. A rehearsal is free and shows what an answer looks like."
 )
+#: Figures that explanations and the verdict of a question already contain.
+_IN_OTHER_WORDS = {"cluster_share", "visible_count"}
 #: A cluster is taken to be lost in the noise below three standard deviations of that in its size.
 _LOST = 3
 
@@ -83,33 +85,34 @@ def _average_size(plan: Plan) -> float:
 
 def _figures(plan: Plan) -> Iterator[tuple[str, str, str, str]]:
     """The figures of a forecast: those with their own words, then the algorithm's other numbers."""
-    rest = {name: value for name, value in plan.forecast.items() if name != "cluster_share"}
     fine = plan.k_range is not None
     whose = f"an average one of {plan.k:,} fine clusters" if fine else "an average cluster"
     average = f"{whose if fine else 'an average one'} has {_about(_average_size(plan))}"
-    if (smallest := rest.pop("smallest_cluster", None)) is not None:
-        label = "Smallest cluster that is found"
-        yield "smallest_cluster", label, f"≈ {_about(smallest)}", f"records; {average}"
-    if (noise := rest.pop("size_noise", None)) is not None:
-        label = "Size of a cluster"
-        yield "size_noise", label, f"± {_about(2 * noise)}", f"records {_MOST_RUNS}; {average}"
-    if (noise := rest.pop("noise_per_radius", None)) is not None:
-        share = f"± {number_text(200 * noise, 2)}%"
-        explanation = f"of its cluster's radius {_MOST_RUNS}, for {whose}"
-        yield "noise_per_radius", "Position of a centre", share, explanation
-    if (noise := rest.pop("noise_at_bounds", None)) is not None:
-        explanation = f"in {_widest_column(plan)}, for a cluster that fills the bounds"
-        yield "noise_at_bounds", "Position at worst", f"± {number_text(2 * noise, 2)}", explanation
-    if (noise := rest.pop("count_noise", None)) is not None:
-        yield "count_noise", "Each count", f"± {_about(2 * noise)}", f"records {_MOST_RUNS}"
-    if (noise := rest.pop("rank_noise", None)) is not None:
-        yield "rank_noise", "Rank of a quantile", f"± {_about(2 * noise)}", f"records {_MOST_RUNS}"
-    if (share := rest.pop("scaling_share", None)) is not None:
-        yield "scaling_share", "Private scaling", share_text(share), "of the cost"
-    rest.pop("visible_count", None)  # is in the verdict of a question
-    for name, value in rest.items():
-        text = number_text(value) if isinstance(value, float | int) else str(value)
-        yield name, name.replace("_", " ").capitalize(), text, ""
+    records = f"records {_MOST_RUNS}"
+    known: dict[str, tuple[str, Callable[[float], str], str]] = {
+        "smallest_cluster": ("Smallest cluster that is found", _approximately, f"records; {average}"),
+        "size_noise": ("Size of a cluster", _give_or_take, f"{records}; {average}"),
+        "noise_per_radius": (
+            "Position of a centre",
+            lambda noise: f"± {number_text(200 * noise, 2)}%",
+            f"of its cluster's radius {_MOST_RUNS}, for {whose}",
+        ),
+        "noise_at_bounds": (
+            "Position at worst",
+            lambda noise: f"± {number_text(2 * noise, 2)}",
+            f"in {_widest_column(plan)}, for a cluster that fills the bounds",
+        ),
+        "count_noise": ("Each count", _give_or_take, records),
+        "rank_noise": ("Rank of a quantile", _give_or_take, records),
+        "scaling_share": ("Private scaling", share_text, "of the cost"),
+    }
+    for name, (label, write, explanation) in known.items():
+        if name in plan.forecast:
+            yield name, label, write(plan.forecast[name]), explanation
+    for name, value in plan.forecast.items():
+        if name not in known and name not in _IN_OTHER_WORDS:
+            text = number_text(value) if isinstance(value, float | int) else str(value)
+            yield name, name.replace("_", " ").capitalize(), text, ""
 
 
 def _widest_column(plan: Plan) -> str:
@@ -173,3 +176,12 @@ def _of_range(strain: _Strain, plan: Plan) -> tuple[str, str]:
 def _about(value: float) -> str:
     """An estimated number of records: three digits of a large one, two digits below ten."""
     return number_text(value, 2) if abs(value) < 10 else count_text(float(f"{value:.3g}"))
+
+
+def _approximately(value: float) -> str:
+    return f"≈ {_about(value)}"
+
+
+def _give_or_take(deviation: float) -> str:
+    """The reach of 95% of the noise."""
+    return f"± {_about(2 * deviation)}"
