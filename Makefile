@@ -95,7 +95,7 @@ chaos: $(TEST_READY) ## Race and crash real processes for an hour; PIECES="outag
 	$(MAKE) fuzz
 
 soak: $(TEST_READY) ## Use a service with eight clients for an hour, or SECONDS, and print what grew
-	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance soak $(SECONDS)
+	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance soak $(SECONDS) $(ATTACKED)
 
 fuzz: $(TEST_READY) ## Send 20,000 hostile requests in every role, half of them on each database, and count faults
 	$(ONE_BLAS_THREAD) $(BIN)/python -m assurance fuzz
