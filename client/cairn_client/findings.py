@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from cairn_client.conversion import read, to_json
+from cairn_client.notebook import table_html
 from cairn_client.result import RECEIPT, optional
 from cairn_client.wire import Amount, FindingsFacts
 
@@ -44,6 +46,31 @@ class Findings:
     def __repr__(self) -> str:
         free = ", rehearsal" if self.facts.rehearsal else ""
         return f"<Findings {self.facts.kind} of {self.facts.dataset}, {self.guarantee}{free}>"
+
+    def _repr_html_(self) -> str:
+        """The answer in a notebook: its sentences, then its tables and histograms."""
+        return "".join([*(f"<p>{escape(each)}</p>" for each in self.sentences), *self._tables()])
+
+    def _tables(self) -> Iterator[str]:
+        for part in self.facts.view:
+            if part["type"] == "table":
+                rows = [
+                    [each["text"] if isinstance(each, dict) else each for each in row] for row in part["rows"]
+                ]
+                yield table_html(part["title"], [each["name"] for each in part["headings"]], rows)
+            elif part["type"] == "bars":
+                named = ["", *(each["name"] for each in part["series"])]
+                bars = zip(part["bins"], *(each["bars"] for each in part["series"]), strict=True)
+                rows = [[bin_name, *(bar["share"]["text"] for bar in found)] for bin_name, *found in bars]
+                yield table_html(part["title"], named, rows)
+
+    def arrow(self) -> Any:
+        """A pyarrow Table with a row for each released number; polars reads findings themselves."""
+        return optional("pyarrow", "an Arrow table").Table.from_pandas(self.frame(), preserve_index=False)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Let libraries that speak Arrow, such as polars, read the numbers: `polars.DataFrame(findings)`."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
     def __getitem__(self, name: str) -> Any:
         """A part of the answer by its name, such as `columns`, `counts` or `sizes`."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cairn_client.errors import DamagedTranscript, JobCancelled, JobFailed, WaitTimeout
 from cairn_client.findings import Findings
 from cairn_client.progress import Show, automatic
+from cairn_client.receipt import Receipt
 from cairn_client.result import Result
 from cairn_client.transport import Transport, retry_after
 from cairn_client.wire import FindingsFacts, JobFacts, Number, ResultFacts
@@ -140,11 +141,10 @@ class Job:
         if self.state == "failed":
             raise JobFailed(self.facts.message or "the job ended without a result")
 
-    def receipt(self) -> dict[str, Any]:
+    def receipt(self) -> Receipt:
         """Fetch the receipt: the measurements and the charge, step by step, with a digest."""
         answer = self._transport.call("GET", f"/v1/jobs/{self.id}/receipt")
-        receipt: dict[str, Any] = answer.json()
-        return receipt
+        return Receipt(answer.json())
 
     def transcript(self) -> bytes:
         """Fetch the transcript: every released value, to be replayed by `cairn-server replay`.

@@ -73,7 +73,7 @@ def draw(result: Result) -> Any:
     if wide:
         _draw_profiles(next(axes), result)
     if sizes is not None:
-        _draw_sizes(next(axes), sizes, result.size_error)
+        _draw_sizes(next(axes), sizes, _size_errors(result, sizes))
     kind = "rehearsal" if result.facts.rehearsal else result.guarantee
     figure.suptitle(
         f"{result.facts.dataset}: {len(result.centres)} centres by {result.facts.algorithm}, {kind}"
@@ -145,9 +145,17 @@ def _edges(result: Result) -> tuple[Floats, Floats]:
     return centre - radius, centre + radius
 
 
-def _draw_sizes(axes: Any, sizes: Floats, error: float | None) -> None:
-    bars = None if error is None else np.full(len(sizes), 2.0 * error)
-    axes.bar(range(1, len(sizes) + 1), sizes, yerr=bars, capsize=3)
+def _size_errors(result: Result, sizes: Floats) -> Floats | None:
+    """How far the 95% interval of each size reaches below and above it, as far as the result states it."""
+    if (level := result.facts.level) is not None:
+        low, high = np.asarray(level["size_low"]), np.asarray(level["size_high"])
+        ends: Floats = np.maximum([sizes - low, high - sizes], 0.0)
+        return ends
+    return None if result.size_error is None else np.full((2, len(sizes)), 2.0 * result.size_error)
+
+
+def _draw_sizes(axes: Any, sizes: Floats, errors: Floats | None) -> None:
+    axes.bar(range(1, len(sizes) + 1), sizes, yerr=errors, capsize=3)
     axes.set_xlabel("cluster")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_title("noisy sizes" if error is None else "noisy sizes, with 95% error bars")
+    axes.set_title("noisy sizes" if errors is None else "noisy sizes, with 95% error bars")

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from cairn_client.errors import InvalidReceipt, MissingLibrary
+from cairn_client.notebook import facts_html
 
 _UNHASHED = ("digest", "signature")
 _PAGE = """<!doctype html>
@@ -33,6 +34,29 @@ code {{ font-size: 8.5pt; overflow-wrap: anywhere; }}
 </body>
 </html>
 """
+
+
+class Receipt(dict[str, Any]):
+    """A receipt as the service sent it, which prints as what it says, not as its JSON."""
+
+    def __repr__(self) -> str:
+        return f"<Receipt of job {self.get('job')} on {self.get('dataset')}, {_guarantee(self)}>"
+
+    def _repr_html_(self) -> str:
+        """The receipt in a notebook."""
+        answers = [(each["question"], each["answer"]) for each in self.get("explanation") or ()]
+        facts = [
+            ("Guarantee", _guarantee(self)),
+            *answers,
+            ("How to cite", self.get("citation")),
+            ("Digest", self.get("digest")),
+        ]
+        return facts_html(f"Receipt of job {self.get('job')} on {self.get('dataset')}", facts)
+
+
+def _guarantee(receipt: Mapping[str, Any]) -> str:
+    privacy = receipt.get("privacy", {})
+    return f"epsilon {privacy.get('epsilon')}, delta {privacy.get('delta')}"
 
 
 def digest_of(receipt: Mapping[str, Any]) -> str:

@@ -188,6 +188,15 @@ class Result:
         numbers = pandas.RangeIndex(1, len(self.centres) + 1, name="cluster")
         return pandas.DataFrame(self._table(), index=numbers)
 
+    def arrow(self) -> Any:
+        """A pyarrow Table with a row per centre, as `frame`, with `cluster` as its first column."""
+        table = {"cluster": list(range(1, len(self.centres) + 1)), **self._table()}
+        return optional("pyarrow", "an Arrow table").table(table)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Let libraries that speak Arrow, such as polars, read the table: `polars.DataFrame(result)`."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
     def _table(self) -> dict[str, list[Any]]:
         rows = self.centres.tolist() if self.facts.profiles is None else self._values()
         table = {name: [row[place] for row in rows] for place, name in enumerate(self.columns)}

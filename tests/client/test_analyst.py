@@ -50,6 +50,8 @@ def test_plan_and_job_cost_the_same_and_the_ledger_says_so(live: Live) -> None:
     owned = live.dataset(cap="1")
     mine = live.analyst().dataset(owned.name)
     plan = mine.plan(k=2, epsilon=0.25, algorithm="sulq")
+    assert repr(plan).startswith("<Plan by sulq: epsilon 0.25, delta ")
+    assert "Would remain of the cap" in plan._repr_html_()
     assert plan.fits
     assert plan.remaining_after is not None
     assert plan.remaining_after["cap"].epsilon == Decimal("0.75")

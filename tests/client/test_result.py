@@ -15,7 +15,7 @@ import pytest
 from cairn_client import MissingLibrary, Result
 from cairn_client.commands.results import print_result
 from cairn_client.plotting import map_of
-from cairn_client.receipt import digest_of, is_whole
+from cairn_client.receipt import Receipt, digest_of, is_whole
 from cairn_client.wire import NoiseFacts, ResultFacts
 from core.data import Dense
 
@@ -271,3 +271,31 @@ def test_a_changed_receipt_is_found_out() -> None:
     receipt["digest"] = digest_of(receipt)
     assert is_whole(receipt)
     assert not is_whole({**receipt, "charged": {"epsilon": "0.1"}})
+
+
+def test_libraries_that_speak_arrow_read_a_result() -> None:
+    import pyarrow
+
+    table = pyarrow.table(result())
+    assert table.column_names == ["cluster", "a", "b", "size"]
+    assert table.column("b").to_pylist() == [10.0, 90.0]
+    assert table == result().arrow()
+
+
+def test_sizes_of_an_open_k_are_drawn_with_their_intervals() -> None:
+    ends = {"size_low": [20.0, 60.0], "size_high": [45.0, 70.0]}
+    level = {**ends, "centre_low": CENTRES, "centre_high": CENTRES}
+    axes = result(level=level).plot().axes[-1]
+    assert axes.get_title() == "noisy sizes, with 95% error bars"
+    (lines,) = axes.containers[0].lines[2]
+    reach = [segment[:, 1].tolist() for segment in lines.get_segments()]
+    assert reach == [[20.0, 45.0], [60.0, 70.0]]
+
+
+def test_a_receipt_prints_what_it_says() -> None:
+    made = Receipt(
+        {"job": "6f1c", "dataset": "flowers", "privacy": {"epsilon": "1", "delta": "0"}, "citation": "A <b>"}
+    )
+    assert repr(made) == "<Receipt of job 6f1c on flowers, epsilon 1, delta 0>"
+    assert "A &lt;b&gt;" in made._repr_html_()
+    assert json.loads(json.dumps(made))["job"] == "6f1c"

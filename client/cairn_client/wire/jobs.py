@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cairn_client.notebook import facts_html
 from cairn_client.wire.amounts import Amount
 
 
@@ -42,7 +43,7 @@ class KindFacts:
     columns: list[dict[str, Any]] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanFacts:
     """A plan: what is measured, what it costs, what would be left, and a forecast of its accuracy."""
 
@@ -63,6 +64,24 @@ class PlanFacts:
     shortfall: dict[str, Any] | None = None
     #: Label and version of each period that the job reads.
     periods: list[dict[str, Any]] | None = None
+
+    def __repr__(self) -> str:
+        fit = "fits" if self.fits else "does not fit"
+        return f"<Plan by {self.plan['algorithm']}: {self.cost}, {fit}. {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        """The plan in a notebook."""
+        after = self.remaining_after or {}
+        shortfall = self.shortfall or {}
+        facts = [
+            ("Cost", self.cost),
+            ("Fits", "yes" if self.fits else shortfall.get("sentence", "no")),
+            *((f"Would remain of the {name}", amount) for name, amount in after.items()),
+            ("Result after", f"{self.planned_seconds:g} s"),
+            ("Forecast", self.verdict),
+            *(("Warning", each) for each in self.warnings),
+        ]
+        return facts_html(f"Plan by {self.plan['algorithm']}", facts)
 
     @property
     def average_size(self) -> float:
