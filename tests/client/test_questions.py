@@ -22,7 +22,7 @@ def test_clusters_are_profiled_explained_and_compared(live: Live, place: Path) -
     assert [each["column"] for each in profile["columns"]] == ["a"]
     assert profile.receipt["kind"] == "profile"
     frame = profile.frame()
-    assert list(frame.columns) [:4] == ["cluster", "column", "bin", "count"]
+    assert list(frame.columns)[:4] == ["cluster", "column", "bin", "count"]
     assert len(frame) == 2 * (1 + 4)
     explained = result.explain(1, epsilon="0.5")
     assert [len(each["columns"]) for each in explained["clusters"]] == [1, 1]
@@ -47,7 +47,7 @@ def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None
     printed = cairn("ask", owned.name, "table", "--epsilon", "0.5", "--columns", "a", "-o", "table.csv")
     assert "Wrote the table" in printed.stderr
     assert (place / "table.csv").read_text().startswith("a,count,")
-    assert "correlation" in cairn("ask", owned.name, "summary", "--epsilon", "0.5").stdout
+    assert "Spread" in cairn("ask", owned.name, "summary", "--epsilon", "0.5").stdout
     job = live.analyst().dataset(owned.name).cluster(k=2, epsilon="0.5", algorithm="sulq").facts.job
     cairn("ask", owned.name, "profile", "--of", f"{job[:8]}:2", "--epsilon", "0.1", "--columns", "a")
     assert " – " in cairn("jobs", "--limit", "1").stdout
