@@ -68,6 +68,9 @@ class LaterClock:
     def now(self) -> datetime:
         return SystemClock().now() + self._ahead
 
+    def monotonic(self) -> float:
+        return SystemClock().monotonic()
+
 
 class Stage:
     """Migrated databases of one kind, as many as wanted, thrown away at the end."""

@@ -271,7 +271,9 @@ def resume(session: Session, worker: str, *, now: datetime) -> datetime | None:
     if job.state == JobState.RUNNING:
         job.lease_expires_at = now - _INSTANT
         return None
-    return None if job.rehearsal else job.released_at
+    if job.rehearsal or job.released_at is None or job.claimed_at is None:
+        return None
+    return min(job.released_at, now + (job.released_at - job.claimed_at))  # whatever the clock did meanwhile
 
 
 def give_back(session: Session, claim: Claim, *, now: datetime) -> bool:

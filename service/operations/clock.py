@@ -6,9 +6,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of the current time in UTC."""
+    """A source of the current time in UTC, and of durations."""
 
     def now(self) -> datetime: ...
+
+    def monotonic(self) -> float:
+        """Return seconds since some moment, which no step of the clock changes."""
+        ...
 
 
 class SystemClock:
@@ -16,6 +20,9 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
 
 def rfc3339(moment: datetime) -> str:

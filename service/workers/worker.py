@@ -135,7 +135,7 @@ class Heartbeat(threading.Thread):
     def _end_by_limit(self, what: str) -> None:
         log.error("job ended by a limit", job=self._claim.job_id, limit=what)
         with self._worker.database.write() as session:
-            queue.finish(session, self._claim, now=self._worker.clock.now(), result=None, by_limit=True)
+            queue.finish(session, self._claim, now=self._worker.now_of_job(), result=None, by_limit=True)
             metrics.ended_by_limit(session, what)
         self._leave(ENDED_BY_LIMIT)
 
@@ -186,6 +186,8 @@ class Worker:
         #: When heads of each dataset were recorded last.
         self._heads_at: dict[int, float] = {}
         self.interruption = Interruption()
+        #: When this worker took its job: by the clock, and as durations count.
+        self._took_job_at = clock.now(), clock.monotonic()
         #: When this worker may take the next rehearsal.
         self._guests_from = 0.0
         self._next_deletion = 0.0
@@ -224,11 +226,19 @@ class Worker:
 
         After a rehearsal, no other rehearsal: real jobs do not wait for guests.
         """
-        shown_at = claim.released_at(self.clock.now())
+        shown_at = claim.released_at(self.now_of_job())
         if claim.rehearsal:
-            self._guests_from = time.monotonic() + self._pause(shown_at, claim.claimed_at)
+            self._guests_from = time.monotonic() + (shown_at - self.now_of_job()).total_seconds()
         else:
-            self._wait_until(shown_at, since=claim.claimed_at)
+            self._wait(lambda: (shown_at - self.now_of_job()).total_seconds())
+
+    def now_of_job(self) -> datetime:
+        """Return the present moment, by the clock as it was when this worker took its job and the time since.
+
+        So a step of the clock changes neither how long a job seems to have run nor how long it is held.
+        """
+        took, began = self._took_job_at
+        return took + timedelta(seconds=self.clock.monotonic() - began)
 
     def _delete_old(self) -> None:
         """Delete rows that were uploaded and never sealed, and old results of rehearsals, now and then."""
@@ -276,6 +286,7 @@ class Worker:
     def claim(self, *, guests: bool = True) -> Claim | None:
         """Take a job and charge it, in one transaction, before any row is read; rehearsals only as guests."""
         now = self.clock.now()
+        self._took_job_at = now, self.clock.monotonic()
         with self.database.write() as session:
             claim = queue.claim(
                 session,
@@ -349,7 +360,7 @@ class Worker:
         while True:
             try:
                 with self.database.write() as session:
-                    stored = queue.finish(session, claim, now=self.clock.now(), result=result)
+                    stored = queue.finish(session, claim, now=self.now_of_job(), result=result)
                     metrics.count(session, read)
                 faults.reach("finish.committed")
                 log.info("job ended", stored=stored, rehearsal=claim.rehearsal)
@@ -380,7 +391,7 @@ class Worker:
             busy_until = queue.resume(session, self.name, now=self.clock.now())
         self._lost = ""
         if busy_until is not None:
-            self._wait_until(busy_until)
+            self._wait(lambda: (busy_until - self.clock.now()).total_seconds())
 
     def _report_loss(self, session: Session) -> None:
         """Count and log the process that this one replaces, with the job that it was running."""
@@ -397,18 +408,12 @@ class Worker:
         )
         metrics.worker_lost(session, self._lost)
 
-    def _wait_until(self, moment: datetime, since: datetime | None = None) -> None:
-        pause = self._pause(moment, since)
+    def _wait(self, seconds_left: Callable[[], float]) -> None:
+        pause = seconds_left()
         if pause > 0:
             self.report(silent=pause)
             self.announce(silent=pause)
-            self.stop.wait(max(0.0, self._pause(moment, since)))  # without the time that this took
-
-    def _pause(self, moment: datetime, since: datetime | None) -> float:
-        pause = (moment - self.clock.now()).total_seconds()
-        if since is not None:  # a clock that was set back since then must not prolong the wait
-            pause = min(pause, (moment - since).total_seconds())
-        return pause
+            self.stop.wait(max(0.0, seconds_left()))  # without the time that this took
 
 
 def _resident_bytes() -> int:

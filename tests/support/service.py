@@ -33,12 +33,21 @@ class HandClock:
 
     def __init__(self) -> None:
         self.moment = START
+        self._stepped = timedelta()
 
     def now(self) -> datetime:
         return self.moment
 
+    def monotonic(self) -> float:
+        return (self.moment - self._stepped).timestamp()
+
     def move(self, seconds: float) -> None:
         self.moment += timedelta(seconds=seconds)
+
+    def step(self, seconds: float) -> None:
+        """Set the clock ahead, or back, without time passing."""
+        self.move(seconds)
+        self._stepped += timedelta(seconds=seconds)
 
 
 class Browser:

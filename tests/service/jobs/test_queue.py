@@ -300,7 +300,7 @@ def test_clock_that_is_set_back_does_not_idle_a_worker(
     carry_out = worker.carry_out
 
     def set_back(claim: Claim) -> bool:
-        small_house.clock.move(-3600)
+        small_house.clock.step(-3600)
         return carry_out(claim)
 
     monkeypatch.setattr(worker, "carry_out", set_back)
