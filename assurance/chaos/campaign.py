@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from assurance.chaos import attacks, deaths, lost, races, statements
+from assurance.chaos import attacks, deaths, lost, periods, races, statements
 from assurance.chaos.scene import Accountant
 from assurance.chaos.stage import Stage, Tally
 from core.postprocessing import kmeans
+from service.operations.database import Database
 from service.operations.logs import configure
 from tests.support.databases import share_statements
 
@@ -75,6 +76,19 @@ def _races(kind: str, accountant: Accountant) -> Callable[[Tally], None]:
     return run
 
 
+def _periods(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            database = Database(stage.database())
+            for give_back in (False, True):
+                for fault in periods.race(database, 500, give_back=give_back):
+                    tally.check(False, f"periods: {fault}")
+                tally.add("races: overlapping periods", 500)
+            database.dispose()
+
+    return run
+
+
 _DATABASES = ("sqlite", "postgresql")
 _ACCOUNTANTS: tuple[Accountant, ...] = ("sum", "zcdp")
 PIECES: dict[str, Callable[[Tally], None]] = {
@@ -82,6 +96,7 @@ PIECES: dict[str, Callable[[Tally], None]] = {
     **{f"deaths-{kind}": _deaths(kind) for kind in _DATABASES},
     **{f"lost-{kind}": _lost(kind) for kind in _DATABASES},
     **{f"attacks-{kind}": _attacks(kind) for kind in _DATABASES},
+    **{f"periods-{kind}": _periods(kind) for kind in _DATABASES},
     "outages": _postgres,
     "cuts": _cuts,
     **{

@@ -81,12 +81,10 @@ def upload(
     """Upload the rows of a draft and print a report on them. Jobs use them once it is sealed."""
     sealed = f"{period} of {name}" if period else name
     of_period = f" --period {period}" if period else ""
-    if correct and period is None:
-        raise typer.BadParameter("name the period to correct: --period LABEL --correct")
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        if correct and period is not None:
-            dataset.correct_period(period)
+        if correct:
+            _begin_correction(dataset, period)
         with _opened(files) as body:
             kind = kind or (media_type(files[0]) if len(files) == 1 else None)
             report = _upload(dataset, body, kind, on_bad_row, period)
@@ -101,6 +99,12 @@ def upload(
         return
     options = "".join(f" --confirm {each}" for each in sorted({each.confirm for each in report.doubts}))
     hint(f"Next, if this is right: cairn dataset seal {name}{of_period}{options}")
+
+
+def _begin_correction(dataset: Dataset, period: str | None) -> None:
+    if period is None:
+        raise typer.BadParameter("name the period to correct: --period LABEL --correct")
+    dataset.correct_period(period)
 
 
 def _upload(

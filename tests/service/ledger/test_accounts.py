@@ -8,6 +8,7 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import text
 
+from assurance.chaos import periods
 from core.privacy import DELTA_UNIT, EPSILON_UNIT
 from core.privacy.budget import to_units
 from service import ledger
@@ -273,9 +274,9 @@ def test_refusal_names_every_account_that_lacks_room_and_changes_nothing(monthly
 
 def test_reservation_is_settled_in_the_accounts_that_it_was_made_in(monthly: Database) -> None:
     reserve_in(monthly, "a", "0.3", BOTH, None)
-    for periods in (("2026-01",), ("",)):
+    for labels in (("2026-01",), ("",)):
         with monthly.write() as session, pytest.raises(ledger.NotReserved):
-            ledger.charge(session, ledger.lock(session, 1, None, periods), "a", actor="worker", at=AT)
+            ledger.charge(session, ledger.lock(session, 1, None, labels), "a", actor="worker", at=AT)
 
 
 def test_cap_is_set_in_every_period_and_never_below_what_one_has_used(monthly: Database) -> None:
@@ -307,3 +308,10 @@ def test_verification_notices_what_was_changed_in_one_period(monthly: Database, 
             session.execute(text("ALTER TABLE ledger_entries DISABLE TRIGGER ALL"))
         session.execute(text(tampering))
     assert faults(monthly)
+
+
+@pytest.mark.parametrize("give_back", [False, True])
+def test_jobs_on_overlapping_ranges_race_for_the_last_budget_of_periods(
+    database: Database, give_back: bool
+) -> None:
+    assert periods.race(database, 4, give_back=give_back) == []
