@@ -107,7 +107,9 @@ def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[st
             dataset = lifecycle.create(session, facts, owner=owner, at=now)
             _store(session, dataset, rows, settings, owner, now)
             cap = Budget.of("5", "0.00001")
-            grants.grant(session, dataset, second, cap, kinds=kinds.names(), actor=owner.name, at=now)
+            grants.grant(
+                session, dataset, second, cap, terms={"kinds": kinds.names()}, actor=owner.name, at=now
+            )
         key_file.touch(mode=0o600)
         key_file.write_text(f"{curator}\n{analyst}\n")
     return curator, analyst

@@ -135,7 +135,9 @@ class Scene:
             for analyst, cap in zip(self.analysts, caps, strict=False):
                 person = principals.find(session, analyst.name)
                 budget = Budget.of(cap, delta)
-                grants.grant(session, made, person, budget, kinds=kinds.names(), actor="carla", at=now)
+                grants.grant(
+                    session, made, person, budget, terms={"kinds": kinds.names()}, actor="carla", at=now
+                )
         return name
 
     def seal(self, session: Any, dataset: Dataset, *, at: datetime) -> None:

@@ -135,7 +135,7 @@ def _narrow_kinds(session: Session, given: Given) -> None:
         given.row(session),
         given.analyst(session),
         cap,
-        kinds=["table"],
+        terms={"kinds": ["table"]},
         actor="c",
         at=SystemClock().now(),
     )

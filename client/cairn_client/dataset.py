@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -81,6 +82,15 @@ class WaitingRequest(JobRequest, total=False):
     wait: Literal[True]
     timeout: float | None
     progress: bool | Show | None
+
+
+class Terms(TypedDict, total=False):
+    """What a grant is for, and until when; what is left out keeps its present value."""
+
+    purpose: str
+    permit: str
+    ends_at: datetime | None
+    keeps_results: bool
 
 
 class Dataset(Questions, WorkingBounds, PublicRows, Periods):
@@ -266,16 +276,21 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods):
         epsilon: Number | None = None,
         delta: Number | None = None,
         kinds: Sequence[str] | None = None,
+        **terms: Unpack[Terms],
     ) -> GrantFacts:
         """Set the most that an analyst may spend, never below what they have used, and on which jobs.
 
         What is None keeps its present value. A new grant needs an epsilon, its delta is 0 and it allows
         clusterings alone unless more is given. `kinds` are "cluster" and the names of `client.kinds()`.
+        `terms`: purpose, permit, ends_at (a datetime with a time zone; None: no end) and keeps_results.
         """
         present = next((each.cap.declared for each in self.grants() if each.analyst == analyst), None)
         body: dict[str, Any] = dict(_amounts(epsilon, delta, present))
         if kinds is not None:
             body["kinds"] = list(kinds)
+        body |= {
+            name: value.isoformat() if isinstance(value, datetime) else value for name, value in terms.items()
+        }
         return self._transport.request(GrantFacts, "PUT", self._path(f"/grants/{quoted(analyst)}"), body=body)
 
     def revoke(self, analyst: str) -> None:

@@ -1,8 +1,9 @@
 """Access to datasets: who may use one, as its owner or under a grant, and who may read about it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import bindparam, false, func, select
+from sqlalchemy import bindparam, false, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from core.data import Stored, domain_from_json
@@ -20,7 +21,11 @@ NAMELESS = "~"
 _GRANTED = (
     select(Dataset, Grant)
     .join(Grant, Grant.dataset_id == Dataset.id)
-    .where(Grant.principal_id == bindparam("caller"), Grant.revoked_at.is_(None))
+    .where(
+        Grant.principal_id == bindparam("caller"),
+        Grant.revoked_at.is_(None),
+        or_(Grant.ends_at.is_(None), Grant.ends_at > bindparam("now")),
+    )
 )
 _EVERY = select(Dataset, Grant).outerjoin(Grant, false())
 _OWNED = _EVERY.where(Dataset.owner_id == bindparam("caller"))
@@ -36,6 +41,7 @@ _STATE = (
         Grant.revoked_at,
         func.coalesce(Principal.disabled_at, _Owner.disabled_at).label("disabled_at"),
         Grant.kinds,
+        Grant.ends_at,
     )
     .join(Grant, Grant.dataset_id == Dataset.id)
     .join(Principal, Principal.id == Grant.principal_id)
@@ -90,25 +96,33 @@ def find(session: Session, name: str, caller: Caller) -> Right:
     """Return the caller's right to a dataset, or raise NotFound."""
     found = None
     if caller.role in _BY_NAME and caller.reaches(name):
-        found = session.execute(_BY_NAME[caller.role], {"caller": caller.id, "name": name}).one_or_none()
+        found = session.execute(
+            _BY_NAME[caller.role], {"caller": caller.id, "now": caller.asked_at, "name": name}
+        ).one_or_none()
     if found is None:
         raise NotFound(f"there is no dataset named {name}, or you have no grant for it")
     dataset, grant = found
     return Right(caller, dataset, grant)
 
 
-def is_open(session: Session, dataset_id: int, grant_id: int | None, kind: str) -> bool:
+def is_open(session: Session, dataset_id: int, grant_id: int | None, kind: str, now: datetime) -> bool:
     """Return True when the dataset is sealed, and neither the right to such a job nor its holder withdrawn.
 
-    Without a grant, the right is that of the dataset's owner. Nobody has one while the owner's account is
-    disabled. The caller holds the account's lock.
+    A grant that has ended is withdrawn. Without a grant, the right is that of the dataset's owner. Nobody has
+    one while the owner's account is disabled. The caller holds the account's lock.
     """
     if grant_id is None:
         state, disabled_at = session.connection().execute(_OWNERS_STATE, {"dataset": dataset_id}).one()
         return state == DatasetState.SEALED and disabled_at is None
-    state, revoked_at, disabled_at, kinds = session.connection().execute(_STATE, {"grant": grant_id}).one()
-    allowed = kind in allowed_kinds(kinds)
-    return state == DatasetState.SEALED and revoked_at is None and disabled_at is None and allowed
+    found = session.connection().execute(_STATE, {"grant": grant_id}).one()
+    withdrawn = found.revoked_at is not None or found.disabled_at is not None
+    ended = found.ends_at is not None and found.ends_at <= now
+    return (
+        found.state == DatasetState.SEALED
+        and not withdrawn
+        and not ended
+        and kind in allowed_kinds(found.kinds)
+    )
 
 
 def page(
@@ -121,7 +135,10 @@ def page(
     if state is not None:
         named &= Dataset.state == state
     query = _VISIBLE[caller.role].where(Dataset.name > after, named).order_by(Dataset.name).limit(limit)
-    return [Right(caller, dataset, grant) for dataset, grant in session.execute(query, {"caller": caller.id})]
+    return [
+        Right(caller, dataset, grant)
+        for dataset, grant in session.execute(query, {"caller": caller.id, "now": caller.asked_at})
+    ]
 
 
 def require_owner(session: Session, dataset: Dataset) -> None:

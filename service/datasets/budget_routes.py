@@ -50,6 +50,8 @@ _COLUMNS = (
     "actor",
     "previous",
     "hash",
+    "purpose",
+    "permit",
 )
 
 
@@ -116,7 +118,7 @@ def put_grant(
         dataset = access.find(session, name, caller).dataset
         person = principals.find(session, analyst)
         grant = grants.grant(
-            session, dataset, person, cap, kinds=body.kinds, actor=caller.name, at=context.clock.now()
+            session, dataset, person, cap, terms=body.terms(), actor=caller.name, at=context.clock.now()
         )
         return GrantFacts.model_validate(_grant(session, dataset, grant, person.name))
 
@@ -151,9 +153,9 @@ def get_ledger(
     with context.database.read() as session:
         right = access.find(session, name, caller)
         dataset = right.dataset
-        analysts: dict[int | None, str] = {
-            row.id: person.name for row, person in grants.page(session, dataset, after="", limit=None)
-        }
+        granted = grants.page(session, dataset, after="", limit=None)
+        analysts: dict[int | None, str] = {row.id: person.name for row, person in granted}
+        terms: dict[int | None, Grant] = {row.id: row for row, _ in granted}
         owner = session.get_one(Principal, dataset.owner_id).name
     whole = right.grant is None
     if whole:
@@ -167,10 +169,10 @@ def get_ledger(
 
     after = paging.after(int) or 0
     if "text/csv" in accept:
-        described = (_entry(dataset, each, analysts, whole=whole) for each in _all_after(after, page))
+        described = (_entry(dataset, each, analysts, terms, whole=whole) for each in _all_after(after, page))
         return StreamingResponse(_pieces(_as_csv(described), context), media_type="text/csv")
     shown, following = paging.cut(page(after, paging.fetch), lambda entry: entry.sequence)
-    rows = [_entry(dataset, entry, analysts, whole=whole) for entry in shown]
+    rows = [_entry(dataset, entry, analysts, terms, whole=whole) for entry in shown]
     return LedgerPage.model_validate({"items": rows, "next": following})
 
 
@@ -219,12 +221,19 @@ def _grant(session: Session, dataset: Dataset, grant: Grant, analyst: str) -> di
         "kinds": grant.allowed_kinds,
         "created_at": grant.created_at,
         "revoked_at": grant.revoked_at,
+        **view.terms(grant),
     }
 
 
 def _entry(
-    dataset: Dataset, entry: LedgerEntry, analysts: dict[int | None, str], *, whole: bool
+    dataset: Dataset,
+    entry: LedgerEntry,
+    analysts: dict[int | None, str],
+    terms: dict[int | None, Grant],
+    *,
+    whole: bool,
 ) -> dict[str, Any]:
+    grant = terms.get(entry.grant_id)
     return {
         "sequence": entry.sequence,
         "kind": entry.kind,
@@ -233,6 +242,8 @@ def _entry(
         "job": entry.job_id,
         "periods": entry.periods,
         "amount": accountants.of(dataset).amount(Cost(entry.loss_units, entry.delta_units)),
+        "purpose": grant.purpose if grant else None,
+        "permit": grant.permit if grant else None,
         "actor": entry.actor if whole else None,
         "previous": entry.previous if whole else None,
         "hash": entry.hash if whole else None,

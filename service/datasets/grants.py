@@ -1,6 +1,6 @@
 """Grants: an analyst's right to use a dataset, with a cap in the dataset's own currency."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from service.datasets.withdrawal import withdraw
 from service.errors import InvalidRequest, NotFound, Retired
 from service.ledger import accountants
 from service.operations import audit
+from service.operations.clock import rfc3339
 from service.operations.states import DatasetState, Role
 from service.operations.tables import Dataset, Grant, Principal
 
@@ -24,14 +25,15 @@ def grant(
     analyst: Principal,
     cap: Budget,
     *,
-    kinds: Sequence[str] | None = None,
+    terms: Mapping[str, Any] | None = None,
     actor: str,
     at: datetime,
 ) -> Grant:
     """Grant a cap, change it, or renew a revoked grant; what the analyst used stays used.
 
-    `kinds` of jobs that are not given stay as they are: clusterings alone in a new grant. Queued jobs of
-    kinds that are not allowed any more are withdrawn.
+    `terms` are columns of the grant (kinds of jobs, purpose, permit, end); those that are not given stay as
+    they are: clusterings alone, and no end, in a new grant. Queued jobs that are not allowed any more are
+    withdrawn.
     """
     if analyst.role != Role.ANALYST:
         raise InvalidRequest(f"{analyst.name} is a curator; grants are for analysts")
@@ -46,9 +48,11 @@ def grant(
         row = Grant(dataset_id=dataset.id, principal_id=analyst.id, created_at=at)
         session.add(row)
     row.epsilon_units, row.delta_units, row.revoked_at = cap.epsilon_units, cap.delta_units, None
-    if kinds is not None:
-        row.kinds = list(kinds)
+    for name, value in (terms or {}).items():
+        setattr(row, name, value)
     session.flush()
+    if row.has_ended(at):
+        raise InvalidRequest("the grant's end is over; give an end that is to come, or none")
     withdraw(session, dataset.id, grant_id=row.id, kept=row.allowed_kinds, actor=actor, at=at)
     try:
         labels = accounts.labels(session, dataset)
@@ -61,10 +65,13 @@ def grant(
             used=accountant.amount(used),
         ) from error
     details: dict[str, Any] = {"analyst": analyst.name, **accountants.declared(cap)}
-    if kinds is not None:
-        details["kinds"] = list(kinds)
+    details |= {name: _plain(value) for name, value in (terms or {}).items()}
     audit.record(session, "grant", actor=actor, at=at, dataset_id=dataset.id, **details)
     return row
+
+
+def _plain(value: Any) -> Any:
+    return rfc3339(value) if isinstance(value, datetime) else value
 
 
 def revoke(session: Session, dataset: Dataset, analyst: Principal, *, actor: str, at: datetime) -> int:

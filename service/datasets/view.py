@@ -59,6 +59,7 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "budget": balance_view(session, dataset),
         "cap": balance_view(session, dataset, grant) if grant else None,
         "kinds": grant.allowed_kinds if grant else None,
+        "grant": terms(grant) if grant else None,
         "upload": report_on(dataset) if right.is_owner else None,
     }
 
@@ -90,6 +91,16 @@ def report_on(dataset: Dataset, period: Period | None = None) -> dict[str, Any] 
         return rows.upload
     found = doubts(rows.upload, domain_of(dataset).size if period is None else period.size)
     return {**rows.upload, "doubts": [asdict(doubt) for doubt in found]}
+
+
+def terms(grant: Grant) -> dict[str, Any]:
+    """Describe what a grant is for, by which permit, and until when."""
+    return {
+        "purpose": grant.purpose,
+        "permit": grant.permit,
+        "ends_at": grant.ends_at,
+        "keeps_results": grant.keeps_results,
+    }
 
 
 def balance_view(session: Session, dataset: Dataset, grant: Grant | None = None) -> dict[str, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AliasChoices, AwareDatetime, Field, SerializerFunctionWrapHandler, model_serializer
 
 from service.datasets.bounds_wire import WorkingBounds
 from service.datasets.columns import TableColumns
@@ -10,6 +10,7 @@ from service.datasets.public_rows.wire import PublicRowSetFacts
 from service.datasets.reading import ReadingBody, ReadingFacts
 from service.http.wire import (
     NAME_PATTERN,
+    VISIBLE_PATTERN,
     Amount,
     Answer,
     Body,
@@ -67,6 +68,7 @@ _DATASET = {
     "budget": _BUDGET,
     "cap": _BUDGET,
     "kinds": ["cluster"],
+    "grant": None,
     "upload": None,
 }
 
@@ -285,6 +287,24 @@ class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
     doubts: list[DoubtReport] = Field(default=[], description="what sealing these rows must confirm")
 
 
+_TERMS = {
+    "purpose": "frailty after surgery",
+    "permit": "2030/17",
+    "ends_at": "2030-12-31T23:00:00.000Z",
+    "keeps_results": True,
+}
+_TERM_NAMES = {"kinds", *_TERMS}
+
+
+class GrantTerms(Answer, json_schema_extra=example(_TERMS)):
+    """What a grant is for, and until when."""
+
+    purpose: str
+    permit: str
+    ends_at: Moment | None = Field(description="from then on it is as if withdrawn")
+    keeps_results: bool = Field(description="whether results can be read after the end")
+
+
 class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     """Public facts of a dataset, its budget, the caller's cap, and (to its owner) the upload's report."""
 
@@ -332,6 +352,7 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     )
     cap: BudgetFacts | None
     kinds: list[JobKind] | None = Field(description="to an analyst: kinds of jobs that the grant allows")
+    grant: GrantTerms | None = Field(description="to an analyst: what the grant is for, and until when")
     upload: UploadReport | None
 
 
@@ -345,6 +366,7 @@ _GRANT = {
     "kinds": ["cluster", "profile"],
     "created_at": "2030-01-01T09:00:00.000Z",
     "revoked_at": None,
+    **_TERMS,
 }
 
 
@@ -354,6 +376,21 @@ class GrantBody(BudgetBody, json_schema_extra=example({**_TOTAL, "kinds": ["clus
     kinds: Annotated[list[JobKind], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="default: as before; clusterings alone in a new grant"
     )
+    purpose: Words | None = Field(default=None, description="what the data may be used for")
+    permit: str | None = Field(
+        default=None, max_length=128, pattern=VISIBLE_PATTERN, description="its number"
+    )
+    ends_at: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
+        default=None, description="with a time zone; from then on it is as if withdrawn. null: no end"
+    )
+    keeps_results: bool | None = Field(
+        default=None, description="whether results can be read after its end; default: as before, or true"
+    )
+
+    def terms(self) -> dict[str, Any]:
+        """Return what is to change, other than the cap; an end can be taken away."""
+        named = {name: getattr(self, name) for name in _TERM_NAMES & self.model_fields_set}
+        return {name: value for name, value in named.items() if value is not None or name == "ends_at"}
 
 
 class GrantFacts(Answer, json_schema_extra=example(_GRANT)):
@@ -364,6 +401,10 @@ class GrantFacts(Answer, json_schema_extra=example(_GRANT)):
     kinds: list[JobKind]
     created_at: Moment
     revoked_at: Moment | None
+    purpose: str
+    permit: str
+    ends_at: Moment | None
+    keeps_results: bool
 
 
 class GrantPage(Page[GrantFacts], json_schema_extra=page_example(_GRANT)):
@@ -381,6 +422,8 @@ _ROW = {
     "actor": "ada",
     "previous": "0" * 64,
     "hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "purpose": "frailty after surgery",
+    "permit": "2030/17",
 }
 
 
@@ -399,6 +442,8 @@ class LedgerRow(Answer, json_schema_extra=example(_ROW)):
     actor: str | None
     previous: str | None
     hash: str | None
+    purpose: str | None = Field(description="what the grant is for, as it says now")
+    permit: str | None = Field(description="the number of the grant's permit, as it says now")
 
 
 class LedgerPage(Page[LedgerRow], json_schema_extra=page_example(_ROW)):

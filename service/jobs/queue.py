@@ -155,7 +155,7 @@ def _present_periods(session: Session, job: Job) -> PeriodsRead:
 def _charge(session: Session, job: Job, *, worker: str, now: datetime, understood: bool) -> bool:
     """Charge a queued job, or end it with its reservation void when it may not or cannot run."""
     accounts = None if job.rehearsal else _accounts(session, job)
-    allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind)
+    allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind, now)
     if allowed and understood:
         if accounts is not None:
             ledger.charge(session, accounts, job.id, actor=worker, at=now)

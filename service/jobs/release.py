@@ -138,6 +138,18 @@ def find_own(session: Session, job_id: str, caller: Caller) -> VisibleJob:
     return found
 
 
+def require_readable(session: Session, found: VisibleJob, now: datetime) -> None:
+    """Raise NotFound when the grant has ended and keeps no results for its analyst."""
+    grant = None if found.job.grant_id is None else session.get_one(Grant, found.job.grant_id)
+    if grant is None or found.caller.id == found.job.owner_id:
+        return
+    if grant.has_ended(now) and not grant.keeps_results:
+        raise NotFound(
+            "your grant has ended, and with it your right to read results",
+            next_step="Ask the dataset's curator; the receipt can still be read.",
+        )
+
+
 def page(
     session: Session, caller: Caller, wanted: JobFilter, *, before: str | None, limit: int, now: datetime
 ) -> list[VisibleJob]:

@@ -135,7 +135,7 @@ def reserve_and_enqueue(
     # The accounts come last, because every submission to the dataset waits for their lock.
     charged = selection.charged(planned.periods)
     accounts = ledger.lock(session, right.dataset.id, right.grant_id, charged)
-    if not access.is_open(session, right.dataset.id, right.grant_id, body.kind):
+    if not access.is_open(session, right.dataset.id, right.grant_id, body.kind, now):
         changed = access.find(session, body.dataset, right.caller)
         access.require_owner(session, changed.dataset)
         lifecycle.require_sealed(changed.dataset)

@@ -44,9 +44,10 @@ def _discard(details: Details) -> str:
 
 def _grant(details: Details) -> str:
     kinds = f", for {', '.join(details['kinds'])}" if details.get("kinds") else ""
-    return (
-        f"granted {details['analyst']} a cap of epsilon {details['epsilon']}, delta {details['delta']}{kinds}"
-    )
+    permit = f", by permit {details['permit']}" if details.get("permit") else ""
+    until = f", until {details['ends_at']}" if details.get("ends_at") else ""
+    cap = f"epsilon {details['epsilon']}, delta {details['delta']}"
+    return f"granted {details['analyst']} a cap of {cap}{kinds}{permit}{until}"
 
 
 def _bounds(details: Details) -> str:

@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import structlog
@@ -57,6 +57,10 @@ _BY_SESSION = (
 )
 
 
+#: When every grant that has an end has ended.
+_AT_THE_LATEST = datetime.max.replace(tzinfo=UTC)
+
+
 @dataclass(frozen=True)
 class Caller:
     """The principal whose key or session cookie a request carries."""
@@ -72,6 +76,8 @@ class Caller:
     datasets: tuple[str, ...] | None = None
     #: The key makes no request that changes anything.
     read_only: bool = False
+    #: When the request came, which decides whether a grant has ended.
+    asked_at: datetime = _AT_THE_LATEST
 
     @property
     def is_curator(self) -> bool:
@@ -145,14 +151,14 @@ def _holder_of(context: Context, provider: Provider, claims: tokens.Claims, now:
             identity, principal = known
             reason = admission.refusal_of(provider, claims, principal)
             if reason is None and identity.refused_at is None and _is_recent(context, identity, now):
-                return Caller(principal.id, principal.name, principal.role)
+                return Caller(principal.id, principal.name, principal.role, asked_at=now)
             if reason is not None and identity.refused_at is not None:
                 raise SignInRefused(reason)  # which was recorded the first time
     with context.database.write() as session:
         admitted = admission.admit(session, provider, claims, at=now)
         if not isinstance(admitted, admission.Refusal):
             principal = session.get_one(Principal, admitted.principal_id)
-            return Caller(principal.id, principal.name, principal.role)
+            return Caller(principal.id, principal.name, principal.role, asked_at=now)
     raise SignInRefused(admitted.reason)
 
 
@@ -188,7 +194,14 @@ def _find(context: Context, query: Executable, token: str) -> Caller | None:
         return None
     datasets = None if found.datasets is None else tuple(found.datasets)
     return Caller(
-        found.id, found.name, found.role, found.key_id, found.session, datasets, bool(found.read_only)
+        found.id,
+        found.name,
+        found.role,
+        found.key_id,
+        found.session,
+        datasets,
+        bool(found.read_only),
+        now,
     )
 
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.data import DataSource, Dense, NarrowedSource, Table
@@ -15,6 +16,7 @@ from core.views import clear_cache
 from service.datasets import working_bounds
 from service.datasets.public_rows import attached
 from service.datasets.sites import site_sets
+from service.datasets.view import terms
 from service.jobs import clusterings
 from service.jobs.claims import Claim, Outcome, StoredPlan
 from service.jobs.results import answers, stored
@@ -25,7 +27,7 @@ from service.operations import faults
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.signing import open_keys
-from service.operations.tables import Dataset, Principal
+from service.operations.tables import Dataset, Grant, Principal
 from service.workers.executors import make_executor
 from service.workers.journal import StoredJournal
 from service.workers.rehearsal import made_up_source, synthetic_source
@@ -85,7 +87,11 @@ def _run(session: Session, claim: Claim) -> Run:
     analyst = session.get_one(Principal, claim.principal_id).name
     digest = claim.stored.plan.inputs["domain"]["digest"]
     bounds = working_bounds.find(session, dataset.id, claim.periods.bounds if claim.periods else digest)
-    return Run(claim, _plan(session, claim), dataset, analyst, None if bounds is None else bounds.columns)
+    columns = None if bounds is None else bounds.columns
+    granted = select(Grant).where(Grant.dataset_id == dataset.id, Grant.principal_id == claim.principal_id)
+    grant = session.scalars(granted).one_or_none()
+    permit = None if grant is None else terms(grant)
+    return Run(claim, _plan(session, claim), dataset, analyst, columns, permit)
 
 
 def _plan(session: Session, claim: Claim) -> Plan:

@@ -2,7 +2,8 @@
 
 import csv
 import sys
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -10,6 +11,7 @@ from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, Json, amount_option
 from cairn_client.commands.printing import account_rows, hint, print_json, print_table
 from cairn_client.conversion import to_json
+from cairn_client.dataset import Terms
 from cairn_client.formatting import shorten
 from cairn_client.wire import Amount, LedgerRow, VerifyReport
 
@@ -53,6 +55,18 @@ def grant(
         str | None,
         typer.Option(help="Kinds of jobs that they may ask for, such as cluster,profile; or `all`."),
     ] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the data may be used for.")] = None,
+    permit: Annotated[str | None, typer.Option(help="The number of the permit.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Its last day, such as 2030-12-31, by this machine's clock; or `none`."
+        ),
+    ] = None,
+    results: Annotated[
+        bool | None,
+        typer.Option("--keep-results/--no-results", help="Whether results can be read after its end."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Set an analyst's cap, the most that they may spend, and the kinds of jobs that they may ask for.
@@ -65,13 +79,26 @@ def grant(
         allowed = None if kinds is None else [each.strip() for each in kinds.split(",")]
         if allowed == ["all"]:
             allowed = ["cluster", *(each.name for each in signed_in.kinds())]
-        made = dataset.grant(analyst, epsilon, delta, allowed)
+        named = {"purpose": purpose, "permit": permit, "keeps_results": results}
+        terms: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+        terms |= {} if until is None else {"ends_at": _end_of(until)}
+        made = dataset.grant(analyst, epsilon, delta, allowed, **cast(Terms, terms))
         total = dataset.facts.budget.declared
     cap = made.cap.declared
     if not print_json(made, as_json):
         typer.echo(f"{made.analyst} may spend {cap} of {name}; {made.cap.remaining} is left.")
     if cap.epsilon > total.epsilon or cap.delta > total.delta:
         hint(f"Warning: this cap is above the dataset's total of {total}, which limits all jobs together.")
+
+
+def _end_of(day: str) -> datetime | None:
+    """Return the end of a day here; None for `none`."""
+    if day == "none":
+        return None
+    try:
+        return (datetime.fromisoformat(day) + timedelta(days=1)).astimezone()
+    except ValueError:
+        raise typer.BadParameter(f"'{day}' is not a date: write it like 2030-12-31") from None
 
 
 def revoke(name: DatasetName, analyst: Analyst) -> None:
@@ -87,9 +114,13 @@ def grants(name: DatasetName, as_json: Json = False) -> None:
         found = signed_in.dataset(name).grants()
     if print_json(found, as_json):
         return
-    rows = [[*row, each.revoked_at] for each in found for row in account_rows(each.analyst, each.cap)]
+    rows = [
+        [*row, each.permit or each.purpose, each.ends_at, each.revoked_at]
+        for each in found
+        for row in account_rows(each.analyst, each.cap)
+    ]
     nothing = f"Nobody has been granted {name} yet: cairn grant {name} ANALYST --epsilon 1"
-    print_table(["analyst", "", "cap", *_ACCOUNT[2:], "withdrawn"], rows, nothing)
+    print_table(["analyst", "", "cap", *_ACCOUNT[2:], "permit", "until", "withdrawn"], rows, nothing)
 
 
 def ledger(

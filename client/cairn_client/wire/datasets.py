@@ -95,6 +95,16 @@ class PublicRowSetFacts:
 
 
 @dataclass(frozen=True)
+class GrantTerms:
+    """What a grant is for, and until when."""
+
+    purpose: str
+    permit: str
+    ends_at: datetime | None
+    keeps_results: bool
+
+
+@dataclass(frozen=True)
 class DatasetFacts:
     """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
 
@@ -130,6 +140,7 @@ class DatasetFacts:
     reading: dict[str, Any] = field(default_factory=dict)
     #: Kinds of jobs that your grant allows.
     kinds: list[str] | None = None
+    grant: GrantTerms | None = None
     #: Narrower bounds that new jobs use.
     working_bounds: WorkingBoundsFacts | None = None
     #: Whether results appear at planned times.
@@ -201,6 +212,12 @@ class GrantFacts:
     revoked_at: datetime | None = None
     #: Kinds of jobs that it allows.
     kinds: list[str] = field(default_factory=lambda: ["cluster"])
+    #: What the data may be used for, by which permit, and until when; then it is as if withdrawn.
+    purpose: str = ""
+    permit: str = ""
+    ends_at: datetime | None = None
+    #: Whether results can be read after the end.
+    keeps_results: bool = True
 
 
 @dataclass(frozen=True)
@@ -218,6 +235,9 @@ class LedgerRow:
     hash: str | None = None
     #: The periods whose accounts it changes; None: the dataset as a whole, or every cap of a grant.
     periods: list[str] | None = None
+    #: What the grant is for, and by which permit, as it says now.
+    purpose: str | None = None
+    permit: str | None = None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ def make_receipt(
         "statement": _statement(run),
         "domain": plan.described.to_json(),
         **_periods(run),
+        **_permit(run),
         **working_bounds,
         "reading": dataset.reading or reading.INFERRED,
         "confirmed_from_rows": dataset.from_rows or {},
@@ -82,6 +83,16 @@ def _periods(run: Run) -> dict[str, Any]:
         return {}
     lost = {} if run.lost_in_all is None else {"lost_in_all": run.lost_in_all}
     return {"unit": periods.unit.value, "periods": periods.facts(), "bounds": periods.bounds, **lost}
+
+
+def _permit(run: Run) -> dict[str, Any]:
+    """Name purpose, permit and end of the grant as they were at the claim, where it has any."""
+    terms = run.permit or {}
+    named = {name: terms.get(name) for name in ("purpose", "permit")}
+    ends_at = terms.get("ends_at")
+    if not any(named.values()) and ends_at is None:
+        return {}
+    return {"grant": {**named, "ends_at": None if ends_at is None else rfc3339(ends_at)}}
 
 
 def digest_of(receipt: dict[str, Any]) -> str:

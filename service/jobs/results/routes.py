@@ -180,7 +180,7 @@ def get_axes(job_id: JobId, caller: User, context: Services) -> Any:
 def get_receipt(job_id: JobId, caller: Reader, context: Services) -> Any:
     """Get the receipt: what was planned and charged, step by step, with the receipt's own digest."""
     # As it was stored, so that its digest can be checked. It is about as long as the plan, which has a limit.
-    job = _released(job_id, caller, context)
+    job = _released(job_id, caller, context, receipt=True)
     with context.database.read() as session:
         return JSONResponse(stored.receipt(session, job.id))
 
@@ -207,11 +207,14 @@ def get_transcript(job_id: JobId, caller: User, context: Services) -> Any:
     )
 
 
-def _released(job_id: str, caller: Caller, context: Context) -> Job:
-    """Return a job whose result the caller may see now."""
+def _released(job_id: str, caller: Caller, context: Context, *, receipt: bool = False) -> Job:
+    """Return a job whose result, or receipt, the caller may see now."""
+    now = context.clock.now()
     with context.database.read() as session:
         found = release.find(session, job_id, caller)
-        visible = found.at(context.clock.now())
+        if not receipt:
+            release.require_readable(session, found, now)
+        visible = found.at(now)
         if visible.state == JobState.FAILED:
             raise JobFailed(visible.message or "the job ended without a result")
         if visible.state == JobState.CANCELLED:

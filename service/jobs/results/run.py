@@ -24,6 +24,8 @@ class Run:
     analyst: str
     #: Working bounds of the plan by column, with where they come from; None: the declared bounds.
     working_bounds: list[dict[str, Any]] | None = None
+    #: What the grant is for, by which permit, and until when; None: the owner's own job.
+    permit: dict[str, Any] | None = None
 
     @property
     def unit(self) -> str:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint, text, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from service.operations.states import DatasetState, Unit
@@ -220,8 +220,19 @@ class Grant(Base):
     kinds: Mapped[list[Any] | None]
     created_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+    #: What the data may be used for, and the number of the permit that says so.
+    purpose: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    permit: Mapped[str] = mapped_column(String(128), server_default=text("''"))
+    #: From then on it is as if withdrawn.
+    ends_at: Mapped[datetime | None]
+    #: Whether results can be read after its end.
+    keeps_results: Mapped[bool] = mapped_column(server_default=true())
 
     __table_args__ = (UniqueConstraint("dataset_id", "principal_id"),)
+
+    def has_ended(self, now: datetime) -> bool:
+        """Return True from the grant's end on, if it has one."""
+        return self.ends_at is not None and self.ends_at <= now
 
     @property
     def allowed_kinds(self) -> list[str]:

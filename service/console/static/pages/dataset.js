@@ -232,6 +232,7 @@ function publicHalves(found) {
           { class: "card stack" },
           h("h2", {}, "Your cap"),
           gauge(found.cap, { label: "Your cap" }),
+          termsInWords(found.grant),
           h(
             "p",
             { class: "small muted" },
@@ -558,7 +559,7 @@ async function grants({ reload }, found) {
   ]);
   const analysts = principals.filter((each) => each.role === "analyst" && !each.disabled_at);
   const rows = granted.map((grant) => [
-    h("strong", {}, grant.analyst),
+    [h("strong", {}, grant.analyst), termsInWords(grant)],
     grant.revoked_at ? tag("withdrawn") : both(grant.cap.total),
     both(grant.cap.spent),
     both(grant.cap.reserved),
@@ -602,6 +603,46 @@ async function grants({ reload }, found) {
   );
 }
 
+// The end of a day here; a grant's end is shown and chosen as its last day.
+function endOfDay(day) {
+  const end = new Date(`${day}T00:00`);
+  end.setDate(end.getDate() + 1);
+  return end;
+}
+
+function lastDay(moment) {
+  const day = new Date(new Date(moment).getTime() - 1);
+  const two = (number) => String(number).padStart(2, "0");
+  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+}
+
+// What a grant is for, by which permit, and until when.
+function termsInWords(grant) {
+  const parts = [
+    grant.purpose,
+    grant.permit && `permit ${grant.permit}`,
+    grant.ends_at && `until ${moment(grant.ends_at)}`,
+  ].filter(Boolean);
+  return parts.length > 0 && h("div", { class: "small muted" }, parts.join(" · "));
+}
+
+function termFields(grant) {
+  return [
+    field("Purpose", input("purpose", { maxlength: "2000", value: grant?.purpose ?? "" }), {
+      hint: "What the data may be used for. It stands in receipts and in the ledger's table.",
+    }),
+    field("Permit", input("permit", { maxlength: "128", value: grant?.permit ?? "" }), {
+      hint: "Its number, if there is one.",
+    }),
+    field("Last day", input("until", { type: "date", value: grant?.ends_at ? lastDay(grant.ends_at) : "" }), {
+      hint: "After it the grant is as if withdrawn. Leave it empty for no end.",
+    }),
+    checkbox("keeps_results", "Results can be read after the last day", {
+      checked: grant?.keeps_results ?? true,
+    }),
+  ];
+}
+
 function setCap(found, analysts, grant, reload) {
   dialog(grant ? `Change cap of ${grant.analyst}` : `Grant ${found.name}`, (close) => {
     if (!grant && !analysts.length)
@@ -641,6 +682,7 @@ function setCap(found, analysts, grant, reload) {
           hintDelta: "0 allows pure differential privacy only.",
         }),
         questions,
+        ...termFields(grant),
         h(
           "div",
           { class: "row end" },
@@ -659,9 +701,14 @@ function setCap(found, analysts, grant, reload) {
                   ? ["cluster", ...(await get("/v1/kinds")).items.map((each) => each.name)]
                   : ["cluster"],
               };
+        const day = data.get("until");
         await put(`/v1/datasets/${found.name}/grants/${name}`, {
           epsilon: decimal(data.get("epsilon")),
           delta: decimal(data.get("delta")),
+          purpose: data.get("purpose").trim(),
+          permit: data.get("permit").trim(),
+          ends_at: day ? endOfDay(day).toISOString() : null,
+          keeps_results: data.has("keeps_results"),
           ...kinds,
         });
         close();
