@@ -220,8 +220,15 @@ class RequestLimits:
     async def _admit(self, scope: Scope, exchange: _Exchange, limits: RouteLimits) -> None:
         """Read a body up to its limit and pass it on; an upload's body is left to its route."""
         limit = limits.longest_body(self._settings)
-        announced = Headers(scope=scope).get("content-length", "")
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "")
         try:
+            if announced and "transfer-encoding" in headers:
+                raise InvalidRequest(
+                    "the request has Content-Length and Transfer-Encoding, which contradict each other",
+                    status=400,
+                    next_step="Send one of the two.",
+                )
             if announced.isdecimal() and int(announced) > limit:
                 raise TooLarge(f"the body may have at most {limit} bytes", limit=limit)
             if not limits.streams_body:

@@ -189,6 +189,10 @@ class Settings(BaseSettings):
                 "production mode refuses a guessable CAIRN_METRICS_TOKEN: use at least 24 random characters, "
                 "or leave it empty"
             )
+        if self.cluster.startswith("tcp:"):
+            raise ValueError(
+                "production mode refuses a cluster without TLS: name it as tls://host:8786 in CAIRN_CLUSTER"
+            )
         return self
 
     @property

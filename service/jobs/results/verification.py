@@ -50,16 +50,22 @@ def _with_entries(session: Session, jobs: Sequence[Job]) -> Iterator[tuple[Job, 
 
 
 def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
-    """Yield differences between a job and what its entries are bound to; those of format 1 are to nothing."""
+    """Yield what contradicts a job: its dataset, its entries, and its own columns."""
     dataset = session.get_one(Dataset, job.dataset_id)
-    reserved, charged = entries.get(EntryKind.RESERVE), entries.get(EntryKind.CHARGE)
     if job.owner_id != (job.principal_id if job.grant_id is None else dataset.owner_id):
         yield f"job {job.id} is listed for somebody who does not own the dataset"
     if (job.reason == EndReason.NONE) == (job.state in (JobState.FAILED, JobState.CANCELLED)):
         yield f"job {job.id} is {job.state}, and the reason of its end contradicts that"
-    if reserved is None or reserved.payload is None:
-        return
-    paid_for = json.loads(reserved.payload)
+    reserved = entries.get(EntryKind.RESERVE)
+    if reserved is not None and reserved.payload is not None:  # those of format 1 are bound to nothing
+        yield from _unbound(job, dataset, reserved, entries.get(EntryKind.CHARGE))
+        if job.state == JobState.SUCCEEDED and job.released_at != _release_time(job, dataset):
+            yield f"the end of job {job.id} is shown at another time than planned"
+
+
+def _unbound(job: Job, dataset: Dataset, reserved: LedgerEntry, charged: LedgerEntry | None) -> Iterator[str]:
+    """Yield differences between a job and what its reservation and its charge are bound to."""
+    paid_for = json.loads(reserved.payload or "{}")
     present = bindings.paid_for(job, dataset)
     if job.plan or job.state != JobState.CANCELLED:  # plans of cancelled jobs are deleted after a time
         present["plan"] = canonical.digest(job.plan)
@@ -69,8 +75,6 @@ def _job_faults(session: Session, job: Job, entries: Entries) -> Iterator[str]:
         yield f"job {job.id} is not the one that entry {reserved.sequence} reserved for{what}"
     if charged is not None and (charged.payload != reserved.payload or charged.at != job.claimed_at):
         yield f"job {job.id} is not the one that entry {charged.sequence} charged"
-    if job.state == JobState.SUCCEEDED and job.released_at != _release_time(job, dataset):
-        yield f"the end of job {job.id} is shown at another time than planned"
 
 
 def _release_time(job: Job, dataset: Dataset) -> datetime | None:

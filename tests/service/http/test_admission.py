@@ -59,6 +59,14 @@ def test_plan_longer_than_its_sites_may_be_is_refused_unread(shared_house: House
     assert read == []
 
 
+def test_two_contradicting_lengths_of_a_body_are_refused(shared_house: House) -> None:
+    """A proxy may believe the one and the service the other."""
+    headers = {"Content-Length": "2", "Transfer-Encoding": "chunked"}
+    answer = shared_house.ada.call("POST", "/v1/plans", content=b"{}", headers=headers)
+    assert answer.status_code == 400
+    assert "contradict each other" in answer.json()["detail"]
+
+
 def test_every_route_that_takes_a_body_has_room_for_one(shared_house: House) -> None:
     settings = shared_house.settings
     expecting = {

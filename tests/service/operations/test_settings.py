@@ -19,6 +19,10 @@ from service.operations.settings import Settings
             {"CAIRN_MODE": "production", "CAIRN_METRICS_TOKEN": "a-secret"},
             "Wrong setting: production mode refuses a guessable CAIRN_METRICS_TOKEN",
         ),
+        (
+            {"CAIRN_MODE": "production", "CAIRN_CLUSTER": "tcp://a-secret:8786"},
+            "Wrong setting: production mode refuses a cluster without TLS",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["serve", "worker", "health"])

@@ -91,6 +91,24 @@ def test_a_receipt_signed_by_somebody_else_is_refused(
         verify(made | {"signature": forged | {"key": made["signature"]["key"]}}, keys_of(small_house))
 
 
+@pytest.mark.parametrize(
+    "change", [{"algorithm": "none"}, {"value": ""}, {"key": None}, {"algorithm": "ed25519"}]
+)
+def test_an_incomplete_signature_or_one_of_another_kind_is_refused(
+    made: dict[str, Any], small_house: House, change: dict[str, Any]
+) -> None:
+    signature = made["signature"] | change
+    with pytest.raises(InvalidReceipt, match="incomplete or not of the kind Ed25519"):
+        verify(made | {"signature": signature}, keys_of(small_house))
+    keys = signing.open_keys(small_house.settings)
+    assert not keys.verifies("receipt", made["digest"], signature)
+
+
+def test_an_empty_signature_counts_as_none(made: dict[str, Any], small_house: House) -> None:
+    with pytest.raises(InvalidReceipt, match="is not signed"):
+        verify(made | {"signature": {}}, keys_of(small_house))
+
+
 def test_a_receipt_of_format_1_is_readable_and_called_unsigned(
     made: dict[str, Any], small_house: House
 ) -> None:
