@@ -52,7 +52,7 @@ def test_a_dataset_is_asked_on_the_command_line(live: Live, place: Path) -> None
     cairn("ask", owned.name, "profile", "--of", f"{job[:8]}:2", "--epsilon", "0.1", "--columns", "a")
     assert " – " in cairn("jobs", "--limit", "1").stdout
     assert "profile" in cairn("job", "latest").stdout
-    assert "cluster" in cairn("result", "latest").stdout
+    assert "Cluster 1" in cairn("result", "latest").stdout
     refused = cairn("ask", owned.name, "compare", "--of", job, "--of", job, "--epsilon", "0.1", code=1)
     assert "curator" in refused.stderr
 
