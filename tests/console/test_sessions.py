@@ -108,9 +108,7 @@ def test_a_session_is_listed_and_ended_from_another_browser(
         page.get_by_role("button", name="End session").click()
         expect(page.get_by_role("button", name="End session")).to_have_count(0)
         lost.get_by_role("link", name="Jobs", exact=True).click()
-        expect(
-            lost.get_by_text("You were signed out: your session has ended; sign in again.")
-        ).to_be_visible()
+        expect(lost.get_by_text("You were signed out: your session has ended.")).to_be_visible()
     expect(page.get_by_text("this browser")).to_be_visible()
 
 
