@@ -136,7 +136,8 @@ class Observer(Watcher):
     def _filled(self, path: str, job: str) -> str:
         name = self.dataset if path.startswith("/v1/datasets") else "ben"
         path = path.replace("/v1/jobs/{job_id}", job)
-        return path.format(name=name, analyst="ada", slug="not-found", sites_name="s", key_id="k", label="may")
+        others = {"slug": "not-found", "sites_name": "s", "key_id": "k", "label": "may"}
+        return path.format(name=name, analyst="ada", **others)
 
     def _look_at(self, verb: str, path: str, query: dict[str, Any], job: str) -> int:
         released = path.endswith(("/result", "/sample", "/transcript"))

@@ -95,6 +95,8 @@ class Watcher:
             ):  # that of centres follows from released sizes and radii, the rest from the plan
                 body["noise"]["centres"] = _shape(body["noise"]["centres"])
             # What the caller's own release says of a plan's accuracy, and which of its clusters are closest.
+            if body.get("earlier"):
+                body["accuracy"]["verdict"] = "released"  # its sentence ends with that of `earlier`
             for name in ("earlier", "merged"):
                 if body.get(name):
                     body[name] = "released"
