@@ -16,7 +16,7 @@ from cairn_client.progress import Show, automatic
 from cairn_client.receipt import Receipt
 from cairn_client.result import Result
 from cairn_client.transport import Transport, retry_after
-from cairn_client.wire import FindingsFacts, JobFacts, Number, ResultFacts
+from cairn_client.wire import DifferencesFacts, FindingsFacts, JobFacts, Number, ResultFacts
 
 #: Most characters in the header of an array with a field for each column.
 _HEADER = 1 << 20
@@ -130,6 +130,11 @@ class Job:
         facts = self._transport.request(FindingsFacts, "GET", path)
         lines = {"Accept": "text/csv"}
         return Findings(facts, self.receipt(), lambda: self._transport.call("GET", path, headers=lines).text)
+
+    def differences(self, other: Job) -> DifferencesFacts:
+        """Two profiles by the same clusters, of two datasets, side by side with their differences; free."""
+        path, query = f"/v1/jobs/{self.id}/differences", {"second": other.id}
+        return self._transport.request(DifferencesFacts, "GET", path, query=query)
 
     def _wait_for_success(self, timeout: float | None, progress: bool | Show | None) -> None:
         if not self.ended:

@@ -73,6 +73,14 @@ def ratio_interval(above: Floats, below: Floats, variances: tuple[Any, Any, Any]
     return Interval(low, high)
 
 
+def difference_interval(first: Sequence[Floats], second: Sequence[Floats]) -> Interval:
+    """The second less the first, each a value with both ends of its interval; their noise is independent."""
+    (one, one_low, one_high), (other, other_low, other_high) = first, second
+    value = other - one
+    low = value - np.hypot(other - other_low, one_high - one)
+    return Interval(low, value + np.hypot(other_high - other, one - one_low))
+
+
 def distance_reach(bins: int, deviation: float) -> float:
     """How far noise moves half the sum of absolute differences of this many numbers, at most."""
     return (_MEAN_SIZE * bins + _SIZE_TAIL * math.sqrt(bins)) * deviation / 2

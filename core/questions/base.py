@@ -131,6 +131,10 @@ class Kind(ABC):
     def lines(self, answer: Mapping[str, Any]) -> Lines:
         """The answer as a line for each released number."""
 
+    def differences(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[Part, ...]:
+        """Two answers about the same clusters side by side, of two datasets or twice of one."""
+        raise InvalidRequest(f"answers of kind {self.name} cannot be set side by side: profiles can")
+
     def bounds(self, answer: Mapping[str, Any], column: Ranged) -> tuple[Any, Any] | None:
         """Bounds of a column that the answer proposes; None where it proposes none."""
         return None

@@ -1,15 +1,18 @@
 """Profiles: who is in each cluster of an earlier clustering, column by column."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from core.data import Stored
+from core.errors import InvalidRequest
 from core.mechanisms.noise import additive_noise
 from core.plan import Plan, Step
 from core.postprocessing.consistency import nearest_counts, pooled_totals
-from core.postprocessing.intervals import NoisyHistograms
+from core.postprocessing.intervals import NoisyHistograms, difference_interval
 from core.probe import Probe
 from core.questions.base import BINS, NOISE, Kind, assigned, count_deviation, count_reach, noise_sentence
 from core.questions.columns import EVERYONE, BinnedColumn, binned_columns, bins_of, with_intervals
@@ -19,7 +22,9 @@ from core.questions.view import (
     Heading,
     Lines,
     Part,
+    Sentence,
     bars_of,
+    bin_names,
     estimates,
     exact_bin_names,
     group,
@@ -29,6 +34,11 @@ from core.questions.view import (
 )
 from core.statistics.histograms import Histograms
 from core.views import Assigned
+
+#: Differences that are listed where two profiles stand side by side.
+_MOST_CHANGES = 200
+#: Histograms that are drawn there.
+_MOST_BARS = 60
 
 
 class Profile(Kind):
@@ -101,6 +111,52 @@ class Profile(Kind):
             histograms.append(histogram(column, dict(zip(names, bars, strict=True))))
         return (noise_sentence(answer), means, *histograms)
 
+    def differences(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[Part, ...]:
+        pairs = _same_bins(first, second)
+        if len(first["sizes"]) != len(second["sizes"]) or "sizes_low" not in first or not pairs:
+            raise InvalidRequest("these profiles have no clusters and columns in common, or no intervals")
+        sizes = [estimates(each, "sizes", Estimate.of_count) for each in (first, second)]
+        rows = [row for pair in pairs for row in _changes(*pair)]
+        certain = [row for row in rows if row.least > 0]
+        rows.sort(key=lambda row: (-row.least, -abs(row.value)))
+        shown = [row.cells for row in rows[:_MOST_CHANGES]]
+        names = ("First", "Second")
+        bars = [
+            histogram(
+                {**one, "column": f"{one['column']}, cluster {place + 1}"},
+                {
+                    name: bars_of(group(column, place), 0.0, 0.0)
+                    for name, column in zip(names, (one, other), strict=True)
+                },
+            )
+            for one, other in pairs
+            for place in range(len(first["sizes"]))
+        ]
+        ends = tuple(Heading(name, "number") for name in names)
+        return (
+            Sentence(
+                f"{len(certain)} of {len(rows)} differences are certain at 95%, each by itself; noise alone "
+                f"would make about {len(rows) / 20:.0f} of them look so."
+            ),
+            Grid(
+                "Sizes",
+                (Heading("Cluster"), *ends),
+                [[f"Cluster {number}", *pair] for number, pair in enumerate(zip(*sizes, strict=True), 1)],
+            ),
+            Grid(
+                "Differences in shares, the most certain first",
+                (
+                    Heading("Cluster"),
+                    Heading("Column"),
+                    Heading("Value"),
+                    *ends,
+                    Heading("Difference", "number"),
+                ),
+                shown,
+            ),
+            *bars[:_MOST_BARS],
+        )
+
     def lines(self, answer: Mapping[str, Any]) -> Lines:
         rows: list[list[Any]] = []
         noise = answer["noise"]["count"]
@@ -113,6 +169,40 @@ class Profile(Kind):
                     for name, bar in zip(exact_bin_names(column), bars, strict=True)
                 )
         return Lines(("cluster", "column", "bin", *lines_of("count"), *lines_of("share")), rows)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The difference of a share between two profiles."""
+
+    value: float
+    #: How far from zero it is for certain; negative if it may be zero.
+    least: float
+    cells: list[Any]
+
+
+def _same_bins(
+    first: Mapping[str, Any], second: Mapping[str, Any]
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The columns of two profiles that have the same bins."""
+    others = {column["column"]: column for column in second["columns"] if "shares_low" in column}
+    pairs = ((column, others.get(column["column"])) for column in first["columns"] if "shares_low" in column)
+    return [(one, other) for one, other in pairs if other and exact_bin_names(one) == exact_bin_names(other)]
+
+
+def _changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[_Change]:
+    """The difference in each bin of each cluster."""
+    one, other = (
+        [np.array(each[f"shares{end}"]) for end in ("", "_low", "_high")] for each in (first, second)
+    )
+    values, ends = other[0] - one[0], difference_interval(one, other)
+    for place, name in product(range(len(values)), enumerate(bin_names(first))):
+        cell = (place, name[0])
+        value, low, high = (float(each[cell]) for each in (values, *ends))
+        shares = (Estimate.of_share(*(float(part[cell]) for part in each)) for each in (one, other))
+        difference = Estimate.of_difference(value, low, high)
+        cells = [f"Cluster {place + 1}", first["column"], name[1], *shares, difference]
+        yield _Change(value, max(low, -high), cells)
 
 
 def _means(column: Mapping[str, Any]) -> list[Estimate]:

@@ -58,6 +58,15 @@ class Estimate:
         return cls._rounded(value, low, high, unit, share_text, most=1.0)
 
     @classmethod
+    def of_difference(cls, value: float, low: float, high: float) -> Self:
+        """A difference of two shares, shown in percentage points."""
+        points = cls.of_number(100 * value, 100 * low, 100 * high)
+        ends = f"{_signed(points.low)} to {_signed(points.high)} points"
+        hidden = low <= 0 <= high
+        text = f"not known: {ends}" if hidden else f"{_signed(points.value)} points ({ends})"
+        return cls(value, low, high, text)
+
+    @classmethod
     def of_number(cls, value: Any, low: Any, high: Any) -> Self:
         """A number, or a date or time as text."""
         if value is None:
@@ -179,6 +188,10 @@ def number_text(value: float, digits: int = 15) -> str:
     places = digits - 1 - math.floor(math.log10(abs(value)))
     text = f"{round(value, places):,.{max(places, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _signed(value: Any) -> str:
+    return f"+{number_text(value)}" if value > 0 else number_text(value).replace("-", "−")
 
 
 def count_text(value: float) -> str:

@@ -34,6 +34,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.DatasetFacts, datasets.DatasetFacts),
     (wire.DoubtReport, datasets.DoubtReport),
     (wire.FindingsFacts, results.FindingsFacts),
+    (wire.DifferencesFacts, results.DifferencesFacts),
     (wire.GrantFacts, datasets.GrantFacts),
     (wire.JobFacts, jobs.JobFacts),
     (wire.JobProgress, jobs.JobProgress),

@@ -118,6 +118,24 @@ def test_answers_of_every_kind_are_shown(tab: Tab, asked: tuple[str, dict[str, s
         expect(page.locator("#receipt")).to_be_visible()
 
 
+def test_two_profiles_by_the_same_clusters_are_set_side_by_side(
+    tab: Tab, service: Service, asked: tuple[str, dict[str, str]]
+) -> None:
+    named = {"clusterings": [{"job": asked[1]["cluster"]}], "columns": ["a"], "options": {"bins": 2}}
+    body = {"dataset": "asking", "kind": "profile", "epsilon": "1", **named}
+    first, second = (str(service.call("POST", "/v1/jobs", key=asked[0], json=body)["id"]) for _ in range(2))
+    for job in (first, second):
+        Client(service.address, asked[0]).job(job).wait(progress=False)
+    page = tab.sign_in(asked[0], f"#/jobs/{first}")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("dialog").get_by_label("Job").select_option(second)
+    page.get_by_role("dialog").get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="Two answers side by side")).to_be_visible()
+    expect(page.get_by_text("differences are certain at 95%")).to_be_visible()
+    expect(page.get_by_role("region", name="Histogram of a, cluster 2")).to_be_visible()
+    assert complaints_in_every_dress(page) == []
+
+
 def test_a_curator_grants_questions(tab: Tab, service: Service, asked: tuple[str, dict[str, str]]) -> None:
     service.analyst("asking-ben")
     page = tab.sign_in(service.curator_key, "#/datasets/asking/grants")

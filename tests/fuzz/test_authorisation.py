@@ -160,6 +160,7 @@ RULES = {
     "POST /v1/jobs/{job_id}/end": Rule("ender", 200, {"retired": 409, "withdrawn": 409}),
     "GET /v1/jobs/{job_id}/result": Rule("watcher"),
     "GET /v1/jobs/{job_id}/axes": Rule("watcher"),
+    "GET /v1/jobs/{job_id}/differences": Rule("watcher", 422),  # names no second job
     "GET /v1/jobs/{job_id}/sample": Rule("watcher", 422),  # those jobs ask for a single k
     "GET /v1/jobs/{job_id}/receipt": Rule("follower"),
     "GET /v1/jobs/{job_id}/transcript": Rule("watcher"),

@@ -28,7 +28,7 @@ from cairn_client.commands.requests import (
     request_of,
     table_request,
 )
-from cairn_client.commands.results import print_findings, print_result
+from cairn_client.commands.results import print_findings, print_result, print_view
 from cairn_client.errors import NotFound, Unreachable
 from cairn_client.formatting import shorten
 from cairn_client.job import Job
@@ -306,6 +306,18 @@ def _print_outcome(job: Job, k: int | None, output: Path | None, as_json: bool) 
     print_result(found if k is None else found.at(k), output, as_json)
 
 
+def differences(
+    first: Annotated[str, typer.Argument(metavar="FIRST", help="The job of a profile.")],
+    second: Annotated[str, typer.Argument(metavar="SECOND", help="Another one by the same clusters.")],
+    as_json: Json = False,
+) -> None:
+    """Set two profiles side by side, of two periods or two places, with their differences; free."""
+    with Client() as signed_in:
+        found = signed_in.job(first).differences(signed_in.job(second))
+    if not print_json(found, as_json):
+        print_view(found.view)
+
+
 def transcript(
     id: JobId = "latest",
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the transcript to this file.")] = Path(
@@ -367,5 +379,5 @@ def _bar(first: JobFacts) -> Iterator[Show]:
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
-    for command in (algorithms, plan, submit, jobs, job, note, cancel, end, result, transcript):
+    for command in (algorithms, plan, submit, jobs, job, note, cancel, end, result, differences, transcript):
         app.command()(command)

@@ -108,12 +108,17 @@ def print_findings(found: Findings, output: Path | None, as_json: bool) -> None:
     """Print findings as the service words them or as JSON, or write them to a file."""
     if _written(found, f"the {found.facts.kind}", output, as_json):
         return
-    for part in found.facts.view:
+    print_view(found.facts.view)
+
+
+def print_view(view: list[dict[str, Any]]) -> None:
+    """Print sentences, tables and histograms as the service words them."""
+    for part in view:
         if part["type"] == "sentence":
             hint(part["text"])
             continue
         headings, rows = part_of(part)
-        hint(f"\n{part['title']}")
+        typer.echo(f"\n{part['title']}")
         print_table(headings, rows[:_MOST_LINES], "There is nothing.")
         if len(rows) > _MOST_LINES:
             hint(f"{len(rows) - _MOST_LINES} more lines: write all of them to a file with -o FILE.csv")

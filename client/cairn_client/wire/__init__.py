@@ -27,6 +27,7 @@ from cairn_client.wire.datasets import (
 )
 from cairn_client.wire.jobs import (
     AlgorithmFacts,
+    DifferencesFacts,
     FindingsFacts,
     JobFacts,
     JobProgress,
@@ -53,6 +54,7 @@ __all__ = [
     "ColumnReport",
     "CorrectionFacts",
     "DatasetFacts",
+    "DifferencesFacts",
     "Doubt",
     "DoubtReport",
     "FindingsFacts",

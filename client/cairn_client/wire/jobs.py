@@ -177,6 +177,19 @@ class ResultFacts:
 
 
 @dataclass(frozen=True)
+class DifferencesFacts:
+    """Two answers about the same clusters side by side."""
+
+    #: The job and the dataset of each.
+    first: dict[str, str]
+    second: dict[str, str]
+    kind: str
+    clusterings: list[dict[str, Any]]
+    #: The differences ready to show: sentences, tables and bars, each with its `type`.
+    view: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class FindingsFacts:
     """The result of a question."""
 

@@ -93,6 +93,22 @@ class ResultFile:
 
 
 @dataclass(frozen=True)
+class DifferencesFile:
+    """Two answers about the same clusters side by side."""
+
+    first: str
+    second: str
+    format: Format = Format.JSON
+
+    def stored_bytes(self, session: Session) -> int:
+        return stored.length(session, self.first) + stored.length(session, self.second)
+
+    def content(self, session: Session) -> bytes:
+        bodies = (from_json(stored.text(session, job)) for job in (self.first, self.second))
+        return to_json(findings.side_by_side(*bodies))
+
+
+@dataclass(frozen=True)
 class SampleFile:
     """The first made-up rows of a job that left k open."""
 

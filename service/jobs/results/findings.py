@@ -5,6 +5,7 @@ from typing import Any
 from core.data import Dense, Stored, bounded_columns
 from core.questions import registry
 from core.questions.view import to_json
+from service.errors import InvalidRequest
 from service.jobs.results.csv_files import written
 
 
@@ -12,6 +13,28 @@ def shown(body: dict[str, Any], declared: Stored) -> dict[str, Any]:
     """Return a stored answer with its view, and with proposals of bounds inside the declared ones."""
     view = registry.get(body["kind"]).view(body["findings"])
     return {**body, "view": [to_json(part) for part in view], "bounds": _proposed_bounds(body, declared)}
+
+
+def side_by_side(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return two stored answers about the same clusters side by side, with the differences between them."""
+    bodies = (first, second)
+    if first.get("kind") != second.get("kind") or "kind" not in first:
+        raise InvalidRequest(
+            "set two answers of the same kind side by side: two profiles of the same clusters"
+        )
+    about = [[(each["job"], each["k"]) for each in body["clusterings"]] for body in bodies]
+    if about[0] != about[1]:
+        raise InvalidRequest("these answers are about different clusters, so they have nothing in common")
+    view = registry.get(first["kind"]).differences(first["findings"], second["findings"])
+    return {
+        **{
+            name: {key: body[key] for key in ("job", "dataset")}
+            for name, body in zip(("first", "second"), bodies, strict=True)
+        },
+        "kind": first["kind"],
+        "clusterings": first["clusterings"],
+        "view": [to_json(part) for part in view],
+    }
 
 
 def _proposed_bounds(body: dict[str, Any], declared: Stored) -> list[dict[str, Any]]:

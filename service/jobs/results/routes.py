@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from core.plan import CLUSTER
-from service.errors import JobFailed, NotFound
+from service.errors import InvalidRequest, JobFailed, NotFound
 from service.http.context import Context, Services
 from service.http.documentation import BINARY
 from service.http.json_limits import StrictRoute
@@ -24,8 +24,22 @@ from service.http.route_limits import RouteLimits, use_allowance
 from service.jobs import release
 from service.jobs.results import stored, transcripts
 from service.jobs.results.axes import axes
-from service.jobs.results.conversions import Conversion, Format, ResultFile, SampleFile, convert
-from service.jobs.results.wire import AxesFacts, FindingsFacts, Receipt, ResultFacts, SampleFacts
+from service.jobs.results.conversions import (
+    Conversion,
+    DifferencesFile,
+    Format,
+    ResultFile,
+    SampleFile,
+    convert,
+)
+from service.jobs.results.wire import (
+    AxesFacts,
+    DifferencesFacts,
+    FindingsFacts,
+    Receipt,
+    ResultFacts,
+    SampleFacts,
+)
 from service.jobs.routes import JobId
 from service.operations.helper import CallerGone
 from service.operations.states import JobState
@@ -174,6 +188,27 @@ def get_axes(job_id: JobId, caller: User, context: Services) -> Any:
     job = _released(job_id, caller, context)
     with context.database.read() as session:
         return axes(session, job)
+
+
+@router.get("/jobs/{job_id}/differences", responses=answers("job-failed"), response_model=DifferencesFacts)
+async def get_differences(
+    job_id: JobId,
+    caller: User,
+    context: Services,
+    request: Request,
+    second: Annotated[
+        str | None, Query(description="the job of the second answer; required", max_length=36)
+    ] = None,
+) -> Any:
+    """Get two profiles by the same clusters side by side, with the differences of shares and their intervals.
+
+    Both were released, so this is free. Clusters may be those of another dataset: last year's.
+    """
+    first = await to_thread.run_sync(_released, job_id, caller, context)
+    if second is None:  # said only to callers who may see the first
+        raise InvalidRequest("name the job of the second answer: ?second=...")
+    later = await to_thread.run_sync(_released, second, caller, context)
+    return await _converted(DifferencesFile(first.id, later.id), request, caller, context)
 
 
 @router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)

@@ -297,6 +297,34 @@ class FindingsFacts(Answer, json_schema_extra=example(_FINDINGS)):
     receipt: str
 
 
+class AnswerName(Answer):
+    """An answer by its job."""
+
+    job: str
+    dataset: str
+
+
+_DIFFERENCES = {
+    "first": {"job": _ID, "dataset": "stays-2025"},
+    "second": {"job": _ID, "dataset": "stays-2026"},
+    "kind": "profile",
+    "clusterings": [{"job": _ID, "k": 3, "digest": "5e" * 32}],
+    "view": [{"type": "sentence", "text": "12 of 60 differences are certain at 95%, each by itself."}],
+}
+
+
+class DifferencesFacts(Answer, json_schema_extra=example(_DIFFERENCES)):
+    """Two answers about the same clusters side by side: of two periods, two places, or twice of one."""
+
+    first: AnswerName
+    second: AnswerName
+    kind: JobKind
+    clusterings: list[dict[str, Any]] = Field(
+        description="those both are about: job, k and digest of centres"
+    )
+    view: list[ViewPart] = Field(description="differences with their intervals, the most certain first")
+
+
 _RECEIPT = {
     "format": 2,
     "job": _ID,

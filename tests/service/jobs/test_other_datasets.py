@@ -50,6 +50,24 @@ def test_records_are_profiled_by_the_clusters_of_another_dataset_and_it_alone_is
     assert found["findings"]["columns"][0]["rates"] == pytest.approx(own["columns"][0]["rates"], abs=0.05)
 
 
+def test_two_profiles_by_the_same_clusters_stand_side_by_side(years: House) -> None:
+    """Both tables hold the same rows: hardly any difference may look certain."""
+    job = clustering(years, epsilon="3", columns=["age", "region"])
+    first, second = (done(years, **asked(job, dataset=name)) for name in ("patients", "later"))
+    answer = years.ada.get(f"/v1/jobs/{first}/differences?second={second}")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert [found[name]["dataset"] for name in ("first", "second")] == ["patients", "later"]
+    words, sizes, changes, *bars = found["view"]
+    assert int(words["text"].split()[0]) <= 3
+    assert [len(sizes["rows"]), len(bars)] == [2, 2]
+    assert {row[1] for row in changes["rows"]} == {"smoker"}
+    assert [series["name"] for series in bars[0]["series"]] == ["First", "Second"]
+    refused = years.ada.get(f"/v1/jobs/{first}/differences?second={job}")
+    assert (refused.status_code, refused.json()["type"]) == (422, "/problems/invalid-request")
+    assert years.ben.get(f"/v1/jobs/{first}/differences?second={second}").status_code == 404
+
+
 def test_clusters_of_both_datasets_are_compared_on_one(years: House) -> None:
     first = clustering(years, epsilon="3")
     second = clustering(years, dataset="later", epsilon="3")

@@ -5,6 +5,7 @@ import { short } from "../results/charts.js";
 import { tellingColumns } from "../results/centres.js";
 import { h } from "../dom.js";
 import { field, select } from "../forms.js";
+import { drawn } from "../results/findings.js";
 import { coordinateWords } from "../results/geometry.js";
 import { amount, COUNT, delta, moment, percent, plural } from "../format.js";
 import { dialog, notice, table } from "../widgets.js";
@@ -13,6 +14,34 @@ const UNITS = 32767; // the radius of the bounds in the units in which the servi
 const MOST_COLUMNS = 6;
 
 export async function compare(_context, left, right) {
+  const asked = await get(`/v1/jobs/${left}`);
+  return asked.request.kind ? answers(left, right) : results(left, right);
+}
+
+// Two answers about the same clusters: of two periods, or of two places.
+async function answers(left, right) {
+  const found = await get(`/v1/jobs/${left}/differences?second=${right}`);
+  const named = ({ job, dataset }, place) => [
+    `${place}: `,
+    h("a", { href: `#/jobs/${job}` }, `${dataset}, job ${job.slice(0, 8)}`),
+    ". ",
+  ];
+  const content = h(
+    "div",
+    { class: "stack loose" },
+    h(
+      "div",
+      { class: "stack tight" },
+      h("p", { class: "crumb" }, h("a", { href: "#/jobs" }, "Jobs")),
+      h("h1", {}, "Two answers side by side"),
+    ),
+    h("p", {}, named(found.first, "First"), named(found.second, "Second")),
+    drawn(found.view),
+  );
+  return { title: "Two answers side by side", content };
+}
+
+async function results(left, right) {
   const jobs = await Promise.all(
     [left, right].map(async (id) => {
       const [job, result, axes] = await Promise.all([
@@ -130,21 +159,34 @@ function pairs(one, other) {
 
 // Lets people choose what to compare a job with.
 export async function chooseOther(job) {
-  const others = (await all(`/v1/jobs?dataset=${job.dataset}`)).filter(
-    (each) => each.state === "succeeded" && !each.request.kind && each.id !== job.id,
+  const { kind } = job.request;
+  const about = (each) => JSON.stringify((each.request.clusterings ?? []).map((one) => [one.job, one.k]));
+  // Answers may be of any dataset, as long as they are about the same clusters.
+  const others = (await all(kind ? "/v1/jobs" : `/v1/jobs?dataset=${job.dataset}`)).filter(
+    (each) =>
+      each.state === "succeeded" &&
+      each.request.kind === kind &&
+      about(each) === about(job) &&
+      each.id !== job.id,
   );
   dialog("Compare with another job", (close) => {
     const cancel = h("button", { type: "button", on: { click: close } }, "Cancel");
     if (!others.length)
       return [
-        h("p", {}, `There is no other result on ${job.dataset} yet.`),
+        h(
+          "p",
+          {},
+          kind
+            ? "There is no other profile by the same clusters yet: ask for one of another dataset."
+            : `There is no other result on ${job.dataset} yet.`,
+        ),
         h("div", { class: "row end" }, cancel),
       ];
     const choice = select(
       "other",
       others.map((each) => [
         each.id,
-        `${each.id.slice(0, 8)}: ${each.asked_for}, ${each.algorithm}, ` +
+        `${each.id.slice(0, 8)}: ${each.asked_for}, ${kind ? each.dataset : each.algorithm}, ` +
           `${each.rehearsal ? "rehearsal" : amount(each.cost)}, ${moment(each.queued_at)}`,
       ]),
     );

@@ -73,6 +73,8 @@ function listed(view) {
 const padded = (numbers, format) =>
   format === "text" || numbers.length > 1 ? numbers : [...numbers, null, null];
 
+export const drawn = (view) => view.map((part) => PARTS[part.type](part));
+
 export function findingsView(job, result, receipt, curator) {
   const stem = `${job.dataset}-${result.kind}-${job.id.slice(0, 8)}`;
   const file = (words, accept, ending) =>
@@ -106,6 +108,6 @@ export function findingsView(job, result, receipt, curator) {
         file("JSON", "application/json", "json"),
       ),
     ),
-    result.view.map((part) => PARTS[part.type](part)),
+    drawn(result.view),
   ];
 }
