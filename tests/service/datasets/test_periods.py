@@ -301,3 +301,21 @@ def test_budget_that_was_raised_during_a_correction_stays_raised(stays: House) -
     assert stays.carla.post(f"{PERIODS}/2026-01/budget", more).status_code == 200
     assert correct(stays, "2026-01", table(50)).json()["budget"]["declared"]["epsilon"] == "5"
     verified(stays)
+
+
+def test_clusters_of_one_month_are_asked_about_in_another_in_the_same_bounds(stays: House) -> None:
+    bounds = {"columns": [{"column": "a", "low": 1, "high": 9}]}
+    assert stays.carla.put("/v1/datasets/stays/working-bounds", bounds).status_code == 200
+    clustered = stays.carla.post(
+        "/v1/jobs", {"dataset": "stays", "k": 2, "epsilon": "0.2", "periods": ["2026-01"]}
+    ).json()
+    assert stays.work()
+    asked = {"dataset": "stays", "kind": "profile", "epsilon": "0.1", "periods": ["2026-02"]}
+    job = stays.carla.post("/v1/jobs", {**asked, "clusterings": [{"job": clustered["id"]}]})
+    assert job.status_code == 202, job.text
+    assert stays.work()
+    receipt = stays.carla.get(f"/v1/jobs/{job.json()['id']}/receipt").json()
+    assert receipt["periods"] == [{"label": "2026-02", "version": 1}]
+    assert [each["column"] for each in receipt["working_bounds"]] == ["a"]
+    assert spent(stays) == {"2026-01": "0.2", "2026-02": "0.1", "2026-03": "0"}
+    verified(stays)
