@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -111,6 +113,7 @@ def identity_provider(folder: Path, callbacks: list[str]) -> Iterator[IdentityPr
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
+        start_new_session=True,  # the command of the Python package starts node as a process of its own
     )
     try:
         assert process.stdin is not None
@@ -121,7 +124,7 @@ def identity_provider(folder: Path, callbacks: list[str]) -> Iterator[IdentityPr
         assert issuer, (folder / "identity-provider.log").read_text()
         yield IdentityProvider(issuer, key, folder, process)
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait()
         if process.stdout:
             process.stdout.close()
