@@ -138,7 +138,7 @@ def test_services_run_in_production_mode_without_a_secret_in_the_environment() -
 def test_every_setting_can_be_passed_on_unless_the_image_or_the_file_decides_it() -> None:
     decided = {"host", "port", "database_url", "cache_directory", "spool_directory", "health_directory"}
     decided |= {"mode", "database_password_file", "metrics_token", "metrics_token_file", "stop_seconds"}
-    decided |= {"signing_key_file"}
+    decided |= {"signing_key_file", "heads_file"}
     passed = {
         key.removeprefix("CAIRN_").lower()
         for key, value in services()["api"]["environment"].items()

@@ -138,8 +138,8 @@ def test_every_requirement_of_the_image_has_the_version_of_the_constraints_and_a
 def test_everything_that_the_image_needs_is_among_its_requirements() -> None:
     names = {canonicalize_name(Requirement(line).name) for line in pinned()}
     extras = PROJECT["project"]["optional-dependencies"]
-    wanted = PROJECT["project"]["dependencies"] + extras["server"] + extras["cluster"]
-    wanted += PROJECT["build-system"]["requires"]
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["build-system"]["requires"]
+    wanted += extras["server"] + extras["cluster"] + extras["otel"]
     assert [line for line in wanted if canonicalize_name(Requirement(line).name) not in names] == []
 
 
