@@ -14,6 +14,7 @@ from service.jobs.results import verification
 from service.ledger import checkpoints, heads
 from service.operations import audit_chain
 from service.operations.clock import rfc3339
+from service.operations.csv_cells import escaped
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
 from service.operations.tables import Account, Dataset, LedgerEntry
@@ -36,7 +37,7 @@ def export_ledgers(database: Database, directory: Path) -> int:
             with new.open("w", newline="") as file:
                 table = csv.writer(file, lineterminator="\n")
                 table.writerow(_COLUMNS)
-                table.writerows(_entries(session, dataset_id))
+                table.writerows(map(escaped, _entries(session, dataset_id)))
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(directory / f"{name}.csv")

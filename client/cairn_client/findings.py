@@ -14,6 +14,9 @@ from cairn_client.notebook import table_html
 from cairn_client.result import RECEIPT, optional
 from cairn_client.wire import Amount, FindingsFacts
 
+#: The apostrophe before a text that a spreadsheet program might take for a formula.
+_ESCAPED = r"^'(?='*[=+\-@\t\r])"
+
 
 class Findings:
     """The answer to a question. All of it is differentially private: keep it, share it, plot it freely."""
@@ -101,7 +104,10 @@ class Findings:
 
     def frame(self) -> Any:
         """A pandas DataFrame with a row for each released number; clusters are numbered from 1."""
-        return optional("pandas", "a DataFrame").read_csv(io.StringIO(self.csv()), keep_default_na=False)
+        pandas = optional("pandas", "a DataFrame")
+        frame = pandas.read_csv(io.StringIO(self.csv()), keep_default_na=False)
+        frame.columns = frame.columns.str.replace(_ESCAPED, "", regex=True)
+        return frame.replace(_ESCAPED, "", regex=True)
 
     def to_json(self) -> dict[str, Any]:
         """The answer as the service sent it."""

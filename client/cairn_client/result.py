@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cairn_client.conversion import read, to_json
+from cairn_client.csv_cells import escaped
 from cairn_client.errors import MissingLibrary
 from cairn_client.geometry import clipped, placement
 from cairn_client.table_geometry import TableGeometry
@@ -125,11 +126,10 @@ class Result:
             with path.open("w", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 table = self._table()
-                writer.writerow(["cluster", *table])
+                writer.writerow(["cluster", *escaped(table)])
                 for number, row in enumerate(zip(*table.values(), strict=True), 1):
-                    writer.writerow(
-                        [number, *(each if isinstance(each, str) else repr(each) for each in row)]
-                    )
+                    cells = (each if isinstance(each, str) else repr(each) for each in row)
+                    writer.writerow([number, *escaped(cells)])
         elif kind == ".npy":
             np.save(path, self.centres, allow_pickle=False)
         elif kind == ".json":

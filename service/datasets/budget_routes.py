@@ -25,6 +25,7 @@ from service.http.wire import NAME_PATTERN, BudgetBody
 from service.ledger import accountants, checkpoints, entries
 from service.ledger.units import Cost
 from service.operations.clock import rfc3339
+from service.operations.csv_cells import escaped
 from service.operations.settings import KIB
 from service.operations.states import EntryKind
 from service.operations.tables import Dataset, Grant, LedgerEntry, Principal
@@ -253,11 +254,12 @@ def _entry(
 def _as_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Return the lines of a table, some thousand characters at a time."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
     for row in rows:
         periods = " ".join(row["periods"] or ())
-        writer.writerow({**row, **row["amount"], "periods": periods, "at": rfc3339(row["at"])})
+        cells = {**row, **row["amount"], "periods": periods, "at": rfc3339(row["at"])}
+        writer.writerow(escaped(cells.get(name) for name in _COLUMNS))
         if text.tell() > _CSV_PIECE:
             yield text.getvalue()
             text.seek(0)

@@ -11,6 +11,7 @@ from cairn_client.client import Client
 from cairn_client.commands.common import DatasetName, Json, amount_option
 from cairn_client.commands.printing import account_rows, hint, print_json, print_table
 from cairn_client.conversion import to_json
+from cairn_client.csv_cells import escaped
 from cairn_client.dataset import Terms
 from cairn_client.formatting import shorten
 from cairn_client.wire import Amount, LedgerRow, VerifyReport
@@ -152,11 +153,10 @@ def ledger(
 def _write_csv(rows: list[LedgerRow]) -> None:
     flat = [{**entry, **entry.pop("amount")} for entry in map(to_json, rows)]
     columns = ["sequence", "kind", "at", "analyst", "job", "epsilon", "rho", "delta", "actor"]
-    writer = csv.DictWriter(
-        sys.stdout, [*columns, "previous", "hash"], extrasaction="ignore", lineterminator="\n"
-    )
-    writer.writeheader()
-    writer.writerows(flat)
+    columns += ["previous", "hash"]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(escaped(entry.get(name) for name in columns) for entry in flat)
 
 
 def _print_entries(rows: list[LedgerRow]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from service.operations.csv_cells import escaped
+
 
 def result_csv(body: Mapping[str, Any]) -> str:
     """Return a result as CSV: a line for each cluster, numbered from 1, with what is known of its error."""
@@ -85,6 +87,6 @@ def written(names: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:
     """Return lines as CSV, after a line of names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(lines)
+    writer.writerow(escaped(names))
+    writer.writerows(map(escaped, lines))
     return text.getvalue()

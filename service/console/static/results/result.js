@@ -8,7 +8,7 @@ import { COUNT, percent, plural } from "../format.js";
 import { noise } from "./noise.js";
 import { resultAsCurl, resultAsPython } from "../jobs/snippets.js";
 import { tableParts } from "./table-result.js";
-import { tablePage, workbook } from "./tables.js";
+import { pasteable, tablePage, workbook } from "./tables.js";
 import { button, copyButton, table } from "../widgets.js";
 
 const FEW_CENTRES = 12;
@@ -82,13 +82,7 @@ function files(job, result, rows, citation) {
   return h(
     "div",
     { class: "row" },
-    copyButton(
-      () =>
-        rows()
-          .map((row) => row.join("\t"))
-          .join("\n"),
-      "Copy table",
-    ),
+    copyButton(() => pasteable(rows()), "Copy table"),
     ...tableFiles(`Centres of ${job.dataset}`, stem, rows, citation),
     file("CSV", "text/csv", "csv"),
     file("JSON", "application/json", "json"),

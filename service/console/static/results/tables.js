@@ -8,6 +8,7 @@ const ZIP_TIME = 0x5a21; // files of the archive carry one moment: 1 January 202
 const SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
 const OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+const FORMULA = /^'*[=+\-@\t\r]/;
 const HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>';
 
 const escaped = (text) =>
@@ -16,6 +17,16 @@ const escaped = (text) =>
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
+
+/**
+ * A table to paste, with an apostrophe before each text that a spreadsheet might take for a formula.
+ * @param {Rows} rows
+ * @returns {string}
+ */
+export function pasteable(rows) {
+  const cell = (value) => (typeof value === "string" && FORMULA.test(value) ? `'${value}` : (value ?? ""));
+  return rows.map((row) => row.map(cell).join("\t")).join("\n");
+}
 
 /**
  * A spreadsheet in the format of Excel.
