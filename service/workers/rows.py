@@ -11,11 +11,12 @@ import mmap
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import structlog
 from sqlalchemy import select
@@ -51,23 +52,25 @@ class ChunkCache:
     directory: Path
     most_bytes: int
 
-    def get(self, dataset: int, digest: str) -> bytes | mmap.mmap | None:
+    def get(self, dataset: int, digest: str, source: str) -> bytes | mmap.mmap | None:
         """Return a chunk's bytes, mapped into memory, or None where they are not cached.
 
-        A file whose bytes do not have the digest in its name is deleted; each file is checked once by each
-        process that reads it.
+        A file whose bytes do not have the digest in its name is deleted. Each process checks a file when a
+        source first reads it, and again when it was written to since: to hash it in every pass would take as
+        long as the pass. A file that is written to while a task reads it is found by the next task.
         """
         path = self._path(dataset, digest)
         try:
             with path.open("rb") as file:
-                os.utime(file.fileno())
-                facts = os.fstat(file.fileno())
-                empty = facts.st_size == 0
-                payload = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                identity = _identity(file, source)
+                checked = _checked_files.get(path) == identity
+                if not checked:
+                    os.utime(file.fileno())  # in use: files of other datasets make room first
+                    identity = _identity(file, source)
+                payload = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if identity.size else b""
         except OSError:
             return None
-        identity = (facts.st_ino, facts.st_size)
-        if _checked_files.get(path) != identity:
+        if not checked:
             if hashlib.sha256(payload).hexdigest() != digest:
                 log.warning("a damaged file of the chunk cache was deleted", dataset=dataset)
                 path.unlink(missing_ok=True)
@@ -137,8 +140,22 @@ def _warn_of_cache(directory: Path, error: OSError) -> None:
         log.warning("chunks cannot be cached", directory=str(directory), reason=error.strerror)
 
 
-#: Inode and size of the files of the cache whose digests this process has checked.
-_checked_files: dict[Path, tuple[int, int]] = {}
+class _Identity(NamedTuple):
+    """The source that reads a file, and what changes when the file is replaced or written to."""
+
+    source: str
+    inode: int
+    size: int
+    written_at: int
+
+
+def _identity(file: IO[bytes], source: str) -> _Identity:
+    facts = os.fstat(file.fileno())
+    return _Identity(source, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+#: The files of the cache whose digests this process has checked, as they were then.
+_checked_files: dict[Path, _Identity] = {}
 #: Chunks in which this process found no row outside the domain, as digest, columns and sites.
 _clean_chunks: set[tuple[str, int, int | None]] = set()
 
@@ -156,6 +173,8 @@ class DatabaseChunk:
     kind: str
     dimension: int
     site_count: int | None
+    #: Names the source, by which each job has the files of the cache checked anew.
+    source: str
 
     @property
     def key(self) -> Hashable:
@@ -165,14 +184,14 @@ class DatabaseChunk:
     def __call__(self) -> Chunk:
         begun = time.perf_counter_ns()
         database, cache = _store(self.database)
-        source = "cache"
-        payload = cache.get(self.dataset_id, self.digest)
+        found_in = "cache"
+        payload = cache.get(self.dataset_id, self.digest, self.source)
         if payload is None:
-            source = "database"
+            found_in = "database"
             payload = self._fetch(database)
             faults.reach("execute.fetched")
             cache.put(self.dataset_id, self.digest, payload)
-        metrics.chunk_read(source, self.dataset_id, len(payload), (time.perf_counter_ns() - begun) // 1000)
+        metrics.chunk_read(found_in, self.dataset_id, len(payload), (time.perf_counter_ns() - begun) // 1000)
         rows = decode_payload(self.kind, memoryview(payload), self.dimension)
         return Chunk(self._clipped(rows), self.first, self.key)
 
@@ -212,8 +231,9 @@ class DatabaseSource:
         _open_store(name, database.url, cache)
         kind, dimension = self._domain.kind, self._domain.dimension
         site_count = self._domain.count if isinstance(self._domain, Ids) else None
+        source = uuid.uuid4().hex
         self._loaders: list[ChunkLoader] = [
-            DatabaseChunk(name, dataset_id, number, digest, first, kind, dimension, site_count)
+            DatabaseChunk(name, dataset_id, number, digest, first, kind, dimension, site_count, source)
             for number, digest, first in rows
         ]
 

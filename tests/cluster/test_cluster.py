@@ -207,16 +207,17 @@ def test_a_dataset_larger_than_the_cache_keeps_what_the_next_pass_needs_first(tm
     own, other = [bytes([number]) * 100 for number in range(4)], bytes(200)
     for payload in own:
         cache.put(1, digest(payload), payload)
-    assert [cache.get(1, digest(payload)) is not None for payload in own] == [True, True, False, False]
+    found = [cache.get(1, digest(payload), "source") for payload in own]
+    assert [payload is not None for payload in found] == [True, True, False, False]
     cache.put(2, digest(other), other)
-    assert cache.get(2, digest(other)) is not None
-    assert [cache.get(1, digest(payload)) for payload in own[:2]] == [None, None]
+    assert cache.get(2, digest(other), "source") is not None
+    assert [cache.get(1, digest(payload), "source") for payload in own[:2]] == [None, None]
 
 
 def test_an_empty_chunk_is_kept_like_any_other(tmp_path: Path) -> None:
     cache = ChunkCache(tmp_path / "cache", 250)
     cache.put(1, digest(b""), b"")
-    assert cache.get(1, digest(b"")) == b""
+    assert cache.get(1, digest(b""), "source") == b""
 
 
 def test_chunks_are_read_again_where_nothing_is_cached(house: House) -> None:

@@ -67,15 +67,36 @@ def test_damaged_file_of_the_cache_is_deleted_and_read_again(
     assert path.read_bytes() == good
 
 
-def test_file_of_the_cache_is_hashed_once_by_a_process(
+@pytest.mark.parametrize("next_one", ["pass", "job"])
+def test_file_zeroed_in_place_under_a_living_worker_is_read_again(sealed: House, next_one: str) -> None:
+    reading = source(sealed)
+
+    def read() -> list[bytes]:
+        return [np.ascontiguousarray(loader().rows).tobytes() for loader in reading.loaders()]
+
+    expected = read()
+    assert read() == expected  # from the cache, mapped and checked
+    (path,) = sealed.settings.cache_directory.iterdir()
+    facts = path.stat()
+    with path.open("r+b") as file:
+        file.write(bytes(facts.st_size))
+    if next_one == "job":
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # as if the disk had lost it
+        reading = source(sealed)
+    assert read() == expected
+
+
+def test_file_of_the_cache_is_hashed_once_by_a_process_for_each_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = ChunkCache(tmp_path / "cache", 1 << 20)
     digest = hashlib.sha256(b"rows").hexdigest()
     cache.put(1, digest, b"rows")
-    assert bytes(cache.get(1, digest) or b"") == b"rows"
+    assert bytes(cache.get(1, digest, "first") or b"") == b"rows"
     monkeypatch.setattr("service.workers.rows.hashlib.sha256", lambda _: pytest.fail("hashed again"))
-    assert bytes(cache.get(1, digest) or b"") == b"rows"
+    assert bytes(cache.get(1, digest, "first") or b"") == b"rows"
+    with pytest.raises(pytest.fail.Exception):
+        cache.get(1, digest, "second")
 
 
 def test_file_reaches_the_disk_before_it_gets_its_name(
