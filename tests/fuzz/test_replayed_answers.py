@@ -9,8 +9,10 @@ about these jobs must then be equal: whatever else differs would follow from row
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -28,11 +30,12 @@ from core.data import Stored
 from core.plan import Step
 from core.questions import registry as questions
 from service.datasets import access
-from service.operations.tables import Dataset, DatasetChunk, Job
+from service.jobs.results import transcripts
+from service.operations.tables import Dataset, DatasetChunk, Job, Period
 from service.workers import execution
 from service.workers.journal import StoredJournal
 from tests.support.privacy import example_options
-from tests.support.service import House
+from tests.support.service import DOUBTS, House
 
 BUDGET = {"epsilon": "1000", "delta": "0.01"}
 #: Drawn for each answer.
@@ -90,6 +93,7 @@ KINDS = {
     ),
     "ids": Kind({"columns": None, "bounds": {"ids": {"count": 12}}}, ids, "text/csv"),
     "table": Kind({"columns": None, "bounds": None, "table": COLUMNS}, table, "text/csv"),
+    "periods": Kind({"unit": "record"}, dense, "application/x-npy"),
 }
 
 
@@ -99,11 +103,32 @@ def prepare(house: House, kind: str, accountant: str) -> Stored:
     for name, extra in (("flowers", False), ("neighbour", True)):
         created = house.create(name, budget=BUDGET, accountant=accountant, **made.facts)
         assert created.status_code == 201, created.text
-        assert house.upload(made.rows(extra), name, made.media_type).status_code == 200
+        if "unit" in made.facts:
+            add_periods(house, name, extra)
+        else:
+            assert house.upload(made.rows(extra), name, made.media_type).status_code == 200
     granted = {**BUDGET, "kinds": ["cluster", *questions.names()]}
     assert house.carla.put("/v1/datasets/flowers/grants/ada", granted).status_code == 200
     with house.database.read() as session:
         return access.domain_of(session.scalars(select(Dataset).where(Dataset.name == "flowers")).one())
+
+
+def add_periods(house: House, name: str, extra: bool) -> None:
+    """Seal a month, and one that is then corrected, both versions of it with one record more if `extra`."""
+    periods = f"/v1/datasets/{name}/periods"
+    for label, act in (("2026-01", ""), ("2026-02", ""), ("2026-02", "/2026-02/correction")):
+        begun = house.carla.post(periods + act, None if act else {"label": label})
+        content, sent = dense(extra and label == "2026-02"), {"Content-Type": KINDS["dense"].media_type}
+        taken = house.carla.call("PUT", f"{periods}/{label}/data", content=content, headers=sent)
+        sealed = house.carla.post(f"{periods}/{label}/seal", {"confirm": list(DOUBTS)})
+        assert [each.status_code for each in (begun, taken, sealed)] == [201, 200, 200], sealed.text
+
+
+def on_periods() -> Iterator[dict[str, Any]]:
+    """Jobs on the corrected period, on the other one, and on both."""
+    yield {"k": 3, "algorithm": "sulq", "periods": ["2026-02"]}
+    yield {"kind": "quantiles", "columns": ["a"], "periods": {"to": "2026-01"}}
+    yield {"k": {"from": 1, "to": 3}, "algorithm": "summit"}
 
 
 def clusterings(domain: Stored) -> Iterator[dict[str, Any]]:
@@ -155,12 +180,17 @@ def swap_rows(house: House) -> None:
     """Give `flowers` the rows of its neighbour."""
     with house.database.write() as session:
         named = {each.name: each.id for each in session.scalars(select(Dataset))}
+        versions: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for each in session.scalars(select(Period)):
+            versions[each.label, each.version][each.dataset_id] = each.id
+        places = {of[named["neighbour"]]: of[named["flowers"]] for of in versions.values()} | {0: 0}
         columns = [each for each in DatasetChunk.__table__.columns if each.name != "id"]
         chunks = session.execute(select(*columns).where(DatasetChunk.dataset_id == named["neighbour"])).all()
         assert sum(chunk.rows for chunk in chunks) > 1
         session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == named["flowers"]))
         for chunk in chunks:
-            session.execute(insert(DatasetChunk).values({**chunk._mapping, "dataset_id": named["flowers"]}))
+            place = {"dataset_id": named["flowers"], "period_id": places[chunk.period_id]}
+            session.execute(insert(DatasetChunk).values({**chunk._mapping, **place}))
 
 
 class Told:
@@ -211,7 +241,8 @@ def work(house: House, journals: dict[str, list[Any]], *, tell: bool, patch: pyt
 
 def answers(house: House, jobs: list[str]) -> Iterator[tuple[Any, ...]]:
     """Everything that Ada can read about the jobs."""
-    paths = ["/v1/jobs", "/v1/datasets/flowers", "/v1/datasets/flowers/ledger", *jobs]
+    about = "/v1/datasets/flowers"
+    paths = ["/v1/jobs", about, f"{about}/ledger", f"{about}/periods", *jobs]
     kinds = ("application/json", "text/csv", "application/x-npy")
     wanted: list[tuple[str, str, dict[str, int]]] = [(path, "application/json", {}) for path in paths]
     for job in jobs:
@@ -239,7 +270,7 @@ def services(stack: ExitStack, template: Path, folder: Path, kind: str, accounta
     limits: dict[str, Any] = {"max_queued_jobs": 1000}
     first = stack.enter_context(closing(House(f"sqlite:///{folder / 'first.sqlite3'}", folder, **limits)))
     domain = prepare(first, kind, accountant)
-    requests = list(clusterings(domain))
+    requests = list(on_periods() if kind == "periods" else clusterings(domain))
     if kind in ("dense", "table"):
         clustered = submit(first, {"k": {"from": 1, "to": 3}, "algorithm": "summit"})
         assert first.work()
@@ -286,6 +317,24 @@ def test_answers_of_neighbours_are_equal_once_released_values_are(
         assert len(first) == len(second) > 9 * len(both.jobs)
         assert [each[3] for each in first].count(200) > 4 * len(both.jobs)
         assert [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]] == []
+
+
+def test_jobs_on_periods_are_replayed_from_their_transcripts(
+    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        both = services(stack, sqlite_template, tmp_path, "periods", "sum")
+        work(both.first, {}, tell=False, patch=monkeypatch)
+        both.first.clock.move(3600)
+        read = []
+        for job in both.jobs:
+            result, receipt, transcript = (
+                both.first.ada.get(f"{job}/{part}") for part in ("result", "receipt", "transcript")
+            )
+            replayed = transcripts.replay(receipt.json(), transcript.content)
+            assert {**result.json(), **json.loads(json.dumps(replayed))} == result.json()
+            read.append([each["version"] for each in receipt.json()["periods"]])
+        assert read == [[2], [1], [1, 2]]
 
 
 def test_an_exact_number_in_an_answer_is_noticed(
