@@ -293,8 +293,8 @@ def seal(
     report = _sealable(dataset, period, confirmed, sha256)
     columns = [{**column, "examples": []} for column in report["columns"]]
     rows.upload = {**report, "columns": columns, "bad_row_lines": []}  # copies of values go with the draft
-    if period is not None and period.version > 1:
-        _supersede(session, dataset, period, at)
+    if period is not None:
+        _make_room(session, dataset, period, report["rows"], at)
     rows.state, rows.sealed_at = DatasetState.SEALED, at
     if period is not None and period.version == 1:
         if dataset.state == DatasetState.DRAFT:
@@ -305,6 +305,21 @@ def seal(
     audit.record(session, "seal", actor=actor, at=at, dataset_id=dataset.id, **about)
     session.flush()
     faults.reach("seal.updated")
+
+
+def _make_room(session: Session, dataset: Dataset, period: Period, rows: int, at: datetime) -> None:
+    """Delete what a correction replaces; CannotSeal if periods would hold more than sums are exact for."""
+    others = [each for each in selection.sealed(session, dataset.id) if each.label != period.label]
+    held = sum(each.upload["rows"] for each in others if each.upload is not None)
+    if held + rows > MAX_RECORDS:
+        raise CannotSeal(
+            f"a dataset holds at most {MAX_RECORDS:,} records, and the other periods of {dataset.name} hold "
+            f"{held:,}",
+            next_step="Create another dataset for further periods.",
+            doubts=[],
+        )
+    if period.version > 1:
+        _supersede(session, dataset, period, at)
 
 
 def _supersede(session: Session, dataset: Dataset, period: Period, at: datetime) -> None:

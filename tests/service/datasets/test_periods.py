@@ -295,6 +295,19 @@ def test_draft_of_a_correction_changes_nothing_until_it_is_sealed(stays: House) 
     verified(stays)
 
 
+def test_all_periods_together_hold_as_many_records_as_sums_are_exact_for(
+    stays: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.datasets.drafts.MAX_RECORDS", 130)
+    assert correct(stays, "2026-01", table(50)).status_code == 200
+    assert stays.carla.post(PERIODS, {"label": "2026-04", "size": 1}).status_code == 201
+    assert stays.carla.call("PUT", f"{PERIODS}/2026-04/data", content=table(1)).status_code == 200
+    refused = stays.carla.post(f"{PERIODS}/2026-04/seal", {"confirm": list(DOUBTS)}).json()
+    assert refused["detail"] == (
+        "a dataset holds at most 130 records, and the other periods of stays hold 130"
+    )
+
+
 def test_budget_that_was_raised_during_a_correction_stays_raised(stays: House) -> None:
     assert stays.carla.post(f"{PERIODS}/2026-01/correction").status_code == 201
     more = {"epsilon": "5", "delta": "0.000001"}
