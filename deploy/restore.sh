@@ -1,8 +1,8 @@
 #!/bin/sh
 # Put a back-up in place of the deployment's database and keys:  deploy/restore.sh cairn.dump [cairn.dump.keys]
-# Run it in the folder of docker-compose.yml, after `docker compose up -d` on a new machine. The database that was there is
-# kept under another name: it knows what was spent after the back-up was made. API and workers are stopped meanwhile, and
-# stay stopped if anything fails.
+# Run it in the folder of docker-compose.yml, after `docker compose up -d` on a new machine. The database that was there and
+# the signed heads of its chains are kept under other names: they know what was spent after the back-up was made. API and
+# workers are stopped meanwhile, and stay stopped if anything fails.
 set -eu
 [ $# = 1 ] || [ $# = 2 ] || { echo "usage: $0 FILE [KEYS]" >&2; exit 2; }
 keys=${2:-$1.keys}
@@ -12,7 +12,10 @@ keys=${2:-$1.keys}
     exit 1
 }
 sha256sum --check --status "$1.sha256" < "$1" || { echo "$1 is not what $1.sha256 says; nothing was changed" >&2; exit 1; }
-old=cairn_until_$(date -u +%Y%m%d_%H%M%S)
+now=$(date -u +%Y%m%d_%H%M%S)
+old=cairn_until_$now
+heads=/var/lib/cairn/ledgers/heads
+old_heads=${heads}_until_$now.jsonl
 postgres() { docker compose exec -T postgres "$@"; }
 
 docker compose --profile cluster stop api worker cluster-worker
@@ -39,6 +42,11 @@ if signing.restore(pathlib.Path("/run/cairn/signing-key.pem"), kept["signing-key
         os.fchmod(file.fileno(), 0o440)
         file.write(kept["metrics-token"])
     new.replace("/run/cairn/metrics-token")' < "$keys"
+# The chains of the back-up end before these heads, which every verification would report from now on.
+move="if [ -e $heads.jsonl ]; then mv $heads.jsonl $old_heads && echo moved; fi"
+moved=$(docker compose run --rm -T --no-deps --entrypoint sh worker -c "$move")
 echo "Restored, with its keys. The database that was there is now called $old; drop it when you have compared the ledgers."
 echo "Read 'Back-up and restore' in docs/operations.md before analysts come back; then:"
 echo "  docker compose up -d && docker compose exec worker cairn-server verify"
+[ -z "$moved" ] || echo "and, to name the chains that the back-up is behind:"
+[ -z "$moved" ] || echo "  docker compose exec -e CAIRN_HEADS_FILE=$old_heads worker cairn-server verify"

@@ -185,6 +185,12 @@ def test_a_container_stops_by_itself_before_it_is_killed(name: str) -> None:
     assert float(service["environment"]["CAIRN_STOP_SECONDS"]) + 5 < grace
 
 
+def test_workers_record_heads_in_the_volume_where_maintenance_verifies_them() -> None:
+    for name in ("worker", "maintenance"):
+        folder, _, _ = services()[name]["environment"]["CAIRN_HEADS_FILE"].rpartition("/")
+        assert f"${{CAIRN_LEDGERS:-ledgers}}:{folder}" in services()[name]["volumes"]
+
+
 # --- secrets and the cluster --------------------------------------------------------------------------------
 
 

@@ -133,6 +133,15 @@ def test_every_setting_is_known_and_valid(monkeypatch: pytest.MonkeyPatch) -> No
     assert Settings().mode == "production"
 
 
+def test_heads_are_kept_on_the_volume_of_maintenance() -> None:
+    (settings,) = [each for each in everything() if each["metadata"]["name"] == "cairn-settings"]
+    folder, _, _ = settings["data"]["CAIRN_HEADS_FILE"].rpartition("/")
+    (pod,) = [pod for found, pod in pods() if found == "cairn-maintenance"]
+    (name,) = [each["name"] for each in pod["containers"][0]["volumeMounts"] if each["mountPath"] == folder]
+    (volume,) = [volume for volume in pod["volumes"] if volume["name"] == name]
+    assert "persistentVolumeClaim" in volume
+
+
 @pytest.mark.parametrize(("pod", "container"), containers())
 def test_every_command_of_ours_exists(pod: dict[str, Any], container: dict[str, Any]) -> None:
     group: Any = typer.main.get_command(app)

@@ -38,6 +38,9 @@ if verb == "exec":
     assert service == "postgres"
     environment = dict(os.environ, PGHOST="{socket}", PGPORT="{port}")
     os.execve(os.path.join("{binaries}", program), [program, *rest], environment)
+if verb == "run" and "worker" in words:
+    command = words[words.index("worker") + 1:]
+    os.execvp("sh", ["sh", *(word.replace("/var/lib/cairn/", "{folder}/") for word in command)])
 if verb == "run":
     program = words[words.index("secrets") + 1].replace("/run/", "{folder}/")
     os.execv(sys.executable, [sys.executable, "-c", program])
@@ -130,8 +133,13 @@ def test_a_back_up_is_restored_and_what_it_replaces_is_kept(deployment: Deployme
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "cairn.dump").stat().st_mode & 0o777 == 0o600
     deployment.write("spent afterwards")
+    (tmp_path / "ledgers").mkdir()
+    (tmp_path / "ledgers" / "heads.jsonl").write_text("signed afterwards")
     done = deployment.run("restore.sh", tmp_path / "cairn.dump")
     assert done.returncode == 0, done.stderr
+    (heads,) = (tmp_path / "ledgers").iterdir()
+    assert (heads.read_text(), heads.name in done.stdout) == ("signed afterwards", True)
+    assert heads.name != "heads.jsonl", "every verification would report the back-up"
     assert deployment.marks() == ["before"]
     database = Database(deployment.server.url("cairn"))
     with database.engine.connect() as connection:
