@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -74,7 +75,8 @@ class ClusteredColumn:
         other = places.get(self.facts.get("other") or "")
         shares = np.zeros((len(values), len(places)))
         for row, value in enumerate(values):
-            place = places.get(_MISSING if value is None else _text(value), other)
+            text = _MISSING if value is None else _text(value)
+            place = places.get(text, places.get(unicodedata.normalize("NFC", text), other))
             if place is None:
                 levels = ", ".join(places)
                 raise ValueError(f"column {self.name}: {value!r} is not one of its levels ({levels})")

@@ -14,7 +14,7 @@ from core.columns.base import Cuts, StoredColumn, says
 from core.columns.cells import Cells, Proposed
 from core.columns.notation import Notation
 from core.columns.order import in_order
-from core.columns.reading import Codes, Fault, Reading, as_text
+from core.columns.reading import Codes, Fault, Reading, as_text, composed
 
 MOST_LEVELS = 256
 #: The level that missing values become under "level".
@@ -91,8 +91,9 @@ class Category(StoredColumn):
         missing |= gaps
         other = code_of.get(self.other or "", -1)
         # Texts are found as they are declared; booleans and whole numbers by how they are written.
-        found = np.array([code_of.get(text, other) for text in texts], dtype=np.int64)[indices]
-        declared = np.array([text in code_of for text in texts], dtype=np.bool_)[indices]
+        code = [code_of.get(text, code_of.get(composed(text))) for text in texts]
+        found = np.array([other if each is None else each for each in code], dtype=np.int64)[indices]
+        declared = np.array([each is not None for each in code], dtype=np.bool_)[indices]
         faults = np.where(missing, Fault.MISSING, np.where(declared, Fault.NONE, Fault.UNKNOWN))
         usable = ~missing & (found >= 0)
         return Reading(np.maximum(found, 0).astype(np.uint16), faults.astype(np.uint8), usable)
@@ -135,7 +136,7 @@ class Category(StoredColumn):
     @classmethod
     def propose(cls, cells: Cells) -> Proposed | None:
         """Levels if there are few: at most half as many as rows, except in a very short file."""
-        levels = in_order(cells.distinct)
+        levels = in_order(set(map(composed, cells.distinct)))
         few = 2 <= len(levels) <= min(MOST_LEVELS, max(_FEW_LEVELS, len(cells.present) // 2))
         if not few or not all(len(level) <= _LONGEST_LEVEL and level.isprintable() for level in levels):
             return None

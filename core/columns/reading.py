@@ -3,6 +3,7 @@
 import enum
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -110,6 +111,11 @@ def as_text(
     texts = [_text(value) for value in distinct]
     missing = np.array([is_missing(text) and text not in levels for text in texts], dtype=np.bool_)
     return texts, indices, missing[indices]
+
+
+def composed(text: str) -> str:
+    """A text in Unicode's composed form (NFC), as levels are declared: programs write “é” in two ways."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _of_distinct(values: npt.NDArray[Any], parse: Callable[[Any], float]) -> Parsed:

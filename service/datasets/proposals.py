@@ -13,6 +13,7 @@ from typing import Any
 from core.columns import registry
 from core.columns.cells import Cells
 from core.columns.missing import is_missing
+from core.columns.reading import composed
 from core.columns.text import Text
 
 _LIKE_DATA = re.compile(
@@ -62,14 +63,15 @@ def propose(found: Sequence[Cells]) -> list[Proposal]:
 
 
 def _propose(cells: Cells, is_person: bool) -> Proposal:
+    name = composed(cells.name)
     if is_person:
-        return Proposal({"name": cells.name, "kind": Text.kind, "role": "id"})
+        return Proposal({"name": name, "kind": Text.kind, "role": "id"})
     kind, proposed = registry.propose(cells)
     facts, known = {"kind": kind.kind, "role": kind.role, **proposed.facts}, set(proposed.known)
     if kind.role == "cluster":
         facts.setdefault("missing", "drop" if cells.have_gaps else "refuse")
         known |= {"kind"} if _type_decides(cells) else set()
-    return Proposal({"name": cells.name, **facts}, tuple(name for name in facts if name not in known))
+    return Proposal({"name": name, **facts}, tuple(fact for fact in facts if fact not in known))
 
 
 def _type_decides(cells: Cells) -> bool:

@@ -20,6 +20,7 @@ from service.http.wire import (
     Moment,
     Name,
     Page,
+    Plain,
     Words,
     example,
     page_example,
@@ -29,6 +30,7 @@ from service.ledger.accountants import AccountantName
 #: Clients of earlier versions send the second name.
 _PLANNED_RELEASE = AliasChoices("planned_release", "release_ticks")
 #: Of long lists the first wrong entry is named: to name them all takes half a second.
+_ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=100_000, fail_fast=True), Plain]
 _NUMBERS = Annotated[list[float], Field(max_length=1_000_000, fail_fast=True)]
 _ZERO = {"epsilon": "0", "delta": "0"}
 _TOTAL = {"epsilon": "3", "delta": "0.000001"}
@@ -127,19 +129,17 @@ class DatasetBody(Body, json_schema_extra=example(_NEW)):
 
     name: Name
     description: Words = ""
-    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None = (
-        None
-    )
+    columns: _ColumnNames | None = None
     dimension: int | None = Field(default=None, ge=1)
     bounds: Bounds | None = Field(default=None, description="of rows of numbers; every dataset but a table")
-    table: TableColumns | None = Field(
+    table: Annotated[TableColumns, Plain] | None = Field(
         default=None,
         description="columns of different kinds, in place of `columns`, `dimension`, `bounds`, `id_column`",
     )
     scaling: Literal["unit", "none"] = "unit"
     size: int = Field(description="public order of magnitude of the number of records", ge=1)
     rows_per_person: int = Field(default=1, ge=1)
-    id_column: ColumnName | None = None
+    id_column: Annotated[ColumnName, Plain] | None = None
     reading: ReadingBody | None = Field(
         default=None, description="of delimited text. Default: UTF-8, commas, decimal points, a header line"
     )
@@ -187,16 +187,18 @@ class DraftChanges(Body, json_schema_extra=example({"size": 20000})):
     """Public facts of a draft to be changed; what is left out stays as it is."""
 
     description: Words | None = None
-    columns: Annotated[list[ColumnName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None = (
-        None
-    )
+    columns: _ColumnNames | None = None
     dimension: int | None = Field(default=None, ge=1)
     bounds: Bounds | None = None
-    table: TableColumns | None = Field(default=None, description="all columns of the table, changed or not")
+    table: Annotated[TableColumns, Plain] | None = Field(
+        default=None, description="all columns of the table, changed or not"
+    )
     scaling: Literal["unit", "none"] | None = None
     size: int | None = Field(default=None, ge=1)
     rows_per_person: int | None = Field(default=None, ge=1)
-    id_column: ColumnName | None = Field(default=None, description="null: one row per person")
+    id_column: Annotated[ColumnName, Plain] | None = Field(
+        default=None, description="null: one row per person"
+    )
     reading: ReadingBody | None = Field(default=None, description="all of it, changed or not")
     planned_release: bool | None = Field(default=None, validation_alias=_PLANNED_RELEASE)
 
@@ -377,7 +379,7 @@ class GrantBody(BudgetBody, json_schema_extra=example({**_TOTAL, "kinds": ["clus
         default=None, description="default: as before; clusterings alone in a new grant"
     )
     purpose: Words | None = Field(default=None, description="what the data may be used for")
-    permit: str | None = Field(
+    permit: Annotated[str, Plain] | None = Field(
         default=None, max_length=128, pattern=VISIBLE_PATTERN, description="its number"
     )
     ends_at: Annotated[AwareDatetime, Field(strict=False)] | None = Field(

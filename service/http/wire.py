@@ -3,10 +3,20 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
 from pydantic_core import PydanticCustomError
 
 from core.jobs import kinds
+from service.http.plain_text import plain
 from service.operations.clock import rfc3339
 
 Item = TypeVar("Item")
@@ -25,9 +35,11 @@ PATTERNS_IN_WORDS = {
     VISIBLE_PATTERN: "text on one line",
     SESSION_PATTERN: "the id of a session, 8 characters as the list of sessions shows it, or `current`",
 }
+#: What is declared or written for people to read; what is stored, or only looked up, is taken as it is.
+Plain = AfterValidator(plain)
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, `.`, `_`, `-`")]
 ColumnName = Annotated[str, Field(min_length=1, max_length=128, pattern=VISIBLE_PATTERN)]
-Words = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+Words = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$"), Plain]
 
 
 def _number_or_text(value: Any) -> Any:

@@ -25,6 +25,7 @@ from service.http.wire import (
     Moment,
     Name,
     Page,
+    Plain,
     Words,
     example,
     page_example,
@@ -181,7 +182,7 @@ class JobBody(PlanBody, json_schema_extra=example({**_REQUEST, "quote": _QUOTE})
 class NoteBody(Body, json_schema_extra=example({"name": "baseline", "note": "Before the reform."})):
     """The name of a job and a note about it; a field that is left out stays as it is."""
 
-    name: str | None = Field(default=None, max_length=80, pattern=VISIBLE_PATTERN)
+    name: Annotated[str, Plain] | None = Field(default=None, max_length=80, pattern=VISIBLE_PATTERN)
     note: Words | None = None
 
 

@@ -193,3 +193,19 @@ def test_json_says_all_that_was_declared(column: Column) -> None:
 def test_what_makes_no_sense_is_refused_by_name(declared: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidDomain, match=says):
         column_from_json(declared)
+
+
+def test_a_level_is_found_however_its_letters_are_composed_and_whatever_other_records_hold() -> None:
+    city = Category(name="city", levels=("Gérone", "Zürich"))
+    one_sign, two_signs = "Zürich", "Zu\u0308rich"
+    values = [one_sign, two_signs, "Ge\u0301rone ", "Zurich"]
+    assert codes(city, *values) == [1, 1, 0, 0]
+    assert faults(city, *values) == [Fault.NONE, Fault.NONE, Fault.NONE, Fault.UNKNOWN]
+    for place in range(len(values)):
+        others = values[:place] + values[place + 1 :]
+        assert codes(city, *others) == [code for at, code in enumerate([1, 1, 0, 0]) if at != place]
+
+
+def test_levels_stored_before_they_had_to_be_composed_keep_their_values() -> None:
+    stored = Category(name="city", levels=("Zürich", "Zu\u0308rich"))
+    assert codes(stored, "Zürich", "Zu\u0308rich") == [0, 1]

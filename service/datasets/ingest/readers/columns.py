@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.columns.reading import composed
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.reports import printable
 from service.errors import BadFormat
@@ -67,11 +68,12 @@ def _ambiguous(names: Sequence[str], needed: Sequence[str]) -> str | None:
 
 
 def _key(name: str) -> str:
-    return name.strip().casefold()
+    """A name whatever its case, its blanks and the form of its letters."""
+    return composed(name).strip().casefold()
 
 
 def _matching(names: Sequence[str], needed: Sequence[str]) -> dict[str, int]:
-    """Return the place of each column that the file has: by its name, else whatever its case and blanks."""
+    """Return the place of each column that the file has: by its name, else by what `_key` leaves of it."""
     exact = {name: place for place, name in reversed(list(enumerate(names)))}
     loose = {_key(name): place for place, name in reversed(list(enumerate(names)))}
     found = {name: exact.get(name, loose.get(_key(name))) for name in needed}
