@@ -86,14 +86,14 @@ def test_a_plan_shows_cost_steps_and_what_is_left() -> None:
     assert "left of the cap after it" in shown.stdout
     assert "what it measures" in shown.stdout
     assert re.search(
-        r"size of a cluster\s+±[\d,]+ records in 95 of 100 runs; an average one has 6,670", shown.stdout
+        r"size of a cluster\s+± [\d,]+ records in 95 of 100 runs; an average one has 6,670", shown.stdout
     )
 
 
 def test_numbers_are_written_for_people() -> None:
     shown = cairn("plan", "visits", "-k", "3", "--epsilon", "0.1").stdout
     assert not re.search(r"\d[eE]\+", shown)
-    assert re.search(r"smallest cluster found\s+about \d,\d{3} records", shown)
+    assert re.search(r"smallest cluster that is found\s+≈ \d,\d{3} records", shown)
     assert re.search(r"visits\s+sealed\s+2\s+20,000\s", cairn("dataset", "list").stdout)
 
 
@@ -101,18 +101,18 @@ def test_a_plan_that_fits_has_the_verdict_and_exit_code_0(live: Live) -> None:
     owned = live.dataset(epsilon="10", cap="10")
     shown = cairn("plan", owned.name, "-k", "2", "--epsilon", "10", code=ExitCode.OK).stdout
     assert re.search(r"fits\s+yes\s", shown)
-    assert re.search(r"verdict\s+The noise is small beside the clusters", shown)
+    assert re.search(r"verdict\s+The noise is small compared with the clusters", shown)
 
 
 def test_a_plan_that_does_not_fit_names_the_limit_and_has_its_own_exit_code(live: Live) -> None:
     owned = live.dataset(epsilon="2", cap="0.5")
     words = ["plan", owned.name, "-k", "2", "--epsilon", "0.75"]
     shown = " ".join(cairn(*words, code=ExitCode.BUDGET).stdout.split())
-    assert "This does not fit: epsilon 0.75 is more than the epsilon 0.5 that your cap has left." in shown
+    assert "This does not fit: it costs epsilon 0.75 and delta 1e-6, and your cap has epsilon 0.5" in shown
     assert json.loads(cairn(*words, "--json", code=ExitCode.BUDGET).stdout)["fits"] is False
     too_much_delta = ["plan", owned.name, "-k", "2", "--epsilon", "0.25", "--delta", "0.00006"]
     shown = " ".join(cairn(*too_much_delta, code=ExitCode.BUDGET).stdout.split())
-    assert "delta 6e-5 is more than the delta 5e-5 that your cap has left" in shown
+    assert "epsilon 0.25 and delta 6e-5, and your cap has epsilon 0.5 and delta 5e-5 left" in shown
 
 
 def test_a_plan_that_fits_neither_limit_names_the_tighter_one(live: Live) -> None:
@@ -120,7 +120,8 @@ def test_a_plan_that_fits_neither_limit_names_the_tighter_one(live: Live) -> Non
     shown = " ".join(
         cairn("plan", owned.name, "-k", "2", "--epsilon", "6", code=ExitCode.BUDGET).stdout.split()
     )
-    assert "epsilon 6 is more than the epsilon 2 that the dataset's budget has left" in shown
+    assert "it costs epsilon 6 and delta 1e-6, and the dataset's budget has epsilon 2" in shown
+    assert "your cap has" not in shown
 
 
 def test_an_automatic_delta_that_does_not_fit_is_explained(live: Live) -> None:
@@ -130,8 +131,8 @@ def test_an_automatic_delta_that_does_not_fit_is_explained(live: Live) -> None:
     shown = " ".join(
         cairn("plan", owned.name, "-k", "2", "--epsilon", "0.25", code=ExitCode.BUDGET).stdout.split()
     )
-    assert "delta 1e-7 is more than the delta 0 that your cap has left" in shown
-    assert "never less than a tenth of the default: set a smaller one, or 0" in shown
+    assert "epsilon 0.25 and delta 1e-7, and your cap has epsilon 0.75 and delta 0 left" in shown
+    assert "never less than a tenth of the default: give a smaller one, or 0" in shown
 
 
 def datasets_listed_by(*words: str) -> list[dict[str, Any]]:
