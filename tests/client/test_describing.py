@@ -153,7 +153,7 @@ def test_a_fact_of_a_column_that_one_row_changes_is_marked(column: str, cell: st
 
 
 def test_each_fact_of_a_column_is_changed_by_some_row() -> None:
-    facts = {"kind", "role", "levels", "low", "high", "whole", "missing", "order"}
+    facts = {"kind", "role", "levels", "low", "high", "log", "whole", "missing", "order"}
     assert set().union(*(each[2] for each in CELLS)) == facts
 
 
