@@ -282,6 +282,8 @@ def seal(
     period to be sealed seals the dataset's public facts, too.
     """
     rows = _rows(dataset, period)
+    _wait(session, dataset, period)
+    _delete_replaced(session, dataset, period)
     try:
         _lock(session, dataset, period)
     except AlreadySealed:
@@ -308,7 +310,7 @@ def seal(
 
 
 def _make_room(session: Session, dataset: Dataset, period: Period, rows: int, at: datetime) -> None:
-    """Delete what a correction replaces; CannotSeal if periods would hold more than sums are exact for."""
+    """End what a correction replaces; CannotSeal if periods would hold more than sums are exact for."""
     others = [each for each in selection.sealed(session, dataset.id) if each.label != period.label]
     held = sum(each.upload["rows"] for each in others if each.upload is not None)
     if held + rows > MAX_RECORDS:
@@ -322,8 +324,19 @@ def _make_room(session: Session, dataset: Dataset, period: Period, rows: int, at
         _supersede(session, dataset, period, at)
 
 
+def _delete_replaced(session: Session, dataset: Dataset, period: Period | None) -> None:
+    """Delete the rows of the version that a draft replaces, if any; a refusal to seal it brings them back.
+
+    This comes before the lock of the account, for which analysts' requests wait: they would notice how long
+    it takes, which depends on how many rows there are.
+    """
+    if period is not None and period.state == DatasetState.DRAFT:
+        for earlier in selection.sealed(session, dataset.id, [period.label]):
+            session.execute(_of_draft(Place.of(dataset, earlier)))
+
+
 def _supersede(session: Session, dataset: Dataset, period: Period, at: datetime) -> None:
-    """Delete the rows of the version that a correction replaces; its account goes on.
+    """End the version that a correction replaces; its account goes on.
 
     Refused while jobs are shown as running on them: a job ends on the version that it began with. The caller
     holds the dataset's account, as every claim of a job on periods does, so no job begins meanwhile.
@@ -335,7 +348,6 @@ def _supersede(session: Session, dataset: Dataset, period: Period, at: datetime)
             next_step="Wait until they have ended, or end them, and seal again.",
             doubts=[],
         )
-    session.execute(_of_draft(Place.of(dataset, earlier)))
     earlier.state, earlier.rows_digest = DatasetState.RETIRED, None
     period.epsilon_units, period.delta_units = earlier.epsilon_units, earlier.delta_units
     session.flush()
@@ -441,8 +453,10 @@ def correct_period(session: Session, dataset: Dataset, period: Period, *, actor:
 
 def discard_period(session: Session, dataset: Dataset, period: Period, *, actor: str, at: datetime) -> None:
     """Delete the draft of a period with its rows; its label can be used again."""
+    _wait(session, dataset, period)
+    lifecycle.require_draft(dataset, period)
+    session.execute(_of_draft(Place.of(dataset, period)))  # before the account's lock, as in a correction
     _lock(session, dataset, period)
-    session.execute(_of_draft(Place.of(dataset, period)))
     looked = period.checked_at is not None
     about = {"looked_at_rows": looked, **_named(period)}
     audit.record(session, "discard-period", actor=actor, at=at, dataset_id=dataset.id, **about)
@@ -456,11 +470,12 @@ def delete_old_rows(session: Session, *, before: datetime, at: datetime) -> int:
     found += [Place(each.dataset_id, each.id) for each in session.scalars(_old(Period, before))]
     for place in found:
         dataset, period = place.read(session)
-        _hold(session, dataset, period)
+        _wait(session, dataset, period)
         rows = _rows(dataset, period)
         late = rows.checked_at is not None and rows.checked_at < before
         if rows.state == DatasetState.DRAFT and late:
             session.execute(_of_draft(place))
+            ledger.lock(session, dataset.id)
             rows.upload = None
             about = _named(period)
             audit.record(session, "delete-old-rows", actor="cairn", at=at, dataset_id=dataset.id, **about)
@@ -481,8 +496,16 @@ def _lock(session: Session, dataset: Dataset, period: Period | None = None) -> N
 
 def _hold(session: Session, dataset: Dataset, period: Period | None = None) -> None:
     """Let no upload and no other change of a dataset happen until this transaction ends."""
-    store.wait_for_other_uploads(session, dataset.id)
+    _wait(session, dataset, period)
     ledger.lock(session, dataset.id)
+    session.refresh(dataset)
+    if period is not None:
+        session.refresh(period)
+
+
+def _wait(session: Session, dataset: Dataset, period: Period | None = None) -> None:
+    """Let no rows of a dataset be stored or deleted elsewhere until this transaction ends."""
+    store.wait_for_other_uploads(session, dataset.id)
     session.refresh(dataset)
     if period is not None:
         session.refresh(period)

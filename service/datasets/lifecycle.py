@@ -14,6 +14,7 @@ from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
 from service.datasets import reading
 from service.datasets.columns import TableColumn
+from service.datasets.ingest import store
 from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import withdraw
 from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
@@ -252,6 +253,7 @@ def raise_budget(
 
 def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> int:
     """Delete a dataset's rows for good and withdraw its queued jobs; the ledger stays."""
+    store.wait_for_other_uploads(session, dataset.id)  # before the account: as whatever deletes rows does
     ledger.lock(session, dataset.id)
     session.refresh(dataset)
     if dataset.state == DatasetState.RETIRED:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from service.operations.tables import DatasetChunk
 from tests.support.service import DOUBTS, House, table
@@ -293,6 +293,25 @@ def test_draft_of_a_correction_changes_nothing_until_it_is_sealed(stays: House) 
     assert stays.carla.get(f"{PERIODS}/2026-01").json()["correction"] is None
     assert stays.work()
     verified(stays)
+
+
+def test_rows_are_deleted_before_the_account_is_locked_for_which_analysts_wait(stays: House) -> None:
+    """How long it takes to delete them depends on how many there are."""
+    said: list[str] = []
+    event.listen(stays.database.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+    for act in ("seal", "discard"):
+        assert stays.carla.post(f"{PERIODS}/2026-01/correction").status_code == 201
+        assert stays.carla.call("PUT", f"{PERIODS}/2026-01/data", content=table(50)).status_code == 200
+        said.clear()
+        if act == "seal":
+            sealed = stays.carla.post(f"{PERIODS}/2026-01/seal", {"confirm": list(DOUBTS)})
+            assert sealed.status_code == 200, sealed.text
+        else:
+            assert stays.carla.delete(f"{PERIODS}/2026-01").status_code == 204
+        deleted = [place for place, each in enumerate(said) if each.startswith("DELETE FROM dataset_chunks")]
+        locked = [place for place, each in enumerate(said) if "FROM accounts" in each]
+        assert len(deleted) == 1
+        assert deleted[0] < locked[0]
 
 
 def test_all_periods_together_hold_as_many_records_as_sums_are_exact_for(
