@@ -197,6 +197,22 @@ def test_a_budget_is_raised_and_cannot_be_lowered(
     expect(page.locator(".gauge").first).to_contain_text("ε 4.5")
 
 
+def test_a_dataset_is_handed_over(tab: Tab, service: Service, granted: tuple[str, str], fresh: str) -> None:
+    following = f"cleo-{fresh}"
+    made = service.call("POST", "/v1/principals", json={"name": following, "role": "curator"})
+    page = tab.sign_in(service.curator_key, f"#/datasets/{granted[0]}")
+    page.get_by_role("button", name="Hand this dataset over").click()
+    window = page.get_by_role("dialog")
+    window.get_by_label("New owner").select_option(following)
+    expect(window).to_contain_text("You can then no longer see the dataset")
+    window.get_by_role("button", name="Hand over").click()
+    expect(page.get_by_text(f"{following} now owns {granted[0]}")).to_be_visible()
+    expect(page.get_by_role("heading", name="Datasets", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=granted[0])).to_have_count(0)
+    key = made["first_key"]["key"]
+    assert service.call("GET", f"/v1/datasets/{granted[0]}", key=key)["owner"] == following
+
+
 def test_retiring_asks_for_the_name_and_deletes_the_rows(
     tab: Tab, service: Service, granted: tuple[str, str]
 ) -> None:

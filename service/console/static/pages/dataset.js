@@ -349,6 +349,17 @@ async function overview({ reload }, found) {
             button("Discard this draft", () => discard(found), "danger"),
           ),
         ),
+      h(
+        "section",
+        { class: "card stack" },
+        h("h2", {}, "Hand over"),
+        h("p", { class: "muted" }, "Makes another curator the owner, with the grants and the ledger."),
+        h(
+          "div",
+          {},
+          button("Hand this dataset over", () => handOver(found)),
+        ),
+      ),
       found.state === "sealed" &&
         h(
           "section",
@@ -512,6 +523,48 @@ function raise(found, reload) {
       },
     ),
   ]);
+}
+
+async function handOver(found) {
+  const curators = (await all("/v1/principals?role=curator"))
+    .filter((each) => !each.disabled_at && each.name !== found.owner)
+    .map((each) => [each.name, each.name]);
+  dialog(`Hand ${found.name} over`, (close) => {
+    if (!curators.length)
+      return [
+        h("p", {}, "There is no other curator yet."),
+        h(
+          "div",
+          { class: "row end" },
+          h("a", { class: "button primary", href: "#/people", on: { click: close } }, "Create one"),
+        ),
+      ];
+    return form(
+      {},
+      [
+        h(
+          "p",
+          {},
+          "Grants, caps and the ledger stay as they are. You can then no longer see the dataset, and your " +
+            "own queued jobs on it are withdrawn; the results of your own jobs stay yours. Only the new " +
+            "owner or an operator can hand it back.",
+        ),
+        field("New owner", select("curator", curators)),
+        h(
+          "div",
+          { class: "row end" },
+          h("button", { type: "button", on: { click: close } }, "Cancel"),
+          submit("Hand over", "danger"),
+        ),
+      ],
+      async (data) => {
+        await post(`/v1/datasets/${found.name}/owner`, { curator: data.get("curator") });
+        close();
+        toast(`${data.get("curator")} now owns ${found.name}. This is recorded in the audit log.`);
+        location.hash = "#/datasets";
+      },
+    );
+  });
 }
 
 function retire(found, reload) {
