@@ -93,7 +93,7 @@ def test_bad_rows_are_shown_with_their_lines_and_can_be_left_out(
     expect(bad.get_by_role("row").nth(1).get_by_role("cell").last).to_have_text("3")
     expect(bad.get_by_role("row").nth(1)).to_contain_text("income")
     expect(bad.get_by_role("row").nth(3).get_by_role("cell").nth(1)).to_have_text("90")
-    expect(page.get_by_role("alert").first).to_contain_text("nothing was stored")
+    expect(page.get_by_role("alert").first).to_contain_text("Nothing was stored")
     page.get_by_label("Leave bad rows out").check()
     page.get_by_role("button", name="Upload and check").click()
     expect(page.locator(".facts", has_text="Left out").first).to_contain_text("92 bad rows")
@@ -285,7 +285,7 @@ def test_public_sites_are_stored_and_listed(tab: Tab, service: Service, fresh: s
     page.get_by_role("button", name="Store the sites").click()
     refusal = page.locator("form").get_by_role("alert")
     expect(refusal).to_contain_text("Line 1 of the sites holds something other than numbers")
-    expect(refusal).to_contain_text("nothing was stored")
+    expect(refusal).to_contain_text("Nothing was stored")
 
     (tmp_path / "good.csv").write_text("52.5,13.4\n48.1,11.6\n")
     page.get_by_label("File", exact=True).set_input_files(tmp_path / "good.csv")
