@@ -149,5 +149,5 @@ def test_a_cap_that_is_no_number_is_marked_in_its_dialog(
     window.get_by_label("Delta").fill("")
     window.get_by_role("button", name="Change cap").click()
     expect_mistake(page, window.get_by_label("Epsilon"), "“all” is not a number.")
-    words = "Enter a delta, for example 1e-6; 0 stands for pure differential privacy."
+    words = "Enter a delta, for example 1e-6; 0 means pure differential privacy."
     expect_mistake(page, window.get_by_label("Delta"), words)

@@ -158,7 +158,7 @@ def test_nothing_is_created_before_what_came_from_rows_is_confirmed(
         "sex": ["kind", "levels", "missing", "role"],
         "region": ["kind", "levels", "missing", "role"],
         "admissions": ["high", "kind", "low", "missing", "role", "whole"],
-        "cost": ["high", "kind", "low", "missing", "role", "whole"],
+        "cost": ["high", "kind", "log", "low", "missing", "role", "whole"],
         "bmi": ["kind", "missing", "role", "whole"],
         "visited": ["high", "kind", "low", "missing", "order", "role"],
         "smoker": ["kind", "missing", "role"],
@@ -171,7 +171,7 @@ def test_what_becomes_public_is_listed_whole(page: Page, tmp_path: Path) -> None
     start_from(page, tmp_path / "a.csv", "\n".join(["ward", *levels, *levels]))
     listed = confirmation(page, "Columns")
     expect(listed).to_contain_text(
-        f"ward: kind category; use clustering; levels {', '.join(sorted(levels))};"
+        f"ward: kind category; use clustering; levels {', '.join(levels)};"
     )
 
 

@@ -11,6 +11,8 @@ import { readingWords } from "./reading.js";
 import { button, notice } from "../widgets.js";
 
 const FILES = ".csv,.tsv,.txt,.gz,.xlsx,.xls,.ods,.parquet,.arrow,.feather,text/csv";
+// Columns that want something: more than these are not unfolded at once.
+const MANY_WANTING = 5;
 const FORMATS = { excel: "a spreadsheet", parquet: "a Parquet file", arrow: "an Arrow file" };
 
 /**
@@ -48,9 +50,10 @@ export function columnEditor(start) {
     serial = 0;
     replace(list);
     for (const each of columns) add(each);
-    // A long table is an overview first, with the first column that wants something unfolded.
-    const wanting = cards.find((card) => !card.settled || !card.name());
-    for (const card of cards) card.element.open = card === wanting;
+    // A table is an overview first, with the columns that want something unfolded: of many, the first one.
+    const wanting = cards.filter((card) => !card.settled || !card.name());
+    const unfolded = wanting.slice(0, wanting.length > MANY_WANTING ? 1 : undefined);
+    for (const card of cards) card.element.open = unfolded.includes(card);
     confirm.draw();
   };
   set(start);
