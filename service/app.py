@@ -27,6 +27,7 @@ from service.operations.database import Database
 from service.operations.settings import Settings
 from service.people import routes as people_routes
 from service.people import sign_in_routes
+from service.people.access_events import AccessEvents
 from service.people.authentication import identify
 
 _DESCRIPTION = """Differentially private clustering for a trusted data curator.
@@ -49,7 +50,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         _ = context.signing_keys  # a process without them should not start
-        async with monitoring.storing_requests(context):
+        async with monitoring.storing_requests(context), context.audit_batches.writing():
             yield
         context.helper.close()
         if database is None:
@@ -95,6 +96,7 @@ def create_app(
         settings=settings,
         authenticate=partial(identify, context),
         limits_of=LimitsOfRoutes(app.routes),
+        access_events=AccessEvents(context),
     )
     app.add_middleware(HeadAsGet)  # the outermost
     return app

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -336,6 +337,24 @@ def export_ledgers(
     exported = maintenance.export_ledgers(database, directory)
     database.dispose()
     typer.echo(f"Exported {exported} ledgers to {directory}.")
+
+
+@app.command()
+def export_audit(
+    dataset: Annotated[str | None, typer.Option(help="Only events of this dataset.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Only events from this moment on, in UTC.")] = None,
+) -> None:
+    """Print the audit log as lines of JSON: acts, readings, sign-ins and refusals, oldest first."""
+    from service import maintenance
+    from service.operations.database import Database
+
+    settings = Settings()
+    _require_tables(settings)
+    database = Database(settings.database_address())
+    begin = since.replace(tzinfo=UTC) if since else None
+    for line in maintenance.audit_lines(database, dataset, begin):
+        typer.echo(line)
+    database.dispose()
 
 
 @app.command()

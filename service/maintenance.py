@@ -1,6 +1,7 @@
 """What operators run on the whole database: export every ledger, and verify all of it after a restore."""
 
 import csv
+import json
 import os
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,12 +13,12 @@ from sqlalchemy.orm import Session
 from service.datasets import integrity
 from service.jobs.results import verification
 from service.ledger import checkpoints, heads
-from service.operations import audit_chain
+from service.operations import audit, audit_chain
 from service.operations.clock import rfc3339
 from service.operations.csv_cells import escaped
 from service.operations.database import Database
 from service.operations.signing import SigningKeys
-from service.operations.tables import Account, Dataset, LedgerEntry
+from service.operations.tables import Account, AuditEvent, Dataset, LedgerEntry
 
 _COLUMNS = ("sequence", "at", "kind", "actor", "job", "loss_units", "delta_units", "previous", "hash")
 #: Rows in memory at a time.
@@ -50,6 +51,29 @@ def _entries(session: Session, dataset_id: int) -> Iterator[tuple[object, ...]]:
     for row in session.connection().execute(query).yield_per(_ROWS):
         amounts = (row.loss_units, row.delta_units)
         yield row.sequence, rfc3339(row.at), row.kind, row.actor, row.job_id, *amounts, row.previous, row.hash
+
+
+def audit_lines(database: Database, dataset: str | None, since: datetime | None) -> Iterator[str]:
+    """Yield the events of the audit log in order, each as a line of JSON; the newest ones, of one dataset."""
+    query = select(AuditEvent, Dataset.name).outerjoin(Dataset, Dataset.id == AuditEvent.dataset_id)
+    if dataset is not None:
+        query = query.where(Dataset.name == dataset)
+    if since is not None:
+        query = query.where(AuditEvent.at >= since)
+    with database.read() as session:
+        for event, name in session.execute(query.order_by(AuditEvent.id).execution_options(yield_per=_ROWS)):
+            described = {
+                "at": rfc3339(event.at),
+                "actor": event.actor,
+                "action": event.action,
+                "dataset": name,
+                "words": audit.in_words(event.action, event.details),
+                "details": event.details,
+                "sequence": event.sequence,
+                "previous": event.previous,
+                "hash": event.hash,
+            }
+            yield json.dumps(described, ensure_ascii=False)
 
 
 def record_heads(database: Database, keys: SigningKeys, path: Path, now: datetime) -> None:

@@ -268,9 +268,15 @@ class Client:
         """Revoke a key of an account. It stops working immediately."""
         self._transport.call("DELETE", f"/v1/principals/{quoted(name)}/keys/{quoted(id)}", repeatable=False)
 
-    def audit(self, dataset: str | None = None, limit: int | None = None) -> list[AuditEntry]:
-        """Entries of the audit log about your datasets, your own actions and accounts, newest first."""
-        return list(self._transport.pages(AuditEntry, "/v1/audit", {"dataset": dataset}, limit))
+    def audit(
+        self, dataset: str | None = None, limit: int | None = None, *, access: bool = False
+    ) -> list[AuditEntry]:
+        """Entries of the audit log about your datasets, your own actions and accounts, newest first.
+
+        `access`: who read what, who signed in and who was refused what, in place of what was done.
+        """
+        query = {"dataset": dataset, "record": "access" if access else None}
+        return list(self._transport.pages(AuditEntry, "/v1/audit", query, limit))
 
 
 def _plain(numbers: npt.ArrayLike) -> Any:

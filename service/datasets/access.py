@@ -12,7 +12,7 @@ from service.ledger import accountants
 from service.ledger.accountants import Accountant
 from service.operations.states import DatasetState, Role
 from service.operations.tables import Dataset, Grant, Principal, allowed_kinds
-from service.people.authentication import Caller
+from service.people.authentication import Caller, Reached
 
 #: First character of the placeholder for the name that a discarded draft gave up; no name begins with it.
 NAMELESS = "~"
@@ -100,8 +100,10 @@ def find(session: Session, name: str, caller: Caller) -> Right:
             _BY_NAME[caller.role], {"caller": caller.id, "now": caller.asked_at, "name": name}
         ).one_or_none()
     if found is None:
+        caller.reached.append(Reached(dataset=name))
         raise NotFound(f"there is no dataset named {name}, or you have no grant for it")
     dataset, grant = found
+    caller.reached.append(Reached(dataset.id))
     return Right(caller, dataset, grant)
 
 

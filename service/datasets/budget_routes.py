@@ -30,6 +30,7 @@ from service.operations.settings import KIB
 from service.operations.states import EntryKind
 from service.operations.tables import Dataset, Grant, LedgerEntry, Principal
 from service.people import principals
+from service.people.access_events import recorded
 from service.people.authentication import Curator, Overseer, Reader
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["budgets"], route_class=StrictRoute)
@@ -140,6 +141,7 @@ def delete_grant(name: DatasetName, analyst: AnalystName, caller: Curator, conte
         200: {"content": {"text/csv": {"schema": {"type": "string"}, "example": ",".join(_COLUMNS) + "\n"}}},
     },
     response_model=LedgerPage,
+    openapi_extra=recorded("read-ledger"),
 )
 @limited(RouteLimits(sent_per_request=16 * KIB))  # a table takes long to write
 def get_ledger(

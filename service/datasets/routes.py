@@ -38,8 +38,9 @@ from service.http.problems import answers
 from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
 from service.operations import faults, tracing
-from service.operations.states import DatasetState
+from service.operations.states import DatasetState, Role
 from service.operations.tables import Dataset, Period
+from service.people.access_events import recorded
 from service.people.authentication import Caller, Curator, FreeCurator, Reader
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=StrictRoute)
@@ -92,7 +93,7 @@ def create_dataset(body: DatasetBody, caller: FreeCurator, context: Services) ->
         return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
 
 
-@router.get("", responses=answers())
+@router.get("", responses=answers(), openapi_extra=recorded("read-reports", only=Role.CURATOR))
 def list_datasets(
     caller: Reader,
     context: Services,
@@ -107,7 +108,7 @@ def list_datasets(
     return DatasetPage.model_validate({"items": items, "next": following})
 
 
-@router.get("/{name}", responses=answers())
+@router.get("/{name}", responses=answers(), openapi_extra=recorded("read-report", only=Role.CURATOR))
 def get_dataset(name: DatasetName, caller: Reader, context: Services) -> DatasetFacts:
     """Get a dataset's public facts, its remaining budget and your cap."""
     with context.database.read() as session:

@@ -9,6 +9,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from service.operations import workforce
+from service.operations.audit_batches import AuditBatches
 from service.operations.clock import Clock, SystemClock
 from service.operations.database import Database
 from service.operations.helper import Helper
@@ -46,8 +47,11 @@ class Context:
     sign_ins: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SIGN_INS_AT_ONCE))
     #: What the providers publish, by their names.
     providers: dict[str, Published] = field(default_factory=dict)
+    #: Events of access that wait to be written.
+    audit_batches: AuditBatches = field(init=False)
 
     def __post_init__(self) -> None:
+        self.audit_batches = AuditBatches(self.database, self.clock)
         self.providers |= {each.name: Published(each) for each in load(self.settings.providers_file)}
 
     _plan_bytes: tuple[float, int | None] = (-math.inf, None)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from anyio import to_thread
@@ -130,6 +130,14 @@ class _Exchange:
             raise ClientDisconnect from None
 
 
+class AccessEvents(Protocol):
+    """What keeps a record of who read what."""
+
+    def require_room(self) -> None: ...
+
+    def note(self, scope: Scope, head: Message) -> None: ...
+
+
 async def _refuse(error: ServiceError, scope: Scope, exchange: _Exchange) -> None:
     """Respond without reading what is left of the body."""
     error.headers["Connection"] = "close"
@@ -141,7 +149,7 @@ class RequestLimits:
 
     `authenticate` finds the caller of a request by its headers, or raises. Everything below `/v1/` needs a
     caller, and nothing of a body is read before there is one; outside of it no route takes a body.
-    `limits_of` finds what the route of a request declares.
+    `limits_of` finds what the route of a request declares. `access_events` are told of each answer's head.
     """
 
     def __init__(
@@ -150,9 +158,11 @@ class RequestLimits:
         settings: Settings,
         authenticate: Callable[[HTTPConnection], Caller],
         limits_of: Callable[[Scope], RouteLimits],
+        access_events: AccessEvents,
     ):
         self._app = app
         self._limits_of = limits_of
+        self._access_events = access_events
         self._settings = settings
         self._authenticate = authenticate
         self._allowances = Allowances(settings)
@@ -169,7 +179,7 @@ class RequestLimits:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request=request_id)
         started = time.perf_counter()
-        exchange = _Exchange(receive, send, self._settings, partial(_add_headers, scope, request_id))
+        exchange = _Exchange(receive, send, self._settings, partial(self._begin, scope, request_id))
         with _traced(scope, request_id) as span:
             try:
                 await self._answer(scope, exchange)
@@ -177,6 +187,11 @@ class RequestLimits:
                 _record(scope, exchange.status, time.perf_counter() - started)
                 if span is not None:
                     _describe(span, scope, exchange.status)
+
+    def _begin(self, scope: Scope, request_id: str, head: Message) -> None:
+        """Begin to answer: nothing has been sent yet."""
+        self._access_events.note(scope, head)
+        _add_headers(scope, request_id, head)
 
     async def _answer(self, scope: Scope, exchange: _Exchange) -> None:
         try:
@@ -188,6 +203,7 @@ class RequestLimits:
                 await asyncio.sleep(self._keyless.wait(scope))
                 await self._run(scope, exchange)
                 return
+            self._access_events.require_room()
             limits = self._limits_of(scope)
             caller = await self._identify(scope, limits)
         except ServiceError as error:

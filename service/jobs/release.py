@@ -16,7 +16,7 @@ from service.errors import Forbidden, NotFound
 from service.jobs.filters import JobFilter
 from service.operations.states import EndReason, JobState, Role
 from service.operations.tables import Dataset, Grant, Job, Principal
-from service.people.authentication import Caller
+from service.people.authentication import Caller, Reached
 
 LATEST = "latest"
 _SECOND = timedelta(seconds=1)
@@ -122,11 +122,13 @@ def find(session: Session, job_id: str, caller: Caller) -> VisibleJob:
         return _seen(session, caller, *newest)
     found = session.execute(_visible(caller).where(Job.id == job_id)).one_or_none()
     if found is None:
+        caller.reached.append(Reached(job=job_id))
         raise NotFound("there is no such job, or it is not yours")
     return _seen(session, caller, *found)
 
 
 def _seen(session: Session, caller: Caller, job: Job, analyst: str) -> VisibleJob:
+    caller.reached.append(Reached(job.dataset_id, job=job.id))
     return VisibleJob(job, session.get_one(Dataset, job.dataset_id), analyst, caller)
 
 

@@ -1,7 +1,8 @@
-"""The audit log: every act of a curator or operator, kept permanently, and each in a sentence."""
+"""The audit log: every act of a curator or operator, and every reading, kept for good, each in a sentence."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, select
@@ -74,8 +75,42 @@ def _raise(details: Details) -> str:
     return f"raised the budget{_period(details)} to {budget}"
 
 
-#: Each action in words: a text with the names of its details in braces, or a function of them.
-_WORDS: dict[str, str | Callable[[Details], str]] = {
+def _for_k(details: Details) -> str:
+    return f" for k = {details['k']}" if "k" in details else ""
+
+
+def _as_form(details: Details) -> str:
+    return f" as {details['form']}" if "form" in details else ""
+
+
+def _dataset(details: Details) -> str:
+    return f" of {details['dataset']}" if "dataset" in details else ""
+
+
+def _refuse(details: Details) -> str:
+    job = f", job {details['job']}" if "job" in details else ""
+    return f"was refused: {details['call']} ({details['status']}){job}"
+
+
+#: Readings, sign-ins and refusals in words; everything else that is recorded is an act.
+_ACCESS: dict[str, str | Callable[[Details], str]] = {
+    "read-result": lambda details: (
+        f"read the result of job {details['job']}{_for_k(details)}{_as_form(details)}"
+    ),
+    "read-sample": lambda details: f"read made-up rows of job {details['job']}{_as_form(details)}",
+    "read-differences": "read the profile of job {job} side by side with another",
+    "read-receipt": "read the receipt of job {job}",
+    "read-transcript": "read the transcript of job {job}",
+    "read-report": "read the report on rows",
+    "read-reports": "listed datasets with the reports on their rows",
+    "read-ledger": lambda details: f"read the ledger{_as_form(details)}",
+    "read-audit": lambda details: f"read the audit log{_dataset(details)}",
+    "start-session": "signed in with the key {key}",
+    "refuse": _refuse,
+    "refuse-more": "was refused {times} more times within a minute",
+}
+#: Acts in words: a text with the names of its details in braces, or a function of them.
+_ACTS: dict[str, str | Callable[[Details], str]] = {
     "create-dataset": _create,
     "look-at-rows": lambda details: f"looked at a report on rows that were not stored{_period(details)}",
     "upload": lambda details: f"uploaded rows to a draft ({details['format']}){_period(details)}",
@@ -112,6 +147,21 @@ _WORDS: dict[str, str | Callable[[Details], str]] = {
 }
 
 
+_WORDS = _ACTS | _ACCESS
+
+
+class Record(StrEnum):
+    """What the audit log is a record of."""
+
+    ACTS = "acts"
+    ACCESS = "access"
+
+    @property
+    def actions(self) -> Collection[str]:
+        """The actions that belong to it."""
+        return (_ACTS if self is Record.ACTS else _ACCESS).keys()
+
+
 def in_words(action: str, details: Details) -> str:
     """Return an act in a sentence, without who did it and when."""
     words = _WORDS[action]
@@ -137,31 +187,22 @@ def record(
     audit_chain.add(session, event, changes_facts=changes_facts)
 
 
-def wanted(
-    actor: str | None, since: datetime | None, until: datetime | None
-) -> Iterator[ColumnElement[bool]]:
-    """Yield what filters of a list of acts demand."""
-    if actor is not None:
-        yield AuditEvent.actor == actor
-    if since is not None:
-        yield AuditEvent.at >= since
-    if until is not None:
-        yield AuditEvent.at < until
-
-
 def events(
     session: Session,
     *,
     dataset_ids: list[int],
     actor: str | None,
     wanted: Iterable[ColumnElement[bool]],
+    of_service: bool,
     before: int | None,
     limit: int,
 ) -> list[AuditEvent]:
-    """Return acts on these datasets and, for an actor, their own and those on principals, newest first."""
+    """Return events on these datasets, by an actor, and those that concern none, newest first."""
     visible: ColumnElement[bool] = AuditEvent.dataset_id.in_(dataset_ids)
     if actor is not None:
-        visible = visible | (AuditEvent.actor == actor) | AuditEvent.dataset_id.is_(None)
+        visible |= AuditEvent.actor == actor
+    if of_service:
+        visible |= AuditEvent.dataset_id.is_(None)
     query = select(AuditEvent).where(visible, *wanted)
     if before is not None:
         query = query.where(AuditEvent.id < before)

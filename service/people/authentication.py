@@ -2,7 +2,7 @@
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -62,6 +62,15 @@ _AT_THE_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
+class Reached:
+    """A dataset or job that a request was about: found for the caller, or named in vain."""
+
+    dataset_id: int | None = None
+    dataset: str | None = None
+    job: str | None = None
+
+
+@dataclass(frozen=True)
 class Caller:
     """The principal whose key or session cookie a request carries."""
 
@@ -78,6 +87,8 @@ class Caller:
     read_only: bool = False
     #: When the request came, which decides whether a grant has ended.
     asked_at: datetime = _AT_THE_LATEST
+    #: What the request turned out to be about, in the order in which it was looked for.
+    reached: list[Reached] = field(default_factory=list, compare=False)
 
     @property
     def is_curator(self) -> bool:

@@ -1,10 +1,12 @@
 """Routes of principals, keys, sessions and the audit log."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
-from sqlalchemy import select
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from sqlalchemy import ColumnElement, select
 
 from service.errors import Forbidden, InvalidRequest, Unavailable
 from service.http import cookies
@@ -15,9 +17,11 @@ from service.http.paging import Paging, Since, Until
 from service.http.problems import answers
 from service.http.wire import KEY_PATTERN, NAME_PATTERN, SESSION_PATTERN
 from service.operations import audit
+from service.operations.audit import Record
 from service.operations.states import Role
-from service.operations.tables import ApiKey, BrowserSession, Dataset, Principal
+from service.operations.tables import ApiKey, AuditEvent, BrowserSession, Dataset, Principal
 from service.people import admission, keys, principals, sessions
+from service.people.access_events import recorded
 from service.people.authentication import Anyone, AuditReader, Caller, Manager
 from service.people.sign_in_routes import sign_out_address
 from service.people.wire import (
@@ -166,7 +170,7 @@ def revoke_key(
         keys.revoke(session, principal, key_id, by=caller.name, at=context.clock.now())
 
 
-@router.post("/sessions", status_code=201, responses=answers())
+@router.post("/sessions", status_code=201, responses=answers(), openapi_extra=recorded("start-session"))
 def start_session(
     body: SessionBody, caller: Anyone, context: Services, request: Request, response: Response
 ) -> SessionFacts:
@@ -220,19 +224,44 @@ def end_session(
         cookies.clear_session(request, response)
 
 
-@router.get("/audit", responses=answers())
+@dataclass(frozen=True)
+class AuditFilter:
+    """Which events of the audit log to list; what is left out does not matter."""
+
+    dataset: Annotated[str | None, Query(pattern=NAME_PATTERN, description="only events of this dataset")] = (
+        None
+    )
+    actor: Annotated[str | None, Query(pattern=NAME_PATTERN, description="only events of this person")] = None
+    record: Annotated[
+        Record,
+        Query(description="`acts`, or `access`: who read what, who signed in and who was refused what"),
+    ] = Record.ACTS
+    since: Since = None
+    until: Until = None
+
+    def conditions(self) -> Iterator[ColumnElement[bool]]:
+        """Yield what the filters other than the dataset demand."""
+        yield AuditEvent.action.in_(self.record.actions)
+        if self.actor is not None:
+            yield AuditEvent.actor == self.actor
+        if self.since is not None:
+            yield AuditEvent.at >= self.since
+        if self.until is not None:
+            yield AuditEvent.at < self.until
+
+
+@router.get("/audit", responses=answers(), openapi_extra=recorded("read-audit", "dataset"))
 def list_audit(
     caller: AuditReader,
     context: Services,
     paging: Paging,
-    dataset: Annotated[
-        str | None, Query(pattern=NAME_PATTERN, description="only acts on this dataset")
-    ] = None,
-    actor: Annotated[str | None, Query(pattern=NAME_PATTERN, description="only acts of this person")] = None,
-    since: Since = None,
-    until: Until = None,
+    wanted: Annotated[AuditFilter, Depends()],
 ) -> AuditPage:
-    """List acts on your datasets, by you, and on principals, newest first; auditors see all acts."""
+    """List acts on your datasets, by you, and on principals, newest first; auditors see all acts.
+
+    Of accesses, curators see those to their datasets and their own.
+    """
+    everybody = wanted.record == Record.ACTS or caller.role in (Role.AUDITOR, Role.OPERATOR)
     visible = select(Dataset.id, Dataset.name)
     if caller.role != Role.AUDITOR:
         visible = visible.where(Dataset.owner_id == caller.id)
@@ -240,9 +269,10 @@ def list_audit(
         owned = {row.id: row.name for row in session.execute(visible)}
         found = audit.events(
             session,
-            dataset_ids=[number for number, name in owned.items() if dataset in (None, name)],
-            actor=caller.name if dataset is None else None,
-            wanted=audit.wanted(actor, since, until),
+            dataset_ids=[number for number, name in owned.items() if wanted.dataset in (None, name)],
+            actor=caller.name if wanted.dataset is None else None,
+            wanted=wanted.conditions(),
+            of_service=wanted.dataset is None and everybody,
             before=paging.after(int),
             limit=paging.fetch,
         )

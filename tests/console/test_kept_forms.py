@@ -145,6 +145,12 @@ def test_a_filter_is_part_of_the_address(tab: Tab, service: Service, finished: t
     expect(page).to_have_url(re.compile(rf"#/audit\?dataset={finished[0]}$"))
     page.reload()
     expect(page.get_by_label("Show")).to_have_value(finished[0])
+    page = tab.go(f"#/datasets/{finished[0]}/audit")
+    expect(page.get_by_text("sealed the dataset")).to_be_visible()
+    page.wait_for_timeout(1500)  # until what was just read is written
+    page.get_by_label("Record").select_option("access")
+    expect(page).to_have_url(re.compile(rf"#/datasets/{finished[0]}/audit\?record=access$"))
+    expect(page.get_by_text("read the report on rows").first).to_be_visible()
     page.goto(f"{service.address}/#/jobs?find=surely-not")
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     expect(page.get_by_label("Find a job")).to_have_value("surely-not")

@@ -130,12 +130,15 @@ def end_session(id: Annotated[str, typer.Argument(metavar="ID", help="Id of the 
 
 def audit(
     dataset: Annotated[str | None, typer.Option(help="Only entries about this dataset.")] = None,
+    access: Annotated[
+        bool, typer.Option("--access", help="Show who read what, signed in or was refused.")
+    ] = False,
     limit: Annotated[int, typer.Option(help="How many entries to show.")] = 50,
     as_json: Json = False,
 ) -> None:
     """Show who did what to your datasets, newest first."""
     with Client() as signed_in:
-        found = signed_in.audit(dataset, limit)
+        found = signed_in.audit(dataset, limit, access=access)
     rows = [[e.at, e.actor, e.action, e.dataset, e.words] for e in found]
     if not print_json(found, as_json):
         print_table(["at", "by", "action", "dataset", "what"], rows, "There are no entries yet.")

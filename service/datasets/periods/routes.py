@@ -22,7 +22,9 @@ from service.http.route_limits import limited
 from service.http.wire import NAME_PATTERN, BudgetBody
 from service.ledger import accountants
 from service.ledger.charging import AccountKey
+from service.operations.states import Role
 from service.operations.tables import Period
+from service.people.access_events import recorded
 from service.people.authentication import Caller, Curator, Reader
 
 router = APIRouter(prefix="/v1/datasets/{name}/periods", tags=["datasets"], route_class=StrictRoute)
@@ -38,7 +40,7 @@ def add_period(name: DatasetName, body: PeriodBody, caller: Curator, context: Se
         return _facts(session, right, period)
 
 
-@router.get("", responses=answers())
+@router.get("", responses=answers(), openapi_extra=recorded("read-report", only=Role.CURATOR))
 def list_periods(name: DatasetName, caller: Reader, context: Services, paging: Paging) -> PeriodPage:
     """List the periods of a dataset by their labels, with what is left; drafts to their owner alone."""
     with context.database.read() as session:
@@ -51,7 +53,7 @@ def list_periods(name: DatasetName, caller: Reader, context: Services, paging: P
     return PeriodPage.model_validate({"items": items, "next": following})
 
 
-@router.get("/{label}", responses=answers())
+@router.get("/{label}", responses=answers(), openapi_extra=recorded("read-report", only=Role.CURATOR))
 def get_period(name: DatasetName, label: Label, caller: Reader, context: Services) -> PeriodFacts:
     """Get a period's public facts and what is left of it."""
     with context.database.read() as session:

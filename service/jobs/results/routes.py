@@ -44,6 +44,7 @@ from service.jobs.routes import JobId
 from service.operations.helper import CallerGone
 from service.operations.states import JobState
 from service.operations.tables import Job
+from service.people.access_events import recorded
 from service.people.authentication import Caller, Reader, User
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
@@ -68,6 +69,7 @@ _SHORT = 64 << 10
         },
     },
     response_model=ResultFacts | FindingsFacts,
+    openapi_extra=recorded("read-result", "k"),
 )
 async def get_result(
     job_id: JobId,
@@ -156,6 +158,7 @@ async def _in_pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
         },
     },
     response_model=SampleFacts,
+    openapi_extra=recorded("read-sample", "n"),
 )
 async def get_sample(
     job_id: JobId,
@@ -190,7 +193,12 @@ def get_axes(job_id: JobId, caller: User, context: Services) -> Any:
         return axes(session, job)
 
 
-@router.get("/jobs/{job_id}/differences", responses=answers("job-failed"), response_model=DifferencesFacts)
+@router.get(
+    "/jobs/{job_id}/differences",
+    responses=answers("job-failed"),
+    response_model=DifferencesFacts,
+    openapi_extra=recorded("read-differences"),
+)
 async def get_differences(
     job_id: JobId,
     caller: User,
@@ -211,7 +219,12 @@ async def get_differences(
     return await _converted(DifferencesFile(first.id, later.id), request, caller, context)
 
 
-@router.get("/jobs/{job_id}/receipt", responses=answers("job-failed"), response_model=Receipt)
+@router.get(
+    "/jobs/{job_id}/receipt",
+    responses=answers("job-failed"),
+    response_model=Receipt,
+    openapi_extra=recorded("read-receipt"),
+)
 def get_receipt(job_id: JobId, caller: Reader, context: Services) -> Any:
     """Get the receipt: what was planned and charged, step by step, with the receipt's own digest."""
     # As it was stored, so that its digest can be checked. It is about as long as the plan, which has a limit.
@@ -227,6 +240,7 @@ def get_receipt(job_id: JobId, caller: Reader, context: Services) -> Any:
         200: {"content": {transcripts.MEDIA_TYPE: {**BINARY, "example": "cairn transcript 1\n"}}},
     },
     response_class=StreamingResponse,
+    openapi_extra=recorded("read-transcript"),
 )
 def get_transcript(job_id: JobId, caller: User, context: Services) -> Any:
     """Get the transcript: every released value in order, from which the result can be computed again."""

@@ -11,7 +11,7 @@ from service.operations.tables.columns import Base, DatasetId, Key, Name, RowNum
 
 
 class AuditEvent(Base):
-    """An act of a curator or operator, with its place in a chain; see `operations.audit_chain`."""
+    """An act, a reading, a sign-in or a refusal, with its place in a chain; see `operations.audit_chain`."""
 
     __tablename__ = "audit_events"
 
@@ -29,7 +29,10 @@ class AuditEvent(Base):
     #: Digests of the facts that the act left behind; see `operations.facts`.
     facts: Mapped[dict[str, Any] | None]
 
-    __table_args__ = (Index("ix_audit_events_dataset_sequence", "dataset_id", "sequence"),)
+    __table_args__ = (
+        Index("ix_audit_events_dataset_sequence", "dataset_id", "sequence"),
+        Index("ix_audit_events_action", "action", "dataset_id"),
+    )
 
 
 class AuditChain(Base):

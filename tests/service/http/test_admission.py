@@ -16,10 +16,12 @@ from starlette.routing import Match
 from service.errors import InvalidRequest, RateLimited
 from service.http import json_limits
 from service.http.admission import Allowances, price_of_list
+from service.http.context import Context
 from service.http.json_limits import strict_json
 from service.http.pacing import Pacing, PacingByAddress
 from service.http.route_limits import LimitsOfRoutes
 from service.operations.settings import KIB, Settings
+from service.people.access_events import AccessEvents
 from tests.support.service import House
 
 PLAN = {"dataset": "flowers", "k": 2, "algorithm": "sulq", "epsilon": "0.1"}
@@ -294,6 +296,12 @@ def test_slow_reader_is_dropped(shared_house: House) -> None:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     settings = Settings(body_idle_seconds=0.05, body_bytes_per_second=1e6)
-    limits = RequestLimits(app, settings, lambda _: pytest.fail("no key is needed"), LimitsOfRoutes([]))
+    limits = RequestLimits(
+        app,
+        settings,
+        lambda _: pytest.fail("no key is needed"),
+        LimitsOfRoutes([]),
+        AccessEvents(Context(settings, shared_house.database)),
+    )
     request = {"type": "http", "method": "GET", "path": "/healthz", "headers": [], "query_string": b""}
     asyncio.run(asyncio.wait_for(limits(request, receive, stuck), 10))

@@ -1,4 +1,4 @@
-// The audit log: every act of a curator or operator, in sentences.
+// The audit log: every act of a curator or operator, and every reading, in sentences.
 
 import { all, pages } from "../api.js";
 import { filters, setFilter } from "../address.js";
@@ -25,23 +25,46 @@ export function auditTable(items, { dataset = true } = {}) {
   return table(headings, rows, { label: "Audit log" });
 }
 
+/** Whether to show acts or accesses, as the address says. */
+function recordSelect() {
+  const chosen = select("record", [
+    ["acts", "What was done"],
+    ["access", "Who read what"],
+  ]);
+  chosen.value = filters().get("record") ?? "acts";
+  return chosen;
+}
+
+/** Events of a dataset, or of all, with the choice between acts and accesses. */
+export async function auditList(dataset) {
+  const record = recordSelect();
+  const place = h("div", {});
+  const show = async () => {
+    setFilter("record", record.value === "acts" ? "" : record.value);
+    const filter = dataset() ? `&dataset=${dataset()}` : "";
+    const list = growing(pages(`/v1/audit?record=${record.value}${filter}`, 50), (items) =>
+      auditTable(items, { dataset: !dataset() }),
+    );
+    await list.more();
+    replace(place, list.place);
+  };
+  record.addEventListener("change", show);
+  await show();
+  return { choice: field("Record", record), place, show };
+}
+
 export async function audit({ me }) {
   const owned = me.role === "operator" ? [] : await all("/v1/datasets");
-  const place = h("div", {});
   const chosen = select("dataset", [
     ["", "All datasets, people and keys"],
     ...owned.map((each) => [each.name, each.name]),
   ]);
   chosen.value = filters().get("dataset") ?? "";
-  const show = async () => {
+  const list = await auditList(() => chosen.value);
+  chosen.addEventListener("change", () => {
     setFilter("dataset", chosen.value);
-    const filter = chosen.value ? `?dataset=${chosen.value}` : "";
-    const list = growing(pages(`/v1/audit${filter}`, 50), (items) => auditTable(items));
-    await list.more();
-    replace(place, list.place);
-  };
-  chosen.addEventListener("change", show);
-  await show();
+    list.show();
+  });
   const content = h(
     "div",
     { class: "stack loose" },
@@ -52,11 +75,12 @@ export async function audit({ me }) {
         "div",
         { class: "stack tight" },
         h("h1", {}, "Audit"),
-        h("p", { class: "muted" }, "Everything that curators and operators did, kept permanently."),
+        h("p", { class: "muted" }, "What curators and operators did, and who read what, kept permanently."),
       ),
       h("div", { class: "grow" }, field("Show", chosen)),
+      list.choice,
     ),
-    h("div", { class: "card" }, place),
+    h("div", { class: "card" }, list.place),
   );
   return { title: "Audit", content };
 }

@@ -36,7 +36,7 @@ import {
   tag,
 } from "../widgets.js";
 import { workingCard, workingList } from "../datasets/working-bounds.js";
-import { auditTable } from "./audit.js";
+import { auditList } from "./audit.js";
 import { shape } from "./datasets.js";
 import { jobTable, jobWords } from "./jobs.js";
 import { sites } from "./sites.js";
@@ -900,9 +900,6 @@ async function datasetJobs({ me }, found) {
 }
 
 async function datasetAudit(_context, found) {
-  const list = growing(pages(`/v1/audit?dataset=${found.name}`, 50), (items) =>
-    auditTable(items, { dataset: false }),
-  );
-  await list.more();
-  return h("section", { class: "card stack" }, h("h2", {}, "What was done to this dataset"), list.place);
+  const list = await auditList(() => found.name);
+  return h("section", { class: "card stack" }, h("h2", {}, "Audit log"), list.choice, list.place);
 }
