@@ -170,9 +170,7 @@ def test_what_becomes_public_is_listed_whole(page: Page, tmp_path: Path) -> None
     levels = [f"ward {number}" for number in range(30)]
     start_from(page, tmp_path / "a.csv", "\n".join(["ward", *levels, *levels]))
     listed = confirmation(page, "Columns")
-    expect(listed).to_contain_text(
-        f"ward: kind category; use clustering; levels {', '.join(levels)};"
-    )
+    expect(listed).to_contain_text(f"ward: kind category; use clustering; levels {', '.join(levels)};")
 
 
 def test_an_edited_field_no_longer_counts_as_from_rows(
