@@ -84,6 +84,8 @@ def _answer(answer: dict[str, Any]) -> str:
 
 def _types(schema: dict[str, Any]) -> Iterator[str]:
     for name, definition in sorted(schema["components"]["schemas"].items()):
+        if "enum" in definition:
+            yield f"\n## {name}\n\n{definition.get('description', '')}\n\nOne of {_type(definition)}."
         if "properties" not in definition:
             continue
         yield f"\n## {name}\n\n{definition.get('description', '')}\n"
