@@ -23,8 +23,10 @@ from service.jobs.results import answers, csv_files, findings, stored
 from service.operations.database import Database
 from service.operations.tables import Dataset, Job
 
-#: Values of made-up rows that are sent at once: as text, and as numbers in binary.
-_MOST_TEXT_VALUES, _MOST_BINARY_VALUES = 200_000, 2_000_000
+#: Most values of made-up rows that are sent as text.
+_MOST_TEXT_VALUES = 200_000
+#: Most values of made-up rows that are sent as NPY.
+_MOST_BINARY_VALUES = 2_000_000
 
 
 class Format(StrEnum):

@@ -19,8 +19,10 @@ from typing import IO, Any
 from service.datasets.ingest.spool import Spool
 from service.errors import BadFormat
 
-#: Memory of the process that reads, whatever it reads.
-_LEAST_MEMORY, _MOST_MEMORY = 512 << 20, 2 << 30
+#: Bytes of memory that the process that reads may have for an empty file.
+_LEAST_MEMORY = 512 << 20
+#: The most bytes that it may have, however large the file is.
+_MOST_MEMORY = 2 << 30
 #: Bytes for each byte of what a file unpacks to: a number has about 15 there, and a cell has 32 in memory.
 _MEMORY_PER_BYTE = 8
 #: The most bytes that a byte of a packed file stands for; what the file says of itself may be a lie.
