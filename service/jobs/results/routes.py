@@ -1,7 +1,7 @@
 """Routes of what jobs have released: results, made-up rows, receipts and transcripts.
 
-No request converts in this process more than a little. What was stored is sent as it is, in pieces; a long
-conversion is made by the helper process, and waits on disk for callers who read slowly.
+No request converts in this process more than a little: a long conversion is made by the helper process. What
+is long waits on disk for callers who read slowly.
 """
 
 import tempfile
@@ -97,16 +97,21 @@ async def get_result(
     job = await to_thread.run_sync(_released, job_id, caller, context)
     file = ResultFile(job.id, Format.accepted(accept), k)
     if job.kind == CLUSTER and k is None and file.format is Format.JSON:
-        return await to_thread.run_sync(_as_stored, job.id, context)
+        return await _sent(await _as_stored(job.id, context), file.format, context)
     return await _converted(file, request, caller, context)
 
 
-def _as_stored(job_id: str, context: Context) -> Response:
-    """Send a result as it was stored, to the letter."""
-    with context.database.read() as session:
-        size = stored.length(session, job_id)
-    pieces = stored.pieces(context.database, job_id, size)
-    return StreamingResponse(pieces, media_type="application/json", headers={"Content-Length": str(size)})
+async def _as_stored(job_id: str, context: Context) -> bytes:
+    """Return a result as it was stored, to the letter; of several long ones, one after the other.
+
+    PostgreSQL reads all of a long text to return a part of it, so it is read once.
+    """
+
+    def read() -> bytes:
+        with context.database.read() as session:
+            return stored.text(session, job_id).encode()
+
+    return await to_thread.run_sync(read, limiter=context.downloads)
 
 
 async def _converted(file: Conversion, request: Request, caller: Caller, context: Context) -> Response:
@@ -120,11 +125,7 @@ async def _converted(file: Conversion, request: Request, caller: Caller, context
             content = await context.helper.run(caller.id, request.is_disconnected, work)
         except CallerGone:
             raise ClientDisconnect from None
-    if len(content) <= _PIECE:
-        return Response(content, media_type=file.format)
-    length = {"Content-Length": str(len(content))}
-    kept = await to_thread.run_sync(_on_disk, content, context)
-    return StreamingResponse(_in_pieces(kept), media_type=file.format, headers=length)
+    return await _sent(content, file.format, context)
 
 
 def _if_short(file: Conversion, context: Context) -> bytes | int:
@@ -132,6 +133,15 @@ def _if_short(file: Conversion, context: Context) -> bytes | int:
     with context.database.read() as session:
         size = file.stored_bytes(session)
         return file.content(session) if size <= _SHORT else size
+
+
+async def _sent(content: bytes, media_type: str, context: Context) -> Response:
+    """Send a file, a long one from the disk, so that slow readers keep no memory."""
+    if len(content) <= _PIECE:
+        return Response(content, media_type=media_type)
+    length = {"Content-Length": str(len(content))}
+    kept = await to_thread.run_sync(_on_disk, content, context)
+    return StreamingResponse(_in_pieces(kept), media_type=media_type, headers=length)
 
 
 def _on_disk(content: bytes, context: Context) -> IO[bytes]:

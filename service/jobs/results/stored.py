@@ -1,19 +1,15 @@
-"""Stored results: the one reader of what a job released, whole or in pieces."""
+"""Stored results: the one reader of what a job released."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import SQLColumnExpression, Text, cast, func, select
 from sqlalchemy.orm import Session
 
 from service.errors import NotFound
-from service.operations.database import Database
 from service.operations.tables import Result
 
 #: A result as the text that was stored. JSON is stored in ASCII, so that its characters are its bytes.
 _TEXT = cast(Result.body, Text)
-#: Characters of a text that are in memory at once when it is sent.
-_PIECE = 512 << 10
 
 
 def body(session: Session, job_id: str) -> dict[str, Any]:
@@ -43,14 +39,6 @@ def length(session: Session, job_id: str) -> int:
     """Return the number of characters of a stored result, or raise NotFound."""
     found: int = _column(session, job_id, func.length(_TEXT))
     return found
-
-
-def pieces(database: Database, job_id: str, size: int) -> Iterator[bytes]:
-    """Yield a result of this many characters as it was stored, one piece at a time in memory."""
-    for start in range(0, size, _PIECE):
-        with database.read() as session:
-            piece: str = _column(session, job_id, func.substr(_TEXT, start + 1, _PIECE))
-        yield piece.encode()
 
 
 def _column(session: Session, job_id: str, column: SQLColumnExpression[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Results are sent as they were stored, in pieces; the helper process converts what is long."""
+"""Results are sent as they were stored; the helper process converts what is long."""
 
 from __future__ import annotations
 
@@ -63,22 +63,26 @@ def _without_content(act: Any) -> Any:
 
 
 @pytest.mark.both_databases
-def test_result_is_sent_to_the_letter_and_a_piece_of_it_read_at_a_time(
+def test_long_result_is_read_once_and_sent_to_the_letter_from_the_disk(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.ready(planned_release=False)
     house.submit()
     assert house.work()
-    monkeypatch.setattr(stored, "_PIECE", 100)
+    monkeypatch.setattr(routes, "_PIECE", 100)
     statements: list[str] = []
     event.listen(
         house.database.engine, "before_cursor_execute", lambda *found: statements.append(str(found[2]))
     )
+    written: list[bytes] = []
+    on_disk = routes._on_disk
+    monkeypatch.setattr(routes, "_on_disk", lambda *given: written.append(given[0]) or on_disk(*given))
     answer = house.ada.get("/v1/jobs/latest/result")
+    assert sum("results.body" in each for each in statements) == 1
     with house.database.read() as session:
         text = stored.text(session, answer.json()["job"])
+    assert written == [answer.content]
     assert answer.text == text
-    assert sum("substr" in each for each in statements) == -(-len(text) // 100)
 
 
 def test_clustering_that_would_release_too_much_is_refused_by_the_work_limit(
