@@ -292,9 +292,11 @@ def _enlarge_result(engine: Engine, job: str) -> None:
         session.add(Result(job_id=newest, body=large, receipt=small.receipt, created_at=small.created_at))
 
 
-def attack(stage: Stage, tally: Tally, *, seconds: float, names: tuple[str, ...] = EVERY_ATTACK) -> list[str]:
-    """Run attacks one after the other; return a line of figures for each, which says if a bar was missed."""
-    url, lines = stage.database(), []
+def attack(
+    stage: Stage, tally: Tally, *, seconds: float, names: tuple[str, ...] = EVERY_ATTACK
+) -> Iterator[str]:
+    """Run attacks one after the other; yield a line of figures for each, which says if a bar was missed."""
+    url = stage.database()
     with server(url, stage.folder, command=("serve", "--workers", "1"), log_level="error") as running:
         person, key = _prepare(running, url)
         analyst = Analyst(person, running.process.pid)
@@ -316,9 +318,8 @@ def attack(stage: Stage, tally: Tally, *, seconds: float, names: tuple[str, ...]
             )
             figures += "" if waited is None else f"; a job waits {waited:.1f} s"
             missed = _missed(name, median, quiet, slow, waited)  # no fault: it depends on the machine
-            lines.append(f"  {stage.kind}: {figures}{' (missed)' if missed else ''}")
             tally.check(most <= _MOST_BYTES, f"attack fills memory: {figures}")
-    return lines
+            yield f"  {stage.kind}: {figures}{' (missed)' if missed else ''}"
 
 
 def _missed(name: str, median: float, quiet: float, slow: float, waited: float | None) -> bool:

@@ -62,8 +62,9 @@ def _cuts(tally: Tally) -> None:
 def _attacks(kind: str) -> Callable[[Tally], None]:
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
-            lines = attacks.attack(stage, tally, seconds=8.0)
-        sys.stdout.write("\n".join(lines) + "\n")
+            for line in attacks.attack(stage, tally, seconds=8.0):
+                sys.stdout.write(line + "\n")
+                sys.stdout.flush()
 
     return run
 
