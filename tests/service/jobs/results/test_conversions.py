@@ -76,7 +76,12 @@ def test_long_result_is_read_once_and_sent_to_the_letter_from_the_disk(
     )
     written: list[bytes] = []
     on_disk = routes._on_disk
-    monkeypatch.setattr(routes, "_on_disk", lambda *given: written.append(given[0]) or on_disk(*given))
+
+    def seen(content: bytes, context: Any) -> Any:
+        written.append(content)
+        return on_disk(content, context)
+
+    monkeypatch.setattr(routes, "_on_disk", seen)
     answer = house.ada.get("/v1/jobs/latest/result")
     assert sum("results.body" in each for each in statements) == 1
     with house.database.read() as session:
