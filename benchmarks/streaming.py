@@ -24,6 +24,7 @@ from core.plan import Work
 from core.privacy import Budget
 from core.views import limit_cache
 from service.datasets import access, drafts, grants, lifecycle
+from service.datasets.decisions import Decision
 from service.datasets.ingest.chunks import ChunkFile
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Ball, Bounds, DatasetBody
@@ -106,7 +107,7 @@ class Library:
             chunks.close()
             analyst = principals.find(session, self._reader.name)
             grants.grant(
-                session, dataset, analyst, Budget.of("100", "0.0001"), actor=self._owner.name, at=now
+                session, dataset, analyst, Budget.of("100", "0.0001"), by=Decision(self._owner.name, now)
             )
         return name
 

@@ -18,7 +18,7 @@ from service.http.context import Context
 from service.http.head import HeadAsGet
 from service.http.limits import RequestLimits
 from service.http.route_limits import LimitsOfRoutes
-from service.jobs import bounds_routes
+from service.jobs import bounds_routes, request_routes
 from service.jobs import routes as job_routes
 from service.jobs.results import routes as result_routes
 from service.operations import tracing
@@ -75,6 +75,7 @@ def create_app(
         job_routes.router,
         result_routes.router,
         bounds_routes.router,
+        request_routes.router,
         dataset_routes.router,
         budget_routes.router,
         period_routes.router,

@@ -22,6 +22,7 @@ from core.jobs import kinds
 from core.privacy import Budget
 from service import demo_table
 from service.datasets import drafts, grants, lifecycle, view
+from service.datasets.decisions import Decision
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import Spool
@@ -108,7 +109,7 @@ def _prepare(database: Database, settings: Settings, key_file: Path) -> tuple[st
             _store(session, dataset, rows, settings, owner, now)
             cap = Budget.of("5", "0.00001")
             grants.grant(
-                session, dataset, second, cap, terms={"kinds": kinds.names()}, actor=owner.name, at=now
+                session, dataset, second, cap, terms={"kinds": kinds.names()}, by=Decision(owner.name, now)
             )
         key_file.touch(mode=0o600)
         key_file.write_text(f"{curator}\n{analyst}\n")

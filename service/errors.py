@@ -74,13 +74,13 @@ class KindNotGranted(ServiceError, status=403, title="Your grant does not allow 
     """Your grant on this dataset allows other kinds of jobs than the one you asked for; `kinds` lists those
     that it allows."""
 
-    next_step = "Ask the dataset's curator to add this kind to your grant."
+    next_step = "Request this kind of job: the dataset's owner decides."
 
 
 class NotFound(ServiceError, status=404, title="Not found"):
     """It does not exist, or you may not see it; the response is the same on purpose."""
 
-    next_step = "Check the name, or ask the curator for a grant."
+    next_step = "Check the name, or request access."
 
 
 class InvalidRequest(ServiceError, status=422, title="Invalid request"):
@@ -119,13 +119,26 @@ class Retired(ServiceError, status=409, title="Dataset is retired"):
 class BudgetExhausted(ServiceError, status=409, title="Dataset budget exhausted"):
     """The job costs more than is left of the dataset's budget; `largest` is what a job may cost now."""
 
-    next_step = "Ask for less, wait for a queued job to be cancelled, or ask the curator to raise the budget."
+    next_step = "Ask for less, wait for a queued job to be cancelled, or request more: the owner decides."
 
 
 class CapExhausted(ServiceError, status=409, title="Your cap is exhausted"):
     """The job costs more than is left of your cap on this dataset; `largest` is what a job may cost now."""
 
-    next_step = "Ask for less, or ask the curator to raise your cap."
+    next_step = "Ask for less, or request a larger cap: the dataset's owner decides."
+
+
+class SecondNeeded(ServiceError, status=409, title="A second curator must agree"):
+    """One curator alone may not allow this much: above an amount that the operator has set, another curator
+    must agree."""
+
+    next_step = "Propose it as a request; nothing changes until another curator agrees."
+
+
+class AlreadyDecided(ServiceError, status=409, title="Request is decided already"):
+    """The request was granted, declined or withdrawn in the meantime, or waits for somebody else."""
+
+    next_step = "Read what became of it; nothing was changed by this call."
 
 
 class DeltaNotOffered(ServiceError, status=422, title="No delta on offer"):

@@ -24,6 +24,7 @@ from assurance.chaos.stage import Stage, Tally
 from core.privacy import EPSILON_UNIT, RHO_UNIT, Budget, rho_to_epsilon
 from service import ledger
 from service.datasets import grants, lifecycle
+from service.datasets.decisions import Decision
 from service.ledger import accountants
 from service.ledger.units import Cost
 from service.operations.clock import SystemClock
@@ -84,8 +85,8 @@ class Course:
             ]
             cap, whole = budgets if of_cap else budgets[::-1]
             if whole.epsilon_units > dataset.epsilon_units:
-                lifecycle.raise_budget(session, dataset, whole, actor="c", at=now)
-            grants.grant(session, dataset, person, cap, actor="c", at=now)
+                lifecycle.raise_budget(session, dataset, whole, by=Decision("c", now))
+            grants.grant(session, dataset, person, cap, by=Decision("c", now))
 
     def _budget(self, loss: int) -> Budget:
         """The smallest budget, to a millionth, whose account holds so much loss."""

@@ -16,6 +16,7 @@ from core.plan import Plan, Request, Work
 from core.privacy import Budget
 from core.questions.base import Question
 from service.datasets import access, drafts, grants, lifecycle
+from service.datasets.decisions import Decision
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.wire import Bounds, Box, DatasetBody
@@ -136,7 +137,7 @@ class Scene:
                 person = principals.find(session, analyst.name)
                 budget = Budget.of(cap, delta)
                 grants.grant(
-                    session, made, person, budget, terms={"kinds": kinds.names()}, actor="carla", at=now
+                    session, made, person, budget, terms={"kinds": kinds.names()}, by=Decision("carla", now)
                 )
         return name
 

@@ -23,6 +23,7 @@ from core.data import PublicRows
 from core.privacy import Budget
 from service import errors
 from service.datasets import drafts, grants, lifecycle, working_bounds
+from service.datasets.decisions import Decision
 from service.datasets.public_rows import attached
 from service.datasets.wire import DraftChanges
 from service.jobs import queue
@@ -113,12 +114,16 @@ def _give_back(session: Session, given: Given) -> None:
 
 def _grant(session: Session, given: Given) -> None:
     ben = principals.find(session, given.scene.ben.name)
-    grants.grant(session, given.row(session), ben, Budget.of("1", "0.01"), actor="c", at=SystemClock().now())
+    grants.grant(
+        session, given.row(session), ben, Budget.of("1", "0.01"), by=Decision("c", SystemClock().now())
+    )
 
 
 def _move_cap(session: Session, given: Given) -> None:
     cap = Budget.of("0.9", "0.01")
-    grants.grant(session, given.row(session), given.analyst(session), cap, actor="c", at=SystemClock().now())
+    grants.grant(
+        session, given.row(session), given.analyst(session), cap, by=Decision("c", SystemClock().now())
+    )
 
 
 def _revoke(session: Session, given: Given) -> None:
@@ -136,8 +141,7 @@ def _narrow_kinds(session: Session, given: Given) -> None:
         given.analyst(session),
         cap,
         terms={"kinds": ["table"]},
-        actor="c",
-        at=SystemClock().now(),
+        by=Decision("c", SystemClock().now()),
     )
 
 
@@ -153,7 +157,7 @@ def _attach_rows(session: Session, given: Given) -> None:
 
 def _raise(session: Session, given: Given) -> None:
     budget = Budget.of("2", "0.02")
-    lifecycle.raise_budget(session, given.row(session), budget, actor="c", at=SystemClock().now())
+    lifecycle.raise_budget(session, given.row(session), budget, by=Decision("c", SystemClock().now()))
 
 
 def _retire(session: Session, given: Given) -> None:

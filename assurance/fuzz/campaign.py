@@ -164,6 +164,8 @@ class Campaign:
     def name_for(self, parameter: str) -> str:
         if parameter == "job_id":
             return self.chance.choice([*self.stage.finished.values(), *self.stage.queued.values(), "latest"])
+        if parameter == "request_id":
+            return self.chance.choice([*self.stage.requests.values()])
         if parameter == "key_id":
             return self.chance.choice(list(self.stage.key_ids.values()))
         if parameter == "session_id":
@@ -248,6 +250,7 @@ class Campaign:
             ("POST", "/v1/jobs", self._with_options(job)),
             ("POST", "/v1/jobs", {**job, "quote": "0" * 64}),
             ("PUT", "/v1/jobs/latest/note", {"name": "n", "note": "why"}),
+            ("POST", "/v1/requests", {"dataset": dataset, "epsilon": "52", "purpose": "p", "plan": job}),
         ]
         if role in ("ada", "ben", "dan") and self.chance.random() < 0.9:
             return work

@@ -7,6 +7,7 @@
 """
 
 from cairn_client import errors
+from cairn_client.access import AccessRequest
 from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.columns import Column
 from cairn_client.dataset import Dataset
@@ -18,6 +19,7 @@ from cairn_client.result import Result
 from cairn_client.wire import Amount
 
 __all__ = [
+    "AccessRequest",
     "Amount",
     "Client",
     "Column",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from cairn_client.access import AccessRequest
 from cairn_client.columns import Described
 from cairn_client.dataset import Dataset
 from cairn_client.describing import Description
@@ -21,6 +22,7 @@ from cairn_client.provider_login import renew
 from cairn_client.transport import Transport, quoted
 from cairn_client.uploading import body_of, file_options, first_lines
 from cairn_client.wire import (
+    AccessRequestFacts,
     AlgorithmFacts,
     AuditEntry,
     DatasetFacts,
@@ -36,6 +38,7 @@ from cairn_client.wire import (
     amount_text,
 )
 
+T = TypeVar("T", Job, AccessRequest)
 _ID_LENGTH = 36
 Bounds = Mapping[str, Mapping[str, Any]]
 
@@ -129,13 +132,23 @@ class Client:
         """A job by its id, or by as many of its first characters as are unique; by default the newest."""
         if id == "latest" or len(id) == _ID_LENGTH:
             return Job(self._transport, self._transport.request(JobFacts, "GET", f"/v1/jobs/{quoted(id)}"))
-        found = [each for each in self.jobs() if each.id.startswith(id.lower())] if id else []
-        if not found:
-            raise NotFound(f"there is no job whose id begins with {id!r}", status=404)
-        if len(found) > 1:
-            some = ", ".join(shorten([each.id for each in found])[:4])
-            raise ValueError(f"{len(found)} job ids begin with {id!r}: type more of it ({some}, ...)")
-        return found[0]
+        return _only("job", self.jobs(), id)
+
+    def requests(self, *, dataset: str | None = None, waiting: bool = False) -> list[AccessRequest]:
+        """Requests for access, newest first: yours, those on your datasets, those for a second curator.
+
+        `waiting`: only those that wait for you; for an analyst, those that are not decided yet.
+        """
+        query = {"dataset": dataset, "waiting": "true" if waiting else None}
+        found = self._transport.pages(AccessRequestFacts, "/v1/requests", query)
+        return [AccessRequest(self._transport, facts) for facts in found]
+
+    def request(self, id: str) -> AccessRequest:
+        """A request for access by its id, or by as many of its first characters as are unique."""
+        if len(id) == _ID_LENGTH:
+            facts = self._transport.request(AccessRequestFacts, "GET", f"/v1/requests/{quoted(id)}")
+            return AccessRequest(self._transport, facts)
+        return _only("request", self.requests(), id)
 
     def algorithms(self) -> list[AlgorithmFacts]:
         """The algorithms, with their options as JSON Schema; `auto` chooses among them."""
@@ -277,6 +290,17 @@ class Client:
         """
         query = {"dataset": dataset, "record": "access" if access else None}
         return list(self._transport.pages(AuditEntry, "/v1/audit", query, limit))
+
+
+def _only(thing: str, listed: Sequence[T], id: str) -> T:
+    """Return the one whose id begins like this."""
+    found = [each for each in listed if each.id.startswith(id.lower())] if id else []
+    if not found:
+        raise NotFound(f"there is no {thing} whose id begins with {id!r}", status=404)
+    if len(found) > 1:
+        some = ", ".join(shorten([each.id for each in found])[:4])
+        raise ValueError(f"{len(found)} {thing} ids begin with {id!r}: type more of it ({some}, ...)")
+    return found[0]
 
 
 def _plain(numbers: npt.ArrayLike) -> Any:

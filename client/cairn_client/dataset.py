@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
+from cairn_client.access import AccessRequests
 from cairn_client.errors import Problem
 from cairn_client.job import Job
 from cairn_client.periods import PeriodChoice, Periods, periods_as_sent
@@ -93,7 +94,7 @@ class Terms(TypedDict, total=False):
     keeps_results: bool
 
 
-class Dataset(Questions, WorkingBounds, PublicRows, Periods):
+class Dataset(Questions, WorkingBounds, PublicRows, Periods, AccessRequests):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):

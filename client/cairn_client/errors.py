@@ -13,6 +13,7 @@
         +-- Unauthorized  Forbidden  KindNotGranted  NotFound  InvalidRequest
         +-- NotSealed  AlreadySealed  Retired
         +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining, largest
+        +-- SecondNeeded  AlreadyDecided
         +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch  QuoteMismatch
         +-- BadFormat  BadRows  DigestMismatch  TooLarge
         +-- UnknownAlgorithm  WorkLimit
@@ -122,7 +123,7 @@ class SignInRefused(Problem):
 
 
 class KindNotGranted(Problem):
-    """Your grant does not allow this kind of job; ask the curator to add it."""
+    """Your grant does not allow this kind of job; request it."""
 
 
 class NotFound(Problem):
@@ -186,6 +187,14 @@ class BudgetExhausted(Problem):
 
 class CapExhausted(BudgetExhausted):
     """The job costs more than is left of your cap on the dataset."""
+
+
+class SecondNeeded(Problem):
+    """One curator alone may not allow this much; propose it, and another curator must agree."""
+
+
+class AlreadyDecided(Problem):
+    """The request for access was granted, declined or withdrawn already, or waits for somebody else."""
 
 
 class DeltaNotOffered(Problem):

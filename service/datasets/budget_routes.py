@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from core.privacy import Budget
 from service.datasets import access, grants, integrity, lifecycle, view
+from service.datasets.decisions import Decision
 from service.datasets.routes import DatasetName
 from service.datasets.wire import DatasetFacts, GrantBody, GrantFacts, GrantPage, LedgerPage, VerifyReport
 from service.http.context import Context, Services
@@ -88,13 +89,13 @@ class LedgerFilter:
             yield LedgerEntry.at < self.until
 
 
-@router.post("/budget", responses=answers("retired"))
+@router.post("/budget", responses=answers("retired", "second-needed"))
 def raise_budget(name: DatasetName, body: BudgetBody, caller: Curator, context: Services) -> DatasetFacts:
     """Raise a dataset's total; it can never be lowered."""
     budget = Budget.of(body.epsilon, body.delta)
     with context.database.write() as session:
         dataset = access.find(session, name, caller).dataset
-        lifecycle.raise_budget(session, dataset, budget, actor=caller.name, at=context.clock.now())
+        lifecycle.raise_budget(session, dataset, budget, by=Decision.of(caller, context))
         session.flush()
         return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
 
@@ -110,7 +111,7 @@ def list_grants(name: DatasetName, caller: Overseer, context: Services, paging: 
     return GrantPage.model_validate({"items": items, "next": following})
 
 
-@router.put("/grants/{analyst}", responses=answers("retired"))
+@router.put("/grants/{analyst}", responses=answers("retired", "second-needed"))
 def put_grant(
     name: DatasetName, analyst: AnalystName, body: GrantBody, caller: Curator, context: Services
 ) -> GrantFacts:
@@ -120,7 +121,7 @@ def put_grant(
         dataset = access.find(session, name, caller).dataset
         person = principals.find(session, analyst)
         grant = grants.grant(
-            session, dataset, person, cap, terms=body.terms(), actor=caller.name, at=context.clock.now()
+            session, dataset, person, cap, terms=body.terms(), by=Decision.of(caller, context)
         )
         return GrantFacts.model_validate(_grant(session, dataset, grant, person.name))
 

@@ -28,6 +28,7 @@ from core.privacy import Budget
 from service import ledger
 from service.datasets import access, lifecycle, reading, view
 from service.datasets.columns import TableColumns
+from service.datasets.decisions import Decision
 from service.datasets.doubts import doubts
 from service.datasets.ingest import store
 from service.datasets.ingest.chunks import StoredChunk
@@ -389,8 +390,11 @@ def _sealable(
     return report
 
 
-def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, actor: str, at: datetime) -> Period:
-    """Add a period without rows to a dataset that has periods; InvalidRequest if its label is taken."""
+def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, by: Decision) -> Period:
+    """Add a period without rows to a dataset that has periods; InvalidRequest if its label is taken.
+
+    SecondNeeded for a budget of its own above what the curator may allow alone.
+    """
     _hold(session, dataset)
     if dataset.state == DatasetState.RETIRED:
         lifecycle.require_draft(dataset)
@@ -412,6 +416,8 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, actor: s
     declared = Budget(dataset.epsilon_units, dataset.delta_units)
     budget = declared if body.budget is None else Budget.of(body.budget.epsilon, body.budget.delta)
     accountants.get(dataset.accountant, budget).total  # noqa: B018  refuses what the accountant does not support
+    if dataset.has_accounts_of_periods:
+        by.require(budget, "a total", lifecycle.CREATE_SMALLER)
     period = Period(
         dataset_id=dataset.id,
         label=body.label,
@@ -420,11 +426,11 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, actor: s
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
         state=DatasetState.DRAFT,
-        created_at=at,
+        created_at=by.at,
     )
     session.add(period)
     about = {"size": period.size, **_named(period), **accountants.declared(budget)}
-    audit.record(session, "add-period", actor=actor, at=at, dataset_id=dataset.id, **about)
+    audit.record(session, "add-period", actor=by.actor, at=by.at, dataset_id=dataset.id, **about)
     session.flush()
     return period
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from core.privacy import Budget
 from service import ledger
+from service.datasets.decisions import Decision
 from service.datasets.periods import accounts
 from service.datasets.withdrawal import withdraw
 from service.errors import InvalidRequest, NotFound, Retired
@@ -16,7 +17,7 @@ from service.ledger import accountants
 from service.operations import audit
 from service.operations.clock import rfc3339
 from service.operations.states import DatasetState, Role
-from service.operations.tables import Dataset, Grant, Principal
+from service.operations.tables import Dataset, Grant, Principal, allowed_kinds
 
 
 def grant(
@@ -26,10 +27,11 @@ def grant(
     cap: Budget,
     *,
     terms: Mapping[str, Any] | None = None,
-    actor: str,
-    at: datetime,
+    by: Decision,
 ) -> Grant:
     """Grant a cap, change it, or renew a revoked grant; what the analyst used stays used.
+
+    SecondNeeded for more than the curator may allow alone, unless the change only takes away.
 
     `terms` are columns of the grant (kinds of jobs, purpose, permit, end); those that are not given stay as
     they are: clusterings alone, and no end, in a new grant. Queued jobs that are not allowed any more are
@@ -44,19 +46,21 @@ def grant(
     if dataset.state == DatasetState.RETIRED:
         raise Retired(f"{dataset.name} is retired; nobody can be granted anything on it")
     row = _find(session, dataset, analyst)
+    if not (row and _only_takes_away(row, cap, terms or {}, by.at)):
+        by.require(cap, "a grant")
     if row is None:
-        row = Grant(dataset_id=dataset.id, principal_id=analyst.id, created_at=at)
+        row = Grant(dataset_id=dataset.id, principal_id=analyst.id, created_at=by.at)
         session.add(row)
     row.epsilon_units, row.delta_units, row.revoked_at = cap.epsilon_units, cap.delta_units, None
     for name, value in (terms or {}).items():
         setattr(row, name, value)
     session.flush()
-    if row.has_ended(at):
+    if row.has_ended(by.at):
         raise InvalidRequest("the grant's end is over; give an end that is to come, or none")
-    withdraw(session, dataset.id, grant_id=row.id, kept=row.allowed_kinds, actor=actor, at=at)
+    withdraw(session, dataset.id, grant_id=row.id, kept=row.allowed_kinds, actor=by.actor, at=by.at)
     try:
         labels = accounts.labels(session, dataset)
-        ledger.set_cap(session, dataset.id, row.id, total, periods=labels, actor=actor, at=at)
+        ledger.set_cap(session, dataset.id, row.id, total, periods=labels, actor=by.actor, at=by.at)
     except ledger.Overdrawn as error:
         used = error.balance.reserved + error.balance.spent
         raise InvalidRequest(
@@ -65,9 +69,39 @@ def grant(
             used=accountant.amount(used),
         ) from error
     details: dict[str, Any] = {"analyst": analyst.name, **accountants.declared(cap)}
-    details |= {name: _plain(value) for name, value in (terms or {}).items()}
-    audit.record(session, "grant", actor=actor, at=at, dataset_id=dataset.id, **details)
+    details |= {name: _plain(value) for name, value in (terms or {}).items()} | by.details
+    audit.record(session, "grant", actor=by.actor, at=by.at, dataset_id=dataset.id, **details)
     return row
+
+
+def may_decide(
+    session: Session,
+    dataset: Dataset,
+    analyst: Principal,
+    cap: Budget,
+    terms: Mapping[str, Any],
+    by: Decision,
+) -> bool:
+    """Return True if the curator may make this grant, or this change of one, alone."""
+    row = find(session, dataset.id, analyst.id)
+    return by.may_allow(cap) or (row is not None and _only_takes_away(row, cap, terms, by.at))
+
+
+def _only_takes_away(row: Grant, cap: Budget, terms: Mapping[str, Any], at: datetime) -> bool:
+    """Return True if a grant that is in force allows nothing more, and nothing else, after a change."""
+    if row.revoked_at is not None or row.has_ended(at):
+        return False
+    if cap.epsilon_units > row.epsilon_units or cap.delta_units > row.delta_units:
+        return False
+    after = {name: getattr(row, name) for name in ("kinds", "purpose", "permit", "ends_at", "keeps_results")}
+    after |= terms
+    sooner = row.ends_at is None or (after["ends_at"] is not None and after["ends_at"] <= row.ends_at)
+    return (
+        sooner
+        and set(allowed_kinds(after["kinds"])) <= set(row.allowed_kinds)
+        and (after["purpose"], after["permit"]) == (row.purpose, row.permit)
+        and after["keeps_results"] <= row.keeps_results
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -98,6 +132,12 @@ def page(
         .limit(limit)
     )
     return [(row, principal) for row, principal in session.execute(query)]
+
+
+def find(session: Session, dataset_id: int, analyst_id: int) -> Grant | None:
+    """Return the grant of an analyst, revoked or ended ones included, without a lock."""
+    query = select(Grant).where(Grant.dataset_id == dataset_id, Grant.principal_id == analyst_id)
+    return session.scalars(query).one_or_none()
 
 
 def _find(session: Session, dataset: Dataset, analyst: Principal) -> Grant | None:

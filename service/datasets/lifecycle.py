@@ -14,9 +14,10 @@ from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
 from service.datasets import reading
 from service.datasets.columns import TableColumn
+from service.datasets.decisions import Decision
 from service.datasets.ingest import store
 from service.datasets.wire import Bounds, DatasetBody
-from service.datasets.withdrawal import withdraw
+from service.datasets.withdrawal import decline_requests, withdraw
 from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
 from service.ledger import accountants
 from service.ledger.charging import WHOLE, AccountKey
@@ -26,11 +27,20 @@ from service.operations.states import DatasetState, Unit
 from service.operations.tables import Dataset, DatasetChunk, Period, PublicRowSet, WorkingBounds
 from service.people.authentication import Caller
 
+#: What to do where a new total needs a second curator.
+CREATE_SMALLER = "Begin with at most that, and propose the larger total as a request."
 
-def create(session: Session, body: DatasetBody, *, owner: Caller, at: datetime) -> Dataset:
-    """Create a dataset without data; core's InvalidRequest when the public facts are inconsistent."""
+
+def create(
+    session: Session, body: DatasetBody, *, owner: Caller, at: datetime, alone: Budget | None = None
+) -> Dataset:
+    """Create a dataset without data; core's InvalidRequest when the public facts are inconsistent.
+
+    `alone`: the largest total that one curator may make; None: any.
+    """
     domain = domain_of(body)
     budget = Budget.of(body.budget.epsilon, body.budget.delta)
+    Decision(owner.name, at, alone).require(budget, "a total", CREATE_SMALLER)
     total = accountants.get(body.accountant, budget).total
     unit = None if body.unit is None else Unit(body.unit)
     require_unit(unit, id_column_of(body, domain), domain.rows_per_person)
@@ -207,16 +217,8 @@ def supersede(
     session.refresh(dataset)
 
 
-def raise_budget(
-    session: Session,
-    dataset: Dataset,
-    budget: Budget,
-    *,
-    period: Period | None = None,
-    actor: str,
-    at: datetime,
-) -> None:
-    """Raise the total of a dataset, or of a period that has one; InvalidRequest when it would be smaller."""
+def require_own_total(dataset: Dataset, period: Period | None) -> None:
+    """Raise InvalidRequest unless the dataset, or this period of it, has a total of its own."""
     if period is None and dataset.has_accounts_of_periods:
         raise InvalidRequest(
             f"each period of {dataset.name} has a budget of its own", next_step="Raise that of a period."
@@ -225,6 +227,21 @@ def raise_budget(
         raise InvalidRequest(
             f"{dataset.name} has one budget for all its periods", next_step="Raise that of the dataset."
         )
+
+
+def raise_budget(
+    session: Session,
+    dataset: Dataset,
+    budget: Budget,
+    *,
+    period: Period | None = None,
+    by: Decision,
+) -> None:
+    """Raise the total of a dataset, or of a period that has one; InvalidRequest when it would be smaller.
+
+    SecondNeeded for a total above what the curator may allow alone.
+    """
+    require_own_total(dataset, period)
     declared = dataset if period is None else period
     label = WHOLE if period is None else period.label
     total = accountants.get(dataset.accountant, budget).total
@@ -238,17 +255,19 @@ def raise_budget(
         if smaller:
             key = AccountKey(label)
             raise ledger.Overdrawn(key, total, ledger.balance(accounts.found[key]))
-        ledger.raise_total(session, accounts, total, actor=actor, at=at)
+        ledger.raise_total(session, accounts, total, actor=by.actor, at=by.at)
     except ledger.Overdrawn as error:
         raise InvalidRequest(
             "a total can only be raised; give an epsilon and a delta of at least the current ones",
             errors=[{"where": "budget", "problem": "below the current total"}],
         ) from error
+    if budget != Budget(declared.epsilon_units, declared.delta_units):
+        by.require(budget, "a total")
     declared.epsilon_units, declared.delta_units = budget.epsilon_units, budget.delta_units
-    amounts: dict[str, Any] = accountants.declared(budget) | (
-        {} if period is None else {"period": period.label}
+    amounts: dict[str, Any] = (
+        accountants.declared(budget) | by.details | ({} if period is None else {"period": period.label})
     )
-    audit.record(session, "raise-budget", actor=actor, at=at, dataset_id=dataset.id, **amounts)
+    audit.record(session, "raise-budget", actor=by.actor, at=by.at, dataset_id=dataset.id, **amounts)
 
 
 def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> int:
@@ -260,6 +279,7 @@ def retire(session: Session, dataset: Dataset, *, actor: str, at: datetime) -> i
         return 0
     dataset.state, dataset.retired_at = DatasetState.RETIRED, at
     withdrawn = withdraw(session, dataset.id, actor=actor, at=at)
+    decline_requests(session, dataset.id, owner_id=dataset.owner_id, at=at)
     session.execute(delete(DatasetChunk).where(DatasetChunk.dataset_id == dataset.id))
     dataset.rows_digest = None
     drafts = (Period.dataset_id == dataset.id, Period.state == DatasetState.DRAFT)

@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from service import ledger
-from service.datasets.withdrawal import withdraw
+from service.datasets.withdrawal import reopen_requests, withdraw
 from service.errors import InvalidRequest, NotFound
 from service.operations import audit
 from service.operations.states import Role
@@ -33,6 +33,7 @@ def hand_over(session: Session, dataset: Dataset, curator: str, *, actor: str, a
     dataset.owner_id = following.id
     _list_jobs_for(session, dataset, following)  # those that were submitted meanwhile
     withdraw(session, dataset.id, owners=True, actor=actor, at=at)
+    reopen_requests(session, dataset.id, former_id=former.id)
     audit.record(
         session,
         "hand-over",

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from service.datasets import access, capacity, drafts, lifecycle, ownership, view
+from service.datasets import access, capacity, decisions, drafts, lifecycle, ownership, view
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import FORMATS, Spool
@@ -84,11 +84,12 @@ AnnouncedDigest = Annotated[str | None, Depends(_announced)]
 OnBadRow = Annotated[Literal["refuse", "drop"], Query(description="refuse the upload, or leave bad rows out")]
 
 
-@router.post("", status_code=201, responses={**answers(), **links(201, "dataset")})
+@router.post("", status_code=201, responses={**answers("second-needed"), **links(201, "dataset")})
 def create_dataset(body: DatasetBody, caller: FreeCurator, context: Services) -> DatasetFacts:
     """Describe a new dataset: columns, bounds, size and budget, all known without looking at the rows."""
     with context.database.write() as session:
-        dataset = lifecycle.create(session, body, owner=caller, at=context.clock.now())
+        alone = decisions.alone(context.settings)
+        dataset = lifecycle.create(session, body, owner=caller, at=context.clock.now(), alone=alone)
         session.flush()
         return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
 

@@ -372,8 +372,8 @@ _GRANT = {
 }
 
 
-class GrantBody(BudgetBody, json_schema_extra=example({**_TOTAL, "kinds": ["cluster", "profile"]})):
-    """A cap, and the kinds of jobs that it may be spent on."""
+class TermsBody(Body):
+    """What a grant allows other than its cap, what it is for, and until when."""
 
     kinds: Annotated[list[JobKind], Field(min_length=1, max_length=20)] | None = Field(
         default=None, description="default: as before; clusterings alone in a new grant"
@@ -393,6 +393,19 @@ class GrantBody(BudgetBody, json_schema_extra=example({**_TOTAL, "kinds": ["clus
         """Return what is to change, other than the cap; an end can be taken away."""
         named = {name: getattr(self, name) for name in _TERM_NAMES & self.model_fields_set}
         return {name: value for name, value in named.items() if value is not None or name == "ends_at"}
+
+
+class GrantBody(
+    TermsBody, BudgetBody, json_schema_extra=example({**_TOTAL, "kinds": ["cluster", "profile"]})
+):
+    """A cap, and the kinds of jobs that it may be spent on."""
+
+
+class WantedBody(TermsBody):
+    """Amounts and terms that are asked for; what is left out stays as it is."""
+
+    epsilon: Amount | None = None
+    delta: Amount | None = None
 
 
 class GrantFacts(Answer, json_schema_extra=example(_GRANT)):

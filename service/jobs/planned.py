@@ -11,11 +11,16 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from core.plan import CLUSTER, Plan
+from service import ledger
 from service.datasets.access import Right, domain_of
+from service.datasets.periods import selection
 from service.datasets.periods.selection import PeriodsRead
 from service.errors import QuoteMismatch, WorkLimit
 from service.jobs.limits import Limits
 from service.jobs.wire import PlanBody
+from service.ledger import accountants
+from service.ledger.accountants import Amount
+from service.ledger.charging import AccountKey
 from service.ledger.units import NOTHING, Cost
 from service.operations import timing
 
@@ -53,6 +58,19 @@ class PlannedJob:
         if self.periods is not None:
             bound["periods"] = self.periods.facts()
         return hashlib.sha256(json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def cap_to_request(self, session: Session) -> Amount | None:
+        """Return the cap, as it would be declared, in which the job fits next to what was used."""
+        grant = self.right.grant
+        if grant is None:
+            return None
+        labels = selection.charged(self.periods)
+        balances = ledger.balances(session, self.right.dataset.id, grant.id)
+        rooms = [balances[AccountKey(label, grant.id)] for label in labels]
+        used = [room.reserved + room.spent for room in rooms]
+        need = Cost(max(each.loss for each in used), max(each.delta for each in used)) + self.cost
+        cap = accountants.of(self.right.dataset, grant).enough_for(need)
+        return None if cap is None else accountants.declared(cap)
 
     def require_quoted(self, quote: str | None) -> None:
         """Raise QuoteMismatch for a quote of anything but what the job would be charged for now."""

@@ -57,7 +57,7 @@ _PLANNING = (
 #: Longest body of a plan or a job: sites that are sent with one take at most 256 KiB.
 _PLAN_BYTES = 320 * KIB
 #: Limits of a request that is planned.
-_PLANNED = RouteLimits(
+PLANNED = RouteLimits(
     longest_body=lambda settings: min(_PLAN_BYTES, settings.max_body_bytes),
     price=20.0,
     received_per_request=8 * KIB,
@@ -111,7 +111,7 @@ def list_kinds(
 
 
 @router.post("/plans", responses=answers(*_PLANNING))
-@limited(_PLANNED)
+@limited(PLANNED)
 def make_plan(body: PlanBody, caller: User, context: Services) -> Quote:
     """Plan a job: what it would measure and cost, what would remain, and a forecast of its accuracy; free."""
     with context.database.read() as session:
@@ -143,7 +143,7 @@ def make_plan(body: PlanBody, caller: User, context: Services) -> Quote:
         **links(202, "job"),
     },
 )
-@limited(_PLANNED)
+@limited(PLANNED)
 async def submit_job(
     body: JobBody,
     caller: User,

@@ -147,7 +147,7 @@ def reserve_and_enqueue(
         try:
             ledger.reserve(session, accounts, job.id, planned.cost, paid_for, actor=right.caller.name, at=now)
         except ledger.Overdrawn as refusal:
-            raise _exhausted(planned, refusal) from refusal
+            raise _exhausted(planned, refusal, planned.cap_to_request(session)) from refusal
     session.flush()
     faults.reach("submit.reserved")
     return Submission(job, right.dataset, replayed=False)
@@ -225,7 +225,9 @@ def _require_quota(
         )
 
 
-def _exhausted(planned: PlannedJob, refusal: ledger.Overdrawn) -> ServiceError:
+def _exhausted(
+    planned: PlannedJob, refusal: ledger.Overdrawn, cap_to_request: accountants.Amount | None
+) -> ServiceError:
     right, body = planned.right, planned.body
     of_dataset = refusal.account.grant is None
     accountant = right.accountant if of_dataset else accountants.of(right.dataset, right.grant)
@@ -244,6 +246,7 @@ def _exhausted(planned: PlannedJob, refusal: ledger.Overdrawn) -> ServiceError:
         f"submit now costs {accountant.in_words(refusal.largest)}{fields.pop('sentence', '')}",
         requested=accountant.amount(refusal.requested),
         largest=accountant.amount(refusal.largest),
+        request=cap_to_request,
         **present,
         **fields,
     )

@@ -22,7 +22,6 @@ from service.jobs.wire import JobFacts
 from service.ledger import accountants
 from service.ledger.charging import account_keys
 from service.ledger.units import Cost
-from service.operations.tables import Job
 
 _LEAST_DELTA = "An automatic delta is never less than a tenth of the default: give a smaller one, or 0. "
 
@@ -42,7 +41,7 @@ def facts(found: VisibleJob, now: datetime) -> JobFacts:
             "state": visible.state,
             "rehearsal": job.rehearsal,
             "request": job.request,
-            "asked_for": asked_for(job),
+            "asked_for": asked_for(job.request),
             "periods": job.periods and PeriodsRead.from_json(job.periods).facts(),
             "algorithm": job.algorithm,
             "cost": accountants.of(found.dataset).amount(cost),
@@ -63,11 +62,12 @@ def facts(found: VisibleJob, now: datetime) -> JobFacts:
     )
 
 
-def asked_for(job: Job) -> str:
-    """Return what a job was asked for: centres, or the answer to a question."""
-    if job.kind != CLUSTER:
-        return questions.get(job.kind).title
-    k = job.request["k"]
+def asked_for(request: Mapping[str, Any]) -> str:
+    """Return what a job is asked for: centres, or the answer to a question."""
+    kind = request.get("kind", CLUSTER)
+    if kind != CLUSTER:
+        return questions.get(kind).title
+    k = request["k"]
     if isinstance(k, dict):
         return f"{k['from']} to {k['to']} centres"
     return "1 centre" if k == 1 else f"{k:,} centres"
@@ -112,7 +112,7 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
         "planned_seconds": planned.planned_ms / 1000,
         "fits": fits,
         "remaining_after": {name: amount(room - cost) for name, room in rooms.items()} if fits else None,
-        "shortfall": None if fits else _shortfall(planned, rooms),
+        "shortfall": None if fits else _shortfall(session, planned, rooms),
         "forecast": dict(plan.forecast),
         "accuracy": accuracy(plan, earlier),
         "earlier": earlier,
@@ -121,7 +121,7 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
     }
 
 
-def _shortfall(planned: PlannedJob, rooms: Mapping[str, Cost]) -> dict[str, Any]:
+def _shortfall(session: Session, planned: PlannedJob, rooms: Mapping[str, Cost]) -> dict[str, Any]:
     """Say which account has too little left for a job, what to do about it, and what would fit instead."""
     cost, accountant = planned.cost, planned.right.accountant
     least = Cost(min(room.loss for room in rooms.values()), min(room.delta for room in rooms.values()))
@@ -133,6 +133,7 @@ def _shortfall(planned: PlannedJob, rooms: Mapping[str, Cost]) -> dict[str, Any]
     return {
         "sentence": f"This does not fit: it costs {accountant.in_words(cost)}, and {whose} has "
         f"{accountant.in_words(rooms[tightest])} left.",
-        "next": (_LEAST_DELTA if automatic else "") + "Ask for less, or ask the curator for more.",
+        "next": (_LEAST_DELTA if automatic else "") + "Ask for less, or request more.",
         "offer": accountant.amount(smaller) if accountant.charges_as_asked and smaller.loss > 0 else None,
+        "request": planned.cap_to_request(session),
     }

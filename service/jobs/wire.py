@@ -353,6 +353,9 @@ class Shortfall(Answer):
     sentence: str
     next: str
     offer: AmountFacts | None = Field(description="epsilon and delta of a request that would fit")
+    request: AmountFacts | None = Field(
+        default=None, description="to an analyst: the cap to request, in which the job would fit"
+    )
 
 
 class Quote(Answer, json_schema_extra=example(_PLANNED)):

@@ -48,7 +48,25 @@ def _grant(details: Details) -> str:
     permit = f", by permit {details['permit']}" if details.get("permit") else ""
     until = f", until {details['ends_at']}" if details.get("ends_at") else ""
     cap = f"epsilon {details['epsilon']}, delta {details['delta']}"
-    return f"granted {details['analyst']} a cap of {cap}{kinds}{permit}{until}"
+    return f"granted {details['analyst']} a cap of {cap}{kinds}{permit}{until}{_agreed(details)}"
+
+
+def _agreed(details: Details) -> str:
+    """Which request led to a change, and who agreed as the second curator."""
+    request = f", on request {details['request'][:8]}" if details.get("request") else ""
+    second = f", with the agreement of {details['second']}" if details.get("second") else ""
+    return f"{request}{second}"
+
+
+def _request(verb: str) -> Callable[[Details], str]:
+    """Words for a step of a request for access."""
+
+    def words(details: Details) -> str:
+        analyst = f" for {details['analyst']}" if "analyst" in details else ""
+        reason = f": {details['reason']}" if details.get("reason") else ""
+        return f"{verb} {details['wanted']}{analyst}{reason} (request {details['request'][:8]})"
+
+    return words
 
 
 def _bounds(details: Details) -> str:
@@ -72,7 +90,7 @@ def _seal(details: Details) -> str:
 
 def _raise(details: Details) -> str:
     budget = f"epsilon {details['epsilon']}, delta {details['delta']}"
-    return f"raised the budget{_period(details)} to {budget}"
+    return f"raised the budget{_period(details)} to {budget}{_agreed(details)}"
 
 
 def _for_k(details: Details) -> str:
@@ -127,6 +145,11 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
     "retire": "retired the dataset and deleted its rows",
     "grant": _grant,
     "revoke-grant": "withdrew the grant of {analyst}",
+    "request": _request("asked for"),
+    "propose": _request("proposed to a second curator"),
+    "second": _request("agreed as the second curator to"),
+    "decline-request": _request("declined"),
+    "withdraw-request": _request("withdrew the request of"),
     "set-working-bounds": _bounds,
     "remove-working-bounds": "removed the working bounds",
     "set-public-rows": "attached {rows} public rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -99,6 +100,12 @@ class Settings(BaseSettings):
     """Connections one API process holds open; more are answered 503."""
     max_queued_jobs: int = Field(default=20, ge=1)
     """Jobs one analyst may have queued or running."""
+    max_open_requests: int = Field(default=20, ge=1)
+    """Requests for access that one person may have open or make in a day."""
+    second_epsilon: Decimal | None = Field(default=None, gt=0, le=1000, decimal_places=12)
+    """Epsilon above which a grant or a total needs a second curator's yes; none: one curator decides."""
+    second_delta: Decimal = Field(default=Decimal("0.00001"), ge=0, lt=1, decimal_places=18)
+    """Delta above which it needs a second curator's yes, if an epsilon is set."""
     rehearsals_per_minute: int = Field(default=10, ge=1)
     """Rehearsals one analyst may submit in a minute."""
     rehearsal_rows: int = Field(default=20_000, ge=1)

@@ -55,6 +55,17 @@ class EndReason(StrEnum):
     ENDED = "ended"
 
 
+class RequestState(StrEnum):
+    """Life of a request for access; `datasets.requests` draws the transitions."""
+
+    OPEN = "open"
+    #: The dataset's owner has agreed, and a second curator must.
+    PROPOSED = "proposed"
+    GRANTED = "granted"
+    DECLINED = "declined"
+    WITHDRAWN = "withdrawn"
+
+
 class Unit(StrEnum):
     """Units of privacy of a dataset with periods."""
 

@@ -22,7 +22,7 @@ DECLARED = "x-audit-event"
 _DONE = (200, 201)
 _REFUSED = (403, 404, 409)
 #: Where refusals are recorded.
-_GUARDED = ("/v1/datasets", "/v1/jobs", "/v1/plans")
+_GUARDED = ("/v1/datasets", "/v1/jobs", "/v1/plans", "/v1/requests")
 _MEDIA_TYPE = re.compile(r"[a-z]+/(?:x-)?([a-z-]+)")
 _LONGEST_ADDRESS = 64
 

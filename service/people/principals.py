@@ -95,6 +95,25 @@ def require_manager(caller: Caller, principal: Principal) -> None:
         raise Forbidden("only operators, and the curator who created this account, manage it and its keys")
 
 
+def are_independent(session: Session, one: Principal, other: Principal) -> bool:
+    """Return True unless one curator may have had keys of both accounts.
+
+    Whoever creates an account is shown its first key, and may issue more; operators are trusted with that.
+    """
+    return not (_holders(session, one) & _holders(session, other))
+
+
+def _holders(session: Session, principal: Principal) -> set[int]:
+    """Return the ids of a curator and of the curators who created their account, one after the other."""
+    found = {principal.id}
+    while principal.created_by is not None:
+        principal = session.get_one(Principal, principal.created_by)
+        if principal.role != Role.CURATOR or principal.id in found:
+            break
+        found.add(principal.id)
+    return found
+
+
 def _has_operator(session: Session) -> bool:
     active = select(Principal.id).where(Principal.role == Role.OPERATOR, Principal.disabled_at.is_(None))
     return session.scalar(active.limit(1)) is not None

@@ -27,6 +27,7 @@ from assurance.chaos.scene import DELTA, Accountant, Scene, plan
 from core.privacy import Budget
 from service import errors, ledger
 from service.datasets import grants, lifecycle
+from service.datasets.decisions import Decision
 from service.jobs import queue
 from service.jobs.claims import Claim, Outcome
 from service.ledger import accountants, verification
@@ -167,7 +168,7 @@ class Books(RuleBasedStateMachine):
         with expected(refusal), self.transaction(crash) as session:
             person = principals.find(session, self.scene.analysts[who].name)
             budget = Budget.of(cap, BIG_DELTA)
-            grants.grant(session, self.dataset(session), person, budget, actor="carla", at=self.now)
+            grants.grant(session, self.dataset(session), person, budget, by=Decision("carla", self.now))
         if refusal is None and not crash:
             self.revoked.discard(who)
             self.caps.setdefault(who, Account(new)).total = new
@@ -192,7 +193,7 @@ class Books(RuleBasedStateMachine):
             refusal = errors.Retired
         with expected(refusal), self.transaction(crash) as session:
             budget = Budget.of(total, BIG_DELTA)
-            lifecycle.raise_budget(session, self.dataset(session), budget, actor="carla", at=self.now)
+            lifecycle.raise_budget(session, self.dataset(session), budget, by=Decision("carla", self.now))
         if refusal is None and not crash:
             self.declared, self.whole.total = total, self.of(total)
 

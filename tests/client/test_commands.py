@@ -53,7 +53,7 @@ def test_a_full_budget_says_what_is_left_and_what_to_do(live: Live) -> None:
     assert "epsilon 0.5" in said
     assert "epsilon 0.75" in said
     assert "The largest job that you can submit now costs epsilon 0.5" in said
-    assert "ask the curator to raise your cap" in said
+    assert "request a larger cap" in said
 
 
 @pytest.mark.usefixtures("as_curator")

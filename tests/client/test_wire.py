@@ -20,11 +20,13 @@ from service.datasets import wire as datasets
 from service.datasets.periods import wire as periods
 from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
+from service.jobs import request_wire as requests
 from service.jobs import wire as jobs
 from service.jobs.results import wire as results
 from service.people import wire as people
 
 PAIRS: list[tuple[type, type[BaseModel]]] = [
+    (wire.AccessRequestFacts, requests.AccessRequestFacts),
     (wire.Account, datasets.BudgetFacts),
     (wire.AlgorithmFacts, jobs.AlgorithmFacts),
     (wire.Amount, datasets.AmountFacts),
@@ -44,8 +46,10 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.NewKey, people.NewKey),
     (wire.NewPrincipal, people.NewPrincipal),
     (wire.NoiseFacts, results.NoiseFacts),
+    (wire.Others, requests.Others),
     (wire.PeriodFacts, periods.PeriodFacts),
     (wire.PlanFacts, jobs.Quote),
+    (wire.PlanSummary, requests.PlanSummary),
     (wire.PreviewFacts, preview_routes.PreviewFacts),
     (wire.PrincipalFacts, people.PrincipalFacts),
     (wire.PublicRowSetFacts, public_rows.PublicRowSetFacts),
@@ -53,8 +57,10 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
     (wire.SiteSetFacts, sites.SiteSetFacts),
+    (wire.Standing, requests.Standing),
     (wire.UploadReport, datasets.UploadReport),
     (wire.VerifyReport, datasets.VerifyReport),
+    (wire.WantedFacts, requests.WantedFacts),
     (wire.WhoAmI, people.WhoAmI),
     (wire.WorkingBoundsFacts, bounds_wire.WorkingBounds),
     (wire.WorkingColumn, bounds_wire.WorkingColumn),

@@ -155,7 +155,7 @@ def test_a_refusal_shows_the_numbers_and_leaves_the_button_locked(tab: Tab, gran
     for name, number in (("Requested", "ε 1"), ("Total", "ε 2"), ("Remaining", "ε 0.5")):
         expect(refusal.get_by_role("row", name=name).first).to_contain_text(number)
     expect(refusal).to_contain_text("The largest job that you can submit now costs epsilon 0.5 and delta")
-    expect(refusal).to_contain_text("ask the curator to raise your cap")
+    expect(refusal).to_contain_text("request a larger cap")
     expect(page.locator("#too-much")).to_contain_text("your cap has epsilon 0.5 and delta")
     expect(page.get_by_role("button", name="Submit for ε 1")).to_be_disabled()
     assert len(tab.service.call("GET", "/v1/jobs", key=granted[1])["items"]) == 1

@@ -25,6 +25,10 @@ CURATORS, ANALYSTS, AUDITORS, OPERATORS = ("carla", "cleo"), ("ada", "ben", "dan
 DATASETS = ("own", "retired", "withdrawn", "ungranted", "draft", "monthly", "other", "missing")
 OWNED = {"carla": {"own", "retired", "withdrawn", "ungranted", "draft", "monthly"}, "cleo": {"other"}}
 GRANTED = {"ada": {"own", "retired", "draft", "monthly"}, "ben": {"ungranted"}, "dan": {"other"}}
+#: Requests for access, by their datasets: who asked, and who owns the dataset.
+ASKED = {"ada": {"own", "retired"}, "ben": {"ungranted"}, "dan": {"other"}}
+WITH_REQUESTS = {"own", "retired", "ungranted", "other"}
+DECIDED = {"carla": {"own", "retired", "ungranted"}, "cleo": {"other"}}
 SUBMITTED = {"ada": {"own", "retired", "withdrawn", "monthly"}, "ben": {"ungranted"}, "dan": {"other"}}
 MANAGED = {"carla": {"carla", "cleo", "ada", "ben"}, "cleo": {"cleo", "dan"}, "otto": set(PEOPLE)}
 WITH_JOBS = {"own", "retired", "withdrawn", "ungranted", "monthly", "other"}
@@ -39,6 +43,10 @@ ADMITTED = {
     "owner": CURATORS,
     "ender": CURATORS,
     "planner": (*CURATORS, *ANALYSTS),
+    "requester": (*CURATORS, *ANALYSTS),
+    "decider": CURATORS,
+    "asker": (*CURATORS, *ANALYSTS),
+    "party": (*CURATORS, *ANALYSTS, *AUDITORS),
     "watcher": (*CURATORS, *ANALYSTS),
     "canceller": (*CURATORS, *ANALYSTS),
     "reader": (*CURATORS, *ANALYSTS, *AUDITORS),
@@ -60,8 +68,8 @@ class Rule:
     """Who may make a call, and what happens when they do."""
 
     #: A name of ADMITTED; `key` is any valid one. On a thing of the call's own: `owner`, `reader`, `planner`,
-    #: `overseer` (datasets), `watcher` (results), `follower`, `canceller`, `ender` (jobs),
-    #: `manager` (people), `holder` (sessions).
+    #: `overseer`, `requester` (datasets), `watcher` (results), `follower`, `canceller`, `ender` (jobs),
+    #: `decider`, `asker`, `party` (requests for access), `manager` (people), `holder` (sessions).
     who: str
     #: The status of a call that is allowed; differently for some things.
     allowed: int = 200
@@ -153,6 +161,13 @@ RULES = {
     "POST /v1/previews": Rule("curator", send={"content": b"a,b\n1,1\n"}),
     "POST /v1/plans": Rule("planner", 200, {"retired": 409, "draft": 409}, body(JOB)),
     "POST /v1/jobs": Rule("planner", 202, {"retired": 409, "draft": 409}, body(JOB)),
+    "POST /v1/requests": Rule("requester", 201, {"retired": 409}, body({"epsilon": "51"})),
+    "GET /v1/requests": Rule("readers"),
+    "GET /v1/requests/{request_id}": Rule("party"),
+    "POST /v1/requests/{request_id}/grant": Rule("decider", 200, {"retired": 409}, body({})),
+    "POST /v1/requests/{request_id}/second": Rule("decider", 409),  # nothing is proposed
+    "POST /v1/requests/{request_id}/decline": Rule("decider", 200, {"retired": 409}, body({"reason": "x"})),
+    "DELETE /v1/requests/{request_id}": Rule("asker", 200, {"retired": 409}),
     "GET /v1/jobs": Rule("readers"),
     "GET /v1/jobs/{job_id}": Rule("follower"),
     "DELETE /v1/jobs/{job_id}": Rule("canceller", 200, {"retired": 409, "withdrawn": 409}),
@@ -188,6 +203,10 @@ def expected(rule: Rule, person: str, thing: str) -> int:
         "overseer": OWNED | audited,
         "reader": OWNED | GRANTED | audited,
         "planner": OWNED | GRANTED,
+        "requester": OWNED | GRANTED,
+        "decider": DECIDED,
+        "asker": ASKED,
+        "party": DECIDED | ASKED | dict.fromkeys(AUDITORS, WITH_REQUESTS),
         "watcher": watched,
         "follower": watched | dict.fromkeys(AUDITORS, WITH_JOBS),
         "canceller": SUBMITTED,
@@ -197,6 +216,10 @@ def expected(rule: Rule, person: str, thing: str) -> int:
     }
     if rule.who == "canceller" and person in CURATORS:  # only who submitted a job: a curator can end it
         return 403 if thing in OWNED[person] - {"draft"} else 404
+    if rule.who == "asker" and person in CURATORS and thing in DECIDED[person]:  # who declines in its place
+        return fine if thing == "retired" else 403
+    if rule.who == "requester" and person in CURATORS and thing in OWNED[person]:  # who needs no grant
+        return 422
     if rule.who in holds and thing not in holds[rule.who].get(person, set()):
         return 403 if rule.who == "manager" and thing != "missing" else 404
     return fine
@@ -204,7 +227,7 @@ def expected(rule: Rule, person: str, thing: str) -> int:
 
 def things(rule: Rule) -> tuple[str, ...]:
     """What a call of this kind may be about."""
-    if rule.who in ("owner", "reader", "planner", "overseer"):
+    if rule.who in ("owner", "reader", "planner", "requester", "overseer", "decider", "asker", "party"):
         return DATASETS
     if rule.who in ("watcher", "follower", "canceller", "ender"):
         return tuple(name for name in DATASETS if name != "draft")
@@ -227,11 +250,12 @@ def ask(
         analyst={"other": "dan", "ungranted": "ben"}.get(thing, "ada"),
         sites_name="extra",
         label="2026-01" if verb == "GET" or path.endswith(("/budget", "/correction")) else "2026-02",
+        request_id=stage.requests.get(thing, MISSING_JOB),
         key_id=stage.key_ids.get(thing, "00000000"),
         session_id=stage.session_ids.get(thing, "00000000"),
     )
     options = dict(rule.send)
-    if rule.who == "planner":
+    if rule.who in ("planner", "requester"):
         options["json"] = {**options["json"], "dataset": thing}
     headers = {**options.pop("headers", {}), **(sent or {})}
     headers |= {"Authorization": f"Bearer {key}"} if key else {}
@@ -436,6 +460,7 @@ def test_other_methods_open_nothing(stage: Stage, method: str) -> None:
             analyst="ada",
             sites_name="s",
             label="2026-01",
+            request_id=MISSING_JOB,
             key_id="0" * 8,
             session_id="0" * 8,
         )

@@ -77,6 +77,10 @@ def fill(house: House) -> None:
     assert carla.call("PUT", f"{PERIODS}/2026-01/data", content=table(40)).status_code == 200
     assert carla.post(f"{PERIODS}/2026-01/seal", {"confirm": list(DOUBTS)}).status_code == 200
     assert house.grant("ada", "stays").status_code == 200
+    asked = house.ada.post("/v1/requests", {"dataset": "flowers", "epsilon": "0.9"})
+    assert asked.status_code == 201, asked.text
+    granted = carla.post(f"/v1/requests/{asked.json()['id']}/grant", {"delta": "0.000001", "reason": "less"})
+    assert granted.status_code == 200, granted.text
     for body in (several, {"delta": "0"}, {"dataset": "stays"}):
         answer = house.submit("0.2", **body)
         assert answer.status_code == 202, answer.text

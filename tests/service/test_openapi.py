@@ -14,6 +14,7 @@ import pytest
 from service.datasets.wire import DatasetBody
 from service.http.pages import example_of
 from service.http.wire import BudgetBody
+from service.jobs.request_wire import AccessRequestBody
 from service.jobs.wire import JobBody, PlanBody
 from service.operations.audit import Record
 from service.people.access_events import DECLARED
@@ -62,7 +63,7 @@ def test_every_call_has_examples_of_body_and_answer(shared_house: House) -> None
 
 
 def test_examples_of_bodies_are_accepted_by_their_schemas(shared_house: House) -> None:
-    for model in (DatasetBody, BudgetBody, PrincipalBody, KeyBody, PlanBody, JobBody):
+    for model in (DatasetBody, BudgetBody, PrincipalBody, KeyBody, PlanBody, JobBody, AccessRequestBody):
         extra: Any = model.model_config["json_schema_extra"]
         for each in extra["examples"]:
             model.model_validate(each)
@@ -87,7 +88,8 @@ def test_every_call_of_the_contract_is_there(shared_house: House) -> None:
 NOT_RECORDED = """
     GET /v1/accountants, GET /v1/algorithms, GET /v1/column-kinds, GET /v1/kinds, GET /v1/whoami,
     GET /v1/principals, GET /v1/sessions, GET /v1/datasets/{name}/grants, GET /v1/datasets/{name}/sites,
-    GET /v1/jobs, GET /v1/jobs/{job_id}, GET /v1/jobs/{job_id}/axes
+    GET /v1/jobs, GET /v1/jobs/{job_id}, GET /v1/jobs/{job_id}/axes, GET /v1/requests,
+    GET /v1/requests/{request_id}
 """
 
 

@@ -17,6 +17,18 @@ from cairn_client.formatting import shorten
 from cairn_client.wire import Amount, LedgerRow, VerifyReport
 
 Analyst = Annotated[str, typer.Argument(metavar="ANALYST", help="Name of the analyst.")]
+Kinds = Annotated[
+    str | None,
+    typer.Option(help="Kinds of jobs that may be submitted, such as cluster,profile; or `all`."),
+]
+Purpose = Annotated[str | None, typer.Option(help="What the data may be used for.")]
+Permit = Annotated[str | None, typer.Option(help="The number of the permit.")]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATE", help="Its last day, such as 2030-12-31, by this machine's clock; or `none`."
+    ),
+]
 _ACCOUNT = ["", "total", "spent", "reserved", "left"]
 
 
@@ -52,18 +64,10 @@ def grant(
             "The most delta they may spend, such as 1e-6; 0 allows pure differential privacy only."
         ),
     ] = None,
-    kinds: Annotated[
-        str | None,
-        typer.Option(help="Kinds of jobs that they may ask for, such as cluster,profile; or `all`."),
-    ] = None,
-    purpose: Annotated[str | None, typer.Option(help="What the data may be used for.")] = None,
-    permit: Annotated[str | None, typer.Option(help="The number of the permit.")] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE", help="Its last day, such as 2030-12-31, by this machine's clock; or `none`."
-        ),
-    ] = None,
+    kinds: Kinds = None,
+    purpose: Purpose = None,
+    permit: Permit = None,
+    until: Until = None,
     results: Annotated[
         bool | None,
         typer.Option("--keep-results/--no-results", help="Whether results can be read after its end."),
@@ -77,12 +81,10 @@ def grant(
     """
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
-        allowed = None if kinds is None else [each.strip() for each in kinds.split(",")]
-        if allowed == ["all"]:
-            allowed = ["cluster", *(each.name for each in signed_in.kinds())]
+        allowed = named_kinds(signed_in, kinds)
         named = {"purpose": purpose, "permit": permit, "keeps_results": results}
         terms: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-        terms |= {} if until is None else {"ends_at": _end_of(until)}
+        terms |= {} if until is None else {"ends_at": end_of(until)}
         made = dataset.grant(analyst, epsilon, delta, allowed, **cast(Terms, terms))
         total = dataset.facts.budget.declared
     cap = made.cap.declared
@@ -92,7 +94,14 @@ def grant(
         hint(f"Warning: this cap is above the dataset's total of {total}, which limits all jobs together.")
 
 
-def _end_of(day: str) -> datetime | None:
+def named_kinds(signed_in: Client, kinds: str | None) -> list[str] | None:
+    """Return the kinds of jobs in a list with commas; every kind for `all`."""
+    if kinds == "all":
+        return ["cluster", *(each.name for each in signed_in.kinds())]
+    return None if kinds is None else [each.strip() for each in kinds.split(",")]
+
+
+def end_of(day: str) -> datetime | None:
     """Return the end of a day here; None for `none`."""
     if day == "none":
         return None

@@ -45,8 +45,10 @@ from cairn_client.wire.people import (
     SessionFacts,
     WhoAmI,
 )
+from cairn_client.wire.requests import AccessRequestFacts, Others, PlanSummary, Standing, WantedFacts
 
 __all__ = [
+    "AccessRequestFacts",
     "Account",
     "AlgorithmFacts",
     "Amount",
@@ -68,8 +70,10 @@ __all__ = [
     "NewPrincipal",
     "NoiseFacts",
     "Number",
+    "Others",
     "PeriodFacts",
     "PlanFacts",
+    "PlanSummary",
     "PreviewFacts",
     "PrincipalFacts",
     "PublicRowSetFacts",
@@ -78,8 +82,10 @@ __all__ = [
     "SessionFacts",
     "SiteKind",
     "SiteSetFacts",
+    "Standing",
     "UploadReport",
     "VerifyReport",
+    "WantedFacts",
     "WhoAmI",
     "WorkingBoundsFacts",
     "WorkingColumn",

@@ -10,6 +10,7 @@ from core.privacy import Budget
 from service import ledger
 from service.datasets import access, drafts, lifecycle, view
 from service.datasets.access import Right
+from service.datasets.decisions import Decision
 from service.datasets.periods import stored
 from service.datasets.periods.wire import PeriodBody, PeriodFacts, PeriodPage
 from service.datasets.routes import FILE, UPLOAD, AnnouncedDigest, DatasetName, Draft, OnBadRow, take_rows
@@ -31,12 +32,12 @@ router = APIRouter(prefix="/v1/datasets/{name}/periods", tags=["datasets"], rout
 Label = Annotated[str, Path(pattern=NAME_PATTERN, description="label of a period")]
 
 
-@router.post("", status_code=201, responses=answers("retired"))
+@router.post("", status_code=201, responses=answers("retired", "second-needed"))
 def add_period(name: DatasetName, body: PeriodBody, caller: Curator, context: Services) -> PeriodFacts:
     """Add a period to a dataset; then upload its rows and seal it."""
     with context.database.write() as session:
         right = access.find(session, name, caller)
-        period = drafts.add_period(session, right.dataset, body, actor=caller.name, at=context.clock.now())
+        period = drafts.add_period(session, right.dataset, body, by=Decision.of(caller, context))
         return _facts(session, right, period)
 
 
@@ -100,7 +101,7 @@ def seal_period(
         return _facts(session, right, period)
 
 
-@router.post("/{label}/budget", responses=answers("retired"))
+@router.post("/{label}/budget", responses=answers("retired", "second-needed"))
 def raise_budget_of_period(
     name: DatasetName, label: Label, body: BudgetBody, caller: Curator, context: Services
 ) -> PeriodFacts:
@@ -109,8 +110,7 @@ def raise_budget_of_period(
     with context.database.write() as session:
         right = access.find(session, name, caller)
         period = stored.find_sealed(session, right, label)
-        now = context.clock.now()
-        lifecycle.raise_budget(session, right.dataset, budget, period=period, actor=caller.name, at=now)
+        lifecycle.raise_budget(session, right.dataset, budget, period=period, by=Decision.of(caller, context))
         return _facts(session, right, period)
 
 

@@ -2,18 +2,22 @@
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from core.errors import InvalidBudget
 from core.plan import Plan
-from core.privacy import DELTA_UNIT, Budget
+from core.privacy import DELTA_UNIT, EPSILON_UNIT, Budget
+from core.privacy.budget import LARGEST_EPSILON
 from service.ledger.accounts import Balance
 from service.ledger.units import Cost
 
 #: Enlarges products of floating-point numbers, whose relative error is below 1e-14.
 _ROUNDING = 1 + 1e-12
+#: Units of epsilon in the last decimal of a budget that is worked out.
+_STEP = EPSILON_UNIT // 10**6
 #: An amount by name, as exact decimals: what answers and receipts show.
 Amount = dict[str, str]
 
@@ -54,6 +58,28 @@ class Accountant(ABC):
         if not self.supports(self.declared):
             raise InvalidBudget(f"the accountant {self.name} {self.unsupported}", parameter="budget.delta")
         return self.capacity()
+
+    def enough_for(self, amount: Cost) -> Budget | None:
+        """Return the smallest budget, no smaller than the declared one, whose total holds an amount.
+
+        Epsilon is rounded up to a millionth. None if no budget is that large.
+        """
+
+        def total(epsilon_units: int, delta_units: int) -> Cost:
+            return type(self)(Budget(epsilon_units, delta_units)).capacity()
+
+        epsilon, delta = self.declared.epsilon_units, self.declared.delta_units
+        deltas = range(DELTA_UNIT)
+        delta = bisect_left(deltas, amount.delta, lo=delta, key=lambda each: total(epsilon, each).delta)
+        if delta == len(deltas):
+            return None
+        if total(epsilon, delta).loss >= amount.loss:
+            return Budget(epsilon, delta)
+        steps = range(LARGEST_EPSILON * EPSILON_UNIT // _STEP + 1)
+        found = bisect_left(
+            steps, amount.loss, lo=-(-epsilon // _STEP), key=lambda each: total(each * _STEP, delta).loss
+        )
+        return None if found == len(steps) else Budget(found * _STEP, delta)
 
     @abstractmethod
     def capacity(self) -> Cost:

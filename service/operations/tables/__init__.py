@@ -6,6 +6,7 @@ both databases store and compare them exactly.
 
 from service.operations.tables.columns import Base
 from service.operations.tables.datasets import (
+    AccessRequest,
     Dataset,
     DatasetChunk,
     Grant,
@@ -21,6 +22,7 @@ from service.operations.tables.monitoring import AuditChain, AuditEvent, Counter
 from service.operations.tables.people import ApiKey, BrowserSession, Identity, Principal
 
 __all__ = [
+    "AccessRequest",
     "Account",
     "ApiKey",
     "AuditChain",

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
-from service.operations.states import DatasetState, EndReason, EntryKind, JobState, Role, Unit
+from service.operations.states import DatasetState, EndReason, EntryKind, JobState, RequestState, Role, Unit
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -92,6 +92,7 @@ class Base(DeclarativeBase):
         EntryKind: stored(EntryKind),
         JobState: stored(JobState),
         EndReason: stored(EndReason, 32),
+        RequestState: stored(RequestState),
         Unit: stored(Unit),
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint, text, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from service.operations.states import DatasetState, Unit
+from service.operations.states import DatasetState, RequestState, Unit
 from service.operations.tables.columns import (
     Base,
     DatasetId,
@@ -16,6 +16,7 @@ from service.operations.tables.columns import (
     RowNumber,
     Sha256,
     Units,
+    Uuid,
     indexed_where,
     one_of,
 )
@@ -238,6 +239,49 @@ class Grant(Base):
     def allowed_kinds(self) -> list[str]:
         """Kinds of jobs that it allows."""
         return allowed_kinds(self.kinds)
+
+
+class AccessRequest(Base):
+    """A request for a grant, a larger one or a larger total, and what became of it."""
+
+    __tablename__ = "access_requests"
+    audited = True
+
+    number: Mapped[Id]
+    id: Mapped[Uuid] = mapped_column(unique=True)
+    dataset_id: Mapped[DatasetId]
+    asked_by: Mapped[PrincipalId]
+    #: Whose grant it is about; None: about a total.
+    analyst_id: Mapped[PrincipalId | None]
+    #: The period whose total it is about; None: the dataset's.
+    period: Mapped[Name | None]
+    asked_at: Mapped[datetime]
+    #: Amounts and terms, as they were sent.
+    asked: Mapped[dict[str, Any]]
+    #: The plan that they are for, with its price and forecast.
+    plan: Mapped[dict[str, Any] | None]
+    state: Mapped[RequestState]
+    #: Amounts and terms that the owner agreed to.
+    decided: Mapped[dict[str, Any] | None]
+    #: Who agreed as the owner, or who declined.
+    decided_by: Mapped[PrincipalId | None]
+    decided_at: Mapped[datetime | None]
+    reason: Mapped[str] = mapped_column(Text, server_default=text("''"))
+    #: The second curator who agreed.
+    seconded_by: Mapped[PrincipalId | None]
+    seconded_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        one_of("state", RequestState),
+        Index("ix_access_requests_dataset_number", "dataset_id", "number"),
+        Index("ix_access_requests_asked_by", "asked_by", "number"),
+        indexed_where(
+            "ix_access_requests_pending",
+            "state",
+            condition="state IN ('open', 'proposed')",
+            unique=False,
+        ),
+    )
 
 
 def allowed_kinds(kinds: list[Any] | None) -> list[str]:

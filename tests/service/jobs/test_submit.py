@@ -16,6 +16,7 @@ from sqlalchemy import event, func, select, text
 from core.privacy import Budget
 from service import ledger
 from service.datasets import grants, lifecycle
+from service.datasets.decisions import Decision
 from service.jobs import plans
 from service.ledger import verification
 from service.operations.tables import Dataset, Job, LedgerEntry
@@ -172,7 +173,7 @@ def test_submission_and_change_of_a_cap_never_wait_for_each_other(house: House) 
             while session.scalar(waiting) == 0:
                 time.sleep(0.01)  # waiting for another transaction, which offers nothing to wait on
             ada, cap = principals.find(session, "ada"), Budget.of("0.5", "0")
-            grants.grant(session, dataset, ada, cap, actor="carla", at=house.clock.now())
+            grants.grant(session, dataset, ada, cap, by=Decision("carla", house.clock.now()))
         assert [answer.status_code for answer in submission.result()] == [202]
 
 

@@ -55,6 +55,18 @@ def test_as_many_jobs_as_fit_keep_the_declared_budget(accountant: Accountant, al
     assert compose(losses).within(DECLARED)
 
 
+def test_budget_that_is_enough_for_an_amount_is_hardly_more(accountant: Accountant) -> None:
+    total = accountant.total
+    amount = Cost(total.loss * 3 // 2, total.delta * 2)
+    enough = accountant.enough_for(amount)
+    assert enough is not None
+    assert amount.fits(accountants.get(accountant.name, enough).total)
+    less = Budget(enough.epsilon_units - 10**6, enough.delta_units)
+    assert not amount.fits(accountants.get(accountant.name, less).total)
+    assert accountant.enough_for(total) == DECLARED
+    assert accountant.enough_for(Cost(10**17, 0)) is None
+
+
 def test_jobs_of_different_mechanisms_that_fit_together_keep_the_declared_budget(
     accountant: Accountant,
 ) -> None:
