@@ -12,7 +12,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,15 +38,21 @@ def _person(carla: RemotePerson, running: RunningService, name: str, role: str) 
     return running.person(made.json()["first_key"]["key"])
 
 
-def small_dataset(owner: RemotePerson, name: str, *analysts: str, jobs_per_hour: int = 1000) -> None:
+def small_dataset(
+    owner: RemotePerson,
+    name: str,
+    *analysts: str,
+    jobs_per_hour: int = 1000,
+    columns: Sequence[str] = ("a", "b"),
+) -> None:
     """Make a sealed dataset of nine rows that these analysts may use."""
-    box = {"bounds": {"box": {"low": 0, "high": 1}}, "columns": ["a", "b"], "size": 10_000}
+    box = {"bounds": {"box": {"low": 0, "high": 1}}, "columns": columns, "size": 10_000}
     facts = {"name": name, **box, "budget": _BUDGET, "jobs_per_hour": jobs_per_hour}
     owner.call("POST", "/v1/datasets", json=facts, expect=201)
     csv = {"Content-Type": "text/csv"}
-    owner.call(
-        "PUT", f"/v1/datasets/{name}/data", content=b"a,b\n" + b"0.5,0.5\n" * 9, headers=csv, expect=200
-    )
+    lines = [",".join(columns), *[",".join(["0.5"] * len(columns))] * 9]
+    content = "\n".join([*lines, ""]).encode()
+    owner.call("PUT", f"/v1/datasets/{name}/data", content=content, headers=csv, expect=200)
     owner.call("POST", f"/v1/datasets/{name}/seal", json={"confirm": ["size"]}, expect=200)
     for analyst in analysts:
         owner.call("PUT", f"/v1/datasets/{name}/grants/{analyst}", json=_BUDGET, expect=200)

@@ -9,7 +9,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +22,8 @@ from service.operations.settings import MIB, Settings
 _MOST_VALUES = 49_000
 _LARGE_FILE = 4 * MIB
 _READING = ("get", "head")
+#: Seconds between two turns of the event loop while it is measured how long it is kept from them.
+_TURN_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Cost:
     calls: int = 0
     #: The most that was allocated at once.
     bytes_at_once: int = 0
+    #: The longest time for which the event loop had no turn, by the clock: a thread kept the interpreter.
+    held_seconds: float = 0.0
 
 
 class Meter:
@@ -97,6 +101,19 @@ class Meter:
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
+
+    def held(self, call: Call, key: str) -> float:
+        """Return the longest time for which the event loop had no turn while a request was answered."""
+        return self._runner.run(self._longest_pause(call, key))
+
+    async def _longest_pause(self, call: Call, key: str) -> float:
+        longest, answer = 0.0, asyncio.create_task(self._answer(call, key))
+        while not answer.done():
+            begun = time.perf_counter()
+            await asyncio.sleep(_TURN_SECONDS)
+            longest = max(longest, time.perf_counter() - begun - _TURN_SECONDS)
+        await answer
+        return longest
 
     async def _answer(self, call: Call, key: str) -> tuple[int, int]:
         headers = {"host": "localhost", "accept": call.accept, "authorization": f"Bearer {key}"}
@@ -218,10 +235,14 @@ def walk(
     keys: Sequence[str],
     restore: Callable[[], None],
     *,
+    more: Sequence[Call] = (),
     repeats: int = 3,
 ) -> Iterator[Cost]:
-    """Yield the cost of each described call, for whom it costs most; `restore` undoes what calls change."""
-    for call in described_calls(meter.app, settings, values):
+    """Yield the cost of each described call, for whom it costs most; `restore` undoes what calls change.
+
+    `more`: calls that are not made from the description.
+    """
+    for call in (*described_calls(meter.app, settings, values), *more):
         found = []
         for key in keys:
             for _ in range(1 if call.changes_something else repeats):
@@ -233,5 +254,11 @@ def walk(
             for key in keys
         }
         key, cost = max(best.items(), key=lambda each: (each[1].status < 300, each[1].loop_seconds))
+        held = []
+        for _ in range(repeats):
+            if call.changes_something:
+                restore()
+            held.append(meter.held(call, key))
         restore()
-        yield Cost(**{**vars(cost), "bytes_at_once": meter.bytes_at_once(call, key)})
+        at_once = meter.bytes_at_once(call, key)
+        yield replace(cost, bytes_at_once=at_once, held_seconds=min(held))

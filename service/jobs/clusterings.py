@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.data import Partition, PartitionFacts, Stored, domain_from_json
+from core.plan import CLUSTER
 from service.datasets import working_bounds
 from service.datasets.access import Right
 from service.errors import InvalidRequest, NotFound
@@ -87,7 +88,7 @@ def _partition_of(
         )
     dataset = session.get_one(Dataset, job.dataset_id)
     domain = _domain_of(session, dataset, job.id)
-    partition = _partition(session, domain, job.id, named.k)
+    partition = _partition(session, domain, job, named.k)
     if named.digest is not None and named.digest != partition.digest:
         raise InvalidRequest(f"the centres of job {named.job} have another digest: {partition.digest}")
     return partition, domain if dataset.id == right.dataset.id else None
@@ -98,19 +99,15 @@ def load(session: Session, domain: Stored, facts: Mapping[str, Any]) -> Partitio
     job = session.scalars(select(Job).filter_by(id=facts["job"])).one()
     dataset = session.get_one(Dataset, job.dataset_id)
     found_in = _domain_of(session, dataset, facts["job"])
-    partition = _partition(session, found_in, facts["job"], facts["k"])
+    partition = _partition(session, found_in, job, facts["k"])
     return partition if found_in.fingerprint == domain.fingerprint else partition.onto(domain)
 
 
-def _partition(session: Session, domain: Stored, job_id: str, k: int | None) -> Partition:
-    body, receipt = stored.body(session, job_id), stored.receipt(session, job_id)
-    if "centres" not in body:
-        raise InvalidRequest(
-            f"job {job_id} is not a clustering but a {body.get('kind')}: name a job with centres"
-        )
-    centres = body["centres"]
-    if k is not None and k != len(centres):
-        centres = answers.of_other_k(session, job_id, k, body, receipt)["centres"]
-    clustered = receipt.get("inputs", {}).get("clustered")
-    ranges = body.get("details", {}).get("ranges")
-    return Partition.of(domain, centres, clustered, ranges, job_id)
+def _partition(session: Session, domain: Stored, job: Job, k: int | None) -> Partition:
+    if job.kind != CLUSTER:
+        raise InvalidRequest(f"job {job.id} is not a clustering but a {job.kind}: name a job with centres")
+    centres = answers.centres(session, job.id, k)
+    clustered = stored.receipt(session, job.id).get("inputs", {}).get("clustered")
+    scaled = job.request.get("scaling") == "private"
+    ranges = (stored.part(session, job.id, "details") or {}).get("ranges") if scaled else None
+    return Partition.of(domain, centres, clustered, ranges, job.id)

@@ -78,7 +78,8 @@ def _other_answers(released: kinds.Released) -> dict[int, bytes]:
         return {}
     if released.synopsis is not None:
         return answers.encoded(released.synopsis)
-    return {} if released.coarsening is None else answers.encoded_merges(released.coarsening)
+    merged = {} if released.coarsening is None else answers.encoded_merges(released.coarsening)
+    return {**answers.encoded_centres(released.centres), **merged}
 
 
 def _run(session: Session, claim: Claim) -> Run:

@@ -1,17 +1,18 @@
 """Answers for numbers of clusters other than the one that a result shows, stored with it.
 
-A job that left k open has a row for each k, and one of made-up rows. A job of a single k has one row that
-says which of its clusters are merged for each smaller k.
+A job that left k open has a row for each k, and one of made-up rows. A job of a single k has a row of its
+centres, and one that says which of its clusters are merged for each smaller k.
 """
 
 import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from pydantic_core import from_json
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -22,12 +23,17 @@ from core.data.tables.profiles import describe, describe_intervals
 from core.postprocessing.coarsening import Coarsening
 from core.postprocessing.synopsis import Level, Synopsis, decoded_rows
 from service.errors import InvalidRequest
+from service.jobs.results import stored
 from service.operations.tables import StoredAnswer
+
+Found = TypeVar("Found")
 
 #: The number under which made-up rows are stored; no answer has it.
 ROWS = 0
 #: The number under which merges of a single k are stored; no answer has it.
 _MERGES = -1
+#: The number under which the centres of a single k are stored; no answer has it.
+_CENTRES = -2
 _ARRAYS = ("centres", "sizes", "centre_low", "centre_high", "size_low", "size_high", "spreads", "apart")
 
 
@@ -56,6 +62,11 @@ def encoded(synopsis: Synopsis) -> dict[int, bytes]:
     return {**levels, ROWS: _saved({"rows": synopsis.rows})}
 
 
+def encoded_centres(centres: Floats) -> dict[int, bytes]:
+    """Return the centres of a single k as the bytes that are stored: plans of questions need them as such."""
+    return {_CENTRES: _saved({"centres": np.asarray(centres, dtype=np.float64)})}
+
+
 def encoded_merges(merged: Coarsening) -> dict[int, bytes]:
     """Return which clusters of a single k are merged for each smaller one, as the bytes that are stored."""
     return {_MERGES: _saved({"owners": merged.owners, "weights": merged.weights})}
@@ -80,8 +91,38 @@ def of_other_k(
     """Return what a job's result shows for another k in place of its own centres; refuses what it cannot."""
     known = body.get("range")
     found = _at(session, job_id, k, receipt) if known else _merged(session, job_id, k, body, receipt)
+    return _require(found, job_id, k, known, len(body["centres"]))
+
+
+def centres(session: Session, job_id: str, k: int | None) -> Floats:
+    """Return the centres that a job's result shows, or those for another k; refuses what it cannot.
+
+    They are read as arrays: the JSON of a result may have half a million numbers.
+    """
+    if has_made_up_rows(session, job_id):
+        known = stored.part(session, job_id, "range")
+        k = known["suggested"] if k is None else k
+        level = _require(level_arrays(session, job_id, k), job_id, k, known, 0)
+        return np.asarray(level["centres"], dtype=np.float64)
+    own = _own_centres(session, job_id)
+    if k is None or k == len(own):
+        return own
+    merges = _require(_merges(session, job_id, k, len(own)), job_id, k, None, len(own))
+    merged: Floats = merges.shares(k) @ own
+    return merged
+
+
+def _own_centres(session: Session, job_id: str) -> Floats:
+    found = _loaded(session, job_id, _CENTRES)
+    if found is None:  # a result of an earlier version
+        found = from_json(stored.text(session, job_id))
+    return np.asarray(found["centres"], dtype=np.float64)
+
+
+def _require(found: Found | None, job_id: str, k: int, known: Mapping[str, Any] | None, own_k: int) -> Found:
+    """Return what was found for a k; refuses those for which a job of a range, or of its own k, has none."""
     if found is None:
-        single = f"= {len(body['centres'])}, and for fewer where clusters can be merged"
+        single = f"= {own_k}, and for fewer where clusters can be merged"
         asked = f"from {known['from']} to {known['to']}" if known else single
         raise InvalidRequest(f"job {job_id} has no result for k = {k}: it has results for k {asked}")
     return found
@@ -105,12 +146,9 @@ def _merged(
     session: Session, job_id: str, k: int, body: Mapping[str, Any], receipt: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the result of a job of a single k with its clusters merged into fewer; None if not possible."""
-    if not 1 <= k < len(body["centres"]):
+    merges = _merges(session, job_id, k, len(body["centres"]))
+    if merges is None:
         return None
-    found = _loaded(session, job_id, _MERGES)
-    if found is None:
-        return None
-    merges = Coarsening(found["owners"], found["weights"])
     members, shares = merges.members(k), merges.shares(k)
     centres = shares @ np.array(body["centres"])
     noise = _merged_noise(body["noise"], members, shares)
@@ -120,6 +158,12 @@ def _merged(
         parts["profiles"] = describe(domain, centres, noise.deviations, body["objective"])
     groups = [np.flatnonzero(row).tolist() for row in members]
     return {**parts, "noise": noise.to_json(), "merged": {"of": len(body["centres"]), "groups": groups}}
+
+
+def _merges(session: Session, job_id: str, k: int, own_k: int) -> Coarsening | None:
+    """Return how the clusters of a job of a single k are merged into fewer; None if they cannot be."""
+    found = _loaded(session, job_id, _MERGES) if 1 <= k < own_k else None
+    return None if found is None else Coarsening(found["owners"], found["weights"])
 
 
 def _merged_noise(noise: Mapping[str, Any], members: npt.NDArray[np.bool_], shares: Floats) -> Noise:
@@ -209,5 +253,5 @@ def _loaded(session: Session, job_id: str, k: int) -> dict[str, Any] | None:
     payload = session.scalars(select(StoredAnswer.payload).filter_by(job_id=job_id, k=k)).one_or_none()
     if payload is None:
         return None
-    with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
-        return dict(stored)
+    with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -146,7 +146,11 @@ class JournalEntry(Base):
     """
 
     __tablename__ = "journal_entries"
-    harmless = "noisy values of a running job, read only by a worker that takes it over; deleted when it ends"
+    harmless = (
+        "noisy values of a running job, deleted when it ends. A worker that takes the job over goes on from "
+        "them, so that an edit changes what is released, as do rows that are edited while a job runs and put "
+        "back; it reveals nothing more and costs nothing"
+    )
 
     job_id: Mapped[Uuid] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     ordinal: Mapped[int] = mapped_column(primary_key=True)
@@ -157,7 +161,7 @@ class JournalEntry(Base):
 
 
 class StoredAnswer(Base):
-    """The answer for one k of a job that left k open; stored with the result, and read alone."""
+    """The answer for one k of a job, or other arrays of its release; stored with it, and read alone."""
 
     __tablename__ = "answers"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 from sqlalchemy import delete, event, func, select
 
 from service.jobs.results import transcripts
-from service.operations.tables import DatasetChunk, LedgerEntry, StoredAnswer
+from service.operations.tables import DatasetChunk, LedgerEntry, Result, StoredAnswer
 from tests.support.service import House, table
 
 RANGE = {"from": 1, "to": 6}
@@ -266,5 +267,45 @@ def test_an_answer_is_a_bounded_number_of_bytes(house: House) -> None:
     with house.database.read() as session:
         found = session.execute(select(StoredAnswer.k, func.length(StoredAnswer.payload))).all()
     stored = {int(k): int(size) for k, size in found}
-    assert sorted(stored) == [-1, 0, 1, 2, 3, 4, 5, 6]  # -1: the merges of the job of a single k
+    # -2 and -1: the centres and the merges of the job of a single k
+    assert sorted(stored) == [-2, -1, 0, 1, 2, 3, 4, 5, 6]
     assert max(size for k, size in stored.items() if k) < 10_000
+
+
+def shown_centres(house: House, job: str, k: int | None) -> Any:
+    query = "" if k is None else f"?k={k}"
+    return house.ada.get(f"/v1/jobs/{job}/result{query}").json()["centres"]
+
+
+def question_about(house: House, job: str, k: int | None, centres: Any) -> int:
+    """The status of a plan about clusters that must have these centres, to the last bit."""
+    digest = hashlib.sha256(np.array(centres, dtype="<f8").tobytes()).hexdigest()
+    named = {"job": job, "k": k, "digest": digest}
+    body = {"dataset": "flowers", "kind": "profile", "epsilon": "0.1", "clusterings": [named]}
+    return house.carla.post("/v1/plans", body).status_code
+
+
+def test_a_plan_about_clusters_has_the_centres_that_are_shown(house: House) -> None:
+    single = house.ada.get("/v1/jobs").json()["items"][-1]["id"]  # the oldest
+    for job, k in ((single, None), (single, 3), (single, 2), (opened(house), None), (opened(house), 4)):
+        assert question_about(house, job, k, shown_centres(house, job, k)) == 200
+    assert question_about(house, single, 4, [[0, 0]]) == 422
+    assert question_about(house, opened(house), 7, [[0, 0]]) == 422
+
+
+def test_a_plan_about_clusters_reads_arrays_and_the_json_of_earlier_versions_alone(house: House) -> None:
+    """The JSON of a result may have half a million numbers, and whoever parses it keeps everybody waiting."""
+    job = house.ada.get("/v1/jobs").json()["items"][-1]["id"]
+    centres = shown_centres(house, job, None)
+    with house.database.write() as session:
+        result = session.get_one(Result, job)
+        body, result.body = result.body, {}
+    assert question_about(house, job, None, centres) == 200
+    with house.database.write() as session:
+        session.get_one(Result, job).body = body
+        arrays = session.get_one(StoredAnswer, (job, -2))
+        payload = arrays.payload
+        session.delete(arrays)
+    assert question_about(house, job, None, centres) == 200
+    with house.database.write() as session:
+        session.add(StoredAnswer(job_id=job, k=-2, payload=payload))
