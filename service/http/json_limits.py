@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -25,6 +25,8 @@ _MOST_VALUES = 100_000
 _RULES = f"UTF-8, no NaN or Infinity, no key twice, at most {_MOST_LEVELS} levels and {_MOST_VALUES} values"
 #: Larger bodies are parsed by a thread, so that other requests go on; smaller ones take less than the thread.
 _PARSED_AT_ONCE = 8 * KIB
+#: One thread for all of them: others would wait for the interpreter, and keep everybody else from it.
+_PARSER = CapacityLimiter(1)
 #: A string of valid JSON. It never backtracks, so that its time is proportional to the text.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 
@@ -36,7 +38,8 @@ class _StrictRequest(Request):
         if not hasattr(self, "_parsed"):
             body = await self.body()
             parse = partial(strict_json, body)
-            self._parsed = parse() if len(body) <= _PARSED_AT_ONCE else await to_thread.run_sync(parse)
+            short = len(body) <= _PARSED_AT_ONCE
+            self._parsed = parse() if short else await to_thread.run_sync(parse, limiter=_PARSER)
         return self._parsed
 
 
