@@ -2,7 +2,8 @@
 
 Two datasets have the same public facts; one has 1,000 rows and the other 200,000, or they are neighbours. A
 worker takes one job after the other, one of them the curator's, each for a time that follows its rows, on a
-clock that is moved by hand. Jobs on narrow rows read them in working bounds, and one finds clusters of few
+clock that is moved by hand. The observer keeps a rehearsal running, which gives way to all of them and runs
+again in between. Jobs on narrow rows read them in working bounds, and one finds clusters of few
 records in a Fourier sketch; jobs on wide rows are offered public ones.
 """
 
@@ -13,13 +14,15 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from service.jobs import queue
+from service.jobs.claims import Claim
 from service.workers import execution
 from tests.fuzz.test_side_channels import Watcher
 from tests.support.service import House
@@ -31,6 +34,9 @@ QUESTION = {"kind": "quantiles", "columns": ["x0"], "epsilon": "0.1"}
 SKETCH = {"k": 3, "epsilon": "0.02", "delta": "0.0000001", "algorithm": "summit"}
 PUBLIC = {"k": 3, "epsilon": "0.2", "delta": "0.0000001"}
 NPY = "application/x-npy"
+#: Runs whenever no job waits, and begins anew after each.
+REHEARSAL = {**REQUEST, "rehearsal": True}
+REHEARSED_SECONDS = 2.0
 #: Rows that a run gets through in a second; a run of twice the planned time would overrun.
 PACE = 400_000
 
@@ -45,6 +51,8 @@ class Scene:
     #: What a plan of one of them names.
     named: str
     moments: tuple[float, ...]
+    #: When the curator submits a job; the rehearsal is running again.
+    interrupted_at: float
     public_rows: bool = False
 
 
@@ -53,14 +61,16 @@ NARROW = Scene(
     size=10_000,
     asked=(OPEN_K, QUESTION, SKETCH, REQUEST),
     named="frequencies",
-    moments=(0.05, 0.6, 1.3, 1.8, 2.4, 3.1, 4.3, 5.0, 7.1),
+    moments=(0.05, 0.6, 1.3, 2.1, 3.1, 4.3, 5.0, 9.2, 16.1),
+    interrupted_at=4.3,
 )
 WIDE = Scene(
     columns=65,
     size=200_000,
     asked=(PUBLIC, REQUEST),
     named="public_rows",
-    moments=(0.05, 0.6, 2.1, 5.0, 10.0, 20.0),
+    moments=(0.05, 0.6, 2.1, 7.0, 10.0, 20.0),
+    interrupted_at=7.0,
     public_rows=True,
 )
 #: Calls that the observer makes with a body, or as a browser does; all others are made as they are described.
@@ -101,12 +111,14 @@ class Observer(Watcher):
         super().__init__(house, dataset)
         self.calls = calls_of(house.app)
         self.refused: set[str] = set()
-        self.jobs = [self._submit(request).headers["location"] for request in asked]
+        self.jobs = [self._submit(REHEARSAL).headers["location"]]
+        self.rehearsal = house.worker.claim()
+        self.jobs += [self._submit(request).headers["location"] for request in asked]
         wanted = {"epsilon": "5", "plan": {"dataset": dataset, **REQUEST}}
         self.request = self.ask("POST", "/v1/requests", json={"dataset": dataset, **wanted}).json()["id"]
         #: Jobs of which released values decide what else is released: for how many k, or how many steps.
         self.branching = {
-            job for job, request in zip(self.jobs, asked, strict=True) if request in (OPEN_K, PUBLIC)
+            job for job, request in zip(self.jobs[1:], asked, strict=True) if request in (OPEN_K, PUBLIC)
         }
         #: Jobs whose result was read.
         self.read: set[str] = set()
@@ -184,37 +196,81 @@ def prepare(house: House, dataset: str, rows: int, scene: Scene) -> None:
     assert sum(f'"{scene.named}"' in plan for plan in plans) == 1
 
 
+class Shift:
+    """The one worker: it takes a job when it is free, and rehearses while none waits."""
+
+    def __init__(self, house: House, rehearsal: Claim | None) -> None:
+        self.house, self.rehearsal = house, rehearsal
+        #: When it began to rehearse, and from when on it takes jobs, and rehearsals.
+        self.began = self.free = self.rested = house.clock.moment
+        self.gave_way = 0
+
+    def until(self, now: datetime) -> None:
+        """Work until a moment; what is submitted from then on comes later."""
+        clock, worker = self.house.clock, self.house.worker
+        since = clock.moment
+        while True:
+            if self.rehearsal is not None and not self._rehearse(now, since):
+                return
+            if self.free > now:
+                return
+            clock.moment = max(self.free, since)
+            claim = worker.claim(guests=clock.moment >= self.rested)
+            if claim is None:
+                return
+            if claim.rehearsal:
+                self.rehearsal, self.began = claim, clock.moment
+            else:
+                assert worker.carry_out(claim)
+                self.free = claim.released_at(clock.moment)
+
+    def _rehearse(self, now: datetime, since: datetime) -> bool:
+        """Give way, or come to the end; False while it goes on."""
+        clock, worker, claim = self.house.clock, self.house.worker, self.rehearsal
+        assert claim is not None
+        with self.house.database.read() as session:
+            waits = queue.real_job_waits(session, since)
+        if waits:
+            worker.give_back(claim)
+            self.gave_way += 1
+        elif self.began + timedelta(seconds=REHEARSED_SECONDS) <= now:
+            clock.moment = self.began
+            assert worker.carry_out(claim)
+            self.rested = claim.released_at(clock.moment)
+        else:
+            return False
+        self.rehearsal = None
+        return True
+
+
 def observe(
     house: House, dataset: str, rows: int, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> list[Any]:
     """Everything that an analyst is told about some jobs, with the times of it.
 
-    Between them a job of the curator is run.
+    Between them a job of the curator is run, for which the rehearsal gives way once more.
     """
     prepare(house, dataset, rows, scene)
     observer, clock = Observer(house, dataset, scene.asked), house.clock
-    assert house.carla.post("/v1/jobs", {"dataset": dataset, **QUESTION}).status_code == 202
     granted = house.carla.post(f"/v1/requests/{observer.request}/grant", {"reason": "for now"})
     assert granted.status_code == 200, granted.text
     real: Callable[..., Any] = execution.execute
 
-    def paced(*arguments: Any) -> Any:
-        clock.move(rows / PACE)
-        return real(*arguments)
+    def paced(claim: Claim, *rest: Any) -> Any:
+        clock.move(REHEARSED_SECONDS if claim.rehearsal else rows / PACE)
+        return real(claim, *rest)
 
     monkeypatch.setattr(execution, "execute", paced)
-    start = free = clock.moment
+    start, shift = clock.moment, Shift(house, observer.rehearsal)
     for moment in scene.moments:
         now = start + timedelta(seconds=moment)
-        if free <= now:  # the worker is free, and takes the next job
-            clock.moment = free
-            claim = house.worker.claim()
-            if claim is not None:
-                assert house.worker.carry_out(claim)
-                free = claim.released_at(clock.moment)
+        shift.until(now)
         clock.moment = now
         observer.look(thorough=moment in (scene.moments[0], scene.moments[-1]))
+        if moment == scene.interrupted_at:
+            assert house.carla.post("/v1/jobs", {"dataset": dataset, **QUESTION}).status_code == 202
     monkeypatch.setattr(execution, "execute", real)
+    assert shift.gave_way == 2
     assert observer.read == set(observer.jobs)
     return observer.told
 
@@ -232,7 +288,7 @@ def test_observer_is_told_the_same_at_the_same_times(
     for side, number in zip(("left-rows", "rite-rows"), rows, strict=True):
         path = tmp_path / f"{side}.sqlite3"
         shutil.copy(sqlite_template, path)
-        queued = len(scene.asked)
+        queued = len(scene.asked) + 1  # and the rehearsal
         with closing(House(f"sqlite:///{path}", tmp_path, max_queued_jobs=queued)) as house:
             told.append(observe(house, side, number, scene, monkeypatch))
     left, right = told
