@@ -362,22 +362,29 @@ def verify(
     ledgers: Annotated[
         Path | None, typer.Option(help="A folder of `export-ledgers`, whose entries must be there.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a verification was interrupted.")
+    ] = False,
 ) -> None:
     """Verify every ledger, receipt and event of the audit log; run it after a restore."""
     from service import maintenance
     from service.operations import signing
     from service.operations.clock import SystemClock
     from service.operations.database import Database
+    from service.operations.progress import Progress
 
     settings = Settings()
     _require_signing_key(settings)
     _require_tables(settings)
     database = Database(settings.database_address())
-    keys, heads = signing.open_keys(settings), settings.heads_path()
-    faults = list(maintenance.faults(database, keys, ledgers, heads))
+    keys, heads, now = signing.open_keys(settings), settings.heads_path(), SystemClock().now()
+    kept = heads.with_name("verification.json")
+    progress = Progress(kept, lambda line: typer.echo(line, err=True), resume=resume)
+    faults = list(maintenance.faults(database, keys, ledgers, heads, progress=progress, now=now))
+    progress.end()
     if not faults:
         try:
-            maintenance.record_heads(database, keys, heads, SystemClock().now())
+            maintenance.record_heads(database, keys, heads, now)
         except OSError as error:
             typer.echo(f"{heads} cannot be written: {error.strerror}. Set CAIRN_HEADS_FILE.", err=True)
     database.dispose()
@@ -407,11 +414,13 @@ def health(
     ] = True,
 ) -> None:
     """Exit with 0 if the API on this machine answers and its workers are well, else with 1."""
+    from service.operations.clock import CLOCKS_DIFFER
     from service.operations.supervisor import running_workers, worker_faults
 
     settings = Settings()
     directory = settings.health_directory
-    faults = worker_faults(directory, losses=losses) if directory else []
+    longest = settings.job_seconds + CLOCKS_DIFFER.total_seconds()
+    faults = worker_faults(directory, longest_silence=longest, losses=losses) if directory else []
     if directory and not api and not running_workers(directory):
         faults.append("no worker process is running")
     for fault in faults:

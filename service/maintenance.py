@@ -4,19 +4,21 @@ import csv
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.datasets import integrity
 from service.jobs.results import verification
 from service.ledger import checkpoints, heads
 from service.operations import audit, audit_chain
-from service.operations.clock import rfc3339
+from service.operations.clock import CLOCKS_DIFFER, rfc3339
 from service.operations.csv_cells import escaped
 from service.operations.database import Database
+from service.operations.progress import Progress
 from service.operations.signing import SigningKeys
 from service.operations.tables import Account, AuditEvent, Dataset, LedgerEntry
 
@@ -77,34 +79,56 @@ def audit_lines(database: Database, dataset: str | None, since: datetime | None)
 
 
 def record_heads(database: Database, keys: SigningKeys, path: Path, now: datetime) -> None:
-    """Sign the ends of all chains, once they were verified."""
+    """Sign the ends of all chains, once they were verified; earlier ends are not needed any more."""
     with database.read() as session:
         heads.record(path, heads.present(session, now), keys)
+    with suppress(PermissionError):  # of a file that may only be appended to
+        heads.shorten(path)
 
 
 def faults(
-    database: Database, keys: SigningKeys, exported: Path | None = None, heads_file: Path | None = None
+    database: Database,
+    keys: SigningKeys,
+    exported: Path | None = None,
+    heads_file: Path | None = None,
+    *,
+    progress: Progress | None = None,
+    now: datetime | None = None,
 ) -> Iterator[str]:
     """Verify every ledger, receipt and audit event; yield what is wrong, each in a sentence.
 
     `exported` is a folder of `export_ledgers`, whose newest entries must be in the database: those that a
     restored back-up lacks were spent, and would be available again. `heads_file` has signed ends of chains.
+    `progress` may have been made by a run that was interrupted: jobs and rows that it verified are not read
+    again. `now`: later moments are faults.
     """
+    progress = progress or Progress()
+    yield from progress.earlier_faults
     with database.read() as session:
         for dataset_id, name in session.execute(select(Dataset.id, Dataset.name)).all():
             found, _ = checkpoints.verify_ledger(session, dataset_id, keys, whole=True)
             yield from (f"{name}: {fault}" for fault in found.faults)
             yield from (f"{name}: {fault}" for fault in integrity.faults(session, dataset_id, keys))
-            for _, wrong in verification.faults(database, dataset_id, keys):
-                yield from (f"{name}: {fault}" for fault in wrong)
-            yield from (f"{name}: {fault}" for fault in integrity.damaged(database, dataset_id))
+            jobs = verification.jobs(database, dataset_id, name, keys, now)
+            for part in (jobs, *integrity.payloads(database, dataset_id, name)):
+                yield from progress.verify(part)
         gone = select(Account.dataset_id).where(Account.dataset_id.not_in(select(Dataset.id))).distinct()
         yield from (f"dataset {number} has a ledger and is missing" for number in session.scalars(gone))
         yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
+        if now is not None:
+            yield from _future(session, now)
         if heads_file is not None:
             yield from heads.faults(session, heads_file, keys)
         for path in sorted(exported.glob("*.csv")) if exported else ():
             yield from _missing(session, path)
+
+
+def _future(session: Session, now: datetime) -> Iterator[str]:
+    """Yield a fault if an entry, or an audit event, was recorded at a moment that has not come yet."""
+    for model, name in ((LedgerEntry, "entry of a ledger"), (AuditEvent, "audit event")):
+        latest = session.scalar(select(func.max(model.at)))
+        if latest is not None and latest > now + CLOCKS_DIFFER:
+            yield f"an {name} lies in the future: {rfc3339(latest)}"
 
 
 def _missing(session: Session, path: Path) -> Iterator[str]:

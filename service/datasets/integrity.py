@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service import ledger
@@ -11,8 +12,12 @@ from service.datasets.ingest import store
 from service.datasets.periods import accounts
 from service.ledger import accountants
 from service.operations.database import Database
+from service.operations.progress import Part, Step
 from service.operations.signing import SigningKeys
 from service.operations.tables import Account, Dataset, DatasetChunk, Grant, Period, PublicRowSet, SiteSet
+
+#: What is stored in bytes, with their digest.
+Model = type[DatasetChunk | SiteSet | PublicRowSet]
 
 
 def faults(session: Session, dataset_id: int, keys: SigningKeys) -> Iterator[str]:
@@ -39,18 +44,37 @@ def faults(session: Session, dataset_id: int, keys: SigningKeys) -> Iterator[str
             yield "the rows are not those that were uploaded: chunks were changed, added or removed"
 
 
-def damaged(database: Database, dataset_id: int) -> Iterator[str]:
-    """Read every chunk, site set and set of public rows; yield those whose bytes differ from their digest."""
+def payloads(database: Database, dataset_id: int, name: str) -> Iterator[Part]:
+    """Yield the parts of a verification that read what a dataset stores in bytes."""
     for model in (DatasetChunk, SiteSet, PublicRowSet):
-        after = 0
-        while (found := _next_payload(database, model, dataset_id, after)) is not None:
-            after, digest, payload = found
-            if hashlib.sha256(payload).hexdigest() != digest:
-                yield f"row {after} of {model.__tablename__} is damaged: its bytes differ from its digest"
+        yield Part(
+            key=f"{dataset_id} {model.__tablename__}",
+            dataset=name,
+            things=model.__tablename__,
+            size_after=partial(_bytes_after, database, model, dataset_id),
+            steps_after=partial(_damaged, database, model, dataset_id),
+            scale=1e9,
+            unit=" GB",
+        )
+
+
+def _bytes_after(database: Database, model: Model, dataset_id: int, after: int) -> int:
+    size = select(func.sum(func.length(model.payload)))
+    with database.read() as session:
+        return session.scalar(size.where(model.dataset_id == dataset_id, model.id > after)) or 0
+
+
+def _damaged(database: Database, model: Model, dataset_id: int, after: int) -> Iterator[Step]:
+    """Read what is stored in bytes; faults are those that differ from their digest."""
+    while (found := _next_payload(database, model, dataset_id, after)) is not None:
+        after, digest, payload = found
+        damaged = hashlib.sha256(payload).hexdigest() != digest
+        fault = f"row {after} of {model.__tablename__} is damaged: its bytes differ from its digest"
+        yield Step(after, len(payload), [fault] if damaged else [])
 
 
 def _next_payload(
-    database: Database, model: type[DatasetChunk | SiteSet | PublicRowSet], dataset_id: int, after: int
+    database: Database, model: Model, dataset_id: int, after: int
 ) -> tuple[int, str, bytes] | None:
     following = select(model.id, model.digest, model.payload).where(
         model.dataset_id == dataset_id, model.id > after

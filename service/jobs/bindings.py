@@ -1,5 +1,6 @@
 """What a job paid for: the digests that enter its reservation and its charge."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,10 @@ from service.operations.tables import Dataset, Job
 
 #: Columns of a job that never change, other than request and plan, which have digests of their own.
 _FACTS = ("principal_id", "algorithm", "operations", "planned_ms", "request_digest", "idempotency_key")
+
+#: What a charge says beyond its reservation: the audit log has the job's failure, if it fails. Charges of
+#: earlier versions do not say so.
+AT_CHARGE = {"failure": "audited"}
 
 
 def _read(periods: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,3 +31,19 @@ def paid_for(job: Job, dataset: Dataset) -> dict[str, Any]:
         "plan": job.plan_digest,
         "request": canonical.digest(job.request),
     }
+
+
+def same(reserved: str | None, charged: str | None) -> bool:
+    """Return True if a charge is for what was reserved, by the payloads of the two entries."""
+    paid_for, paid = _read_payload(reserved), _read_payload(charged)
+    return paid_for == {name: value for name, value in paid.items() if name not in AT_CHARGE}
+
+
+def failure_is_audited(charged: str | None) -> bool:
+    """Return True if the audit log has the failure of a job with this charge, should it have failed."""
+    return AT_CHARGE.items() <= _read_payload(charged).items()
+
+
+def _read_payload(payload: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(payload or "{}")
+    return found

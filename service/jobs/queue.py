@@ -23,7 +23,7 @@ from service import ledger
 from service.datasets import access, working_bounds
 from service.datasets.periods import selection
 from service.datasets.periods.selection import PeriodsRead
-from service.jobs import release
+from service.jobs import bindings, release
 from service.jobs.claims import Claim, JobLost, Outcome, StoredPlan
 from service.jobs.results import answers, transcripts
 from service.ledger.units import Cost
@@ -103,6 +103,8 @@ def claim(
         if job.attempts >= MOST_ATTEMPTS:
             _empty_journal(session, job.id)
             job.end(JobState.FAILED, EndReason.LOST, now, _released_at(job, dataset, now))
+            if not job.rehearsal:
+                _record_failure(session, dataset.id, job.id, now)
             metrics.ended(session, dataset.id, job.state)
             return None
     elif not _charge(session, job, worker=worker, now=now, understood=can_run(stored)):
@@ -158,7 +160,7 @@ def _charge(session: Session, job: Job, *, worker: str, now: datetime, understoo
     allowed = access.is_open(session, job.dataset_id, job.grant_id, job.kind, now)
     if allowed and understood:
         if accounts is not None:
-            ledger.charge(session, accounts, job.id, actor=worker, at=now)
+            ledger.charge(session, accounts, job.id, bindings.AT_CHARGE, actor=worker, at=now)
         return True
     if accounts is not None:
         ledger.void(session, accounts, job.id, actor=worker, at=now)
@@ -213,12 +215,20 @@ def finish(
         session.add(Result(job_id=claim.job_id, stored_bytes=stored_bytes, **stored))
         transcripts.store(session, claim.job_id, result.transcript)
         answers.store(session, claim.job_id, result.answers)
+    elif not claim.rehearsal:
+        _record_failure(session, claim.dataset_id, claim.job_id, now)
     faults.reach("finish.stored")
     metrics.ended(session, claim.dataset_id, state)
     late = claim.held and values["released_at"] > claim.claimed_at + claim.planned
     if (late or by_limit) and not claim.rehearsal:
         metrics.overran(session, claim.dataset_id, by_limit=by_limit)
     return True
+
+
+def _record_failure(session: Session, dataset_id: int, job_id: str, now: datetime) -> None:
+    """Record that a charged job has no result: it could also have been deleted."""
+    about: dict[str, Any] = {"dataset_id": dataset_id, "job": job_id}
+    audit.record(session, "fail-job", actor="cairn", at=now, changes_facts=False, **about)
 
 
 def end(session: Session, job: Job, dataset: Dataset, *, actor: str, now: datetime) -> bool:

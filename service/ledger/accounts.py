@@ -8,6 +8,7 @@ account row carries the chain's head, so holding its lock also puts the entries 
                                +-----void-----> void
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -244,9 +245,20 @@ def _require_room(balances: dict[AccountKey, Balance], cost: Cost) -> None:
         raise Overdrawn(short[0], cost, balances[short[0]], largest=largest, tightest=tightest, short=short)
 
 
-def charge(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
-    """Turn a job's reservation into spending, once; NotReserved if no reservation is open."""
-    return _settle(session, accounts, EntryKind.CHARGE, job_id, actor=actor, at=at)
+def charge(
+    session: Session,
+    accounts: Accounts,
+    job_id: str,
+    also: Mapping[str, Any] | None = None,
+    *,
+    actor: str,
+    at: datetime,
+) -> Cost:
+    """Turn a job's reservation into spending, once; NotReserved if no reservation is open.
+
+    `also`: what the entry says beyond what its reservation says.
+    """
+    return _settle(session, accounts, EntryKind.CHARGE, job_id, also, actor=actor, at=at)
 
 
 def void(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: datetime) -> Cost:
@@ -255,7 +267,14 @@ def void(session: Session, accounts: Accounts, job_id: str, *, actor: str, at: d
 
 
 def _settle(
-    session: Session, accounts: Accounts, kind: EntryKind, job_id: str, *, actor: str, at: datetime
+    session: Session,
+    accounts: Accounts,
+    kind: EntryKind,
+    job_id: str,
+    also: Mapping[str, Any] | None = None,
+    *,
+    actor: str,
+    at: datetime,
 ) -> Cost:
     rows = session.scalars(
         select(LedgerEntry).where(
@@ -272,7 +291,10 @@ def _settle(
         if kind is EntryKind.CHARGE:
             account.loss_spent += cost.loss
             account.delta_spent += cost.delta
-    append(session, accounts.dataset, _event(kind, accounts, job_id, cost, actor, at, rows[0].payload))
+    payload = rows[0].payload
+    if also and payload is not None:
+        payload = canonical.text({**json.loads(payload), **also})
+    append(session, accounts.dataset, _event(kind, accounts, job_id, cost, actor, at, payload))
     session.flush()
     return cost
 

@@ -1,6 +1,7 @@
 """Signed heads: how far each chain had come, in a file outside the database; a chain behind it was cut off.
 
-A line is a JSON object, signed on its own. Lines are only appended, and the last one of a chain counts.
+A line is a JSON object, signed on its own. Lines are appended, and the last one of a chain counts; a whole
+verification, which finds the chains behind none of them, leaves only those.
 """
 
 import json
@@ -62,6 +63,21 @@ def record(path: Path, heads: list[Head], keys: SigningKeys) -> None:
         file.write("".join(f"{canonical.text(line)}\n" for line in signed))
         file.flush()
         os.fsync(file.fileno())
+
+
+def shorten(path: Path) -> None:
+    """Leave the last line of each chain. What a worker appends meanwhile is lost, and signed again later."""
+    newest: dict[tuple[str, int], str] = {}
+    for line in path.read_text().splitlines(keepends=True):
+        head = json.loads(line)
+        newest[head["chain"], head["dataset"]] = line
+    shorter = path.with_suffix(".new")
+    descriptor = os.open(shorter, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.writelines(newest.values())
+        file.flush()
+        os.fsync(file.fileno())
+    shorter.replace(path)
 
 
 def faults(session: Session, path: Path, keys: SigningKeys) -> Iterator[str]:

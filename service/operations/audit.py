@@ -156,6 +156,7 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
     "remove-public-rows": "detached the public rows",
     "put-sites": "stored the public sites {sites}",
     "end-job": "ended the job {job}",
+    "fail-job": "recorded that the job {job} failed after it was charged",
     "prune": "deleted the plans of {jobs} jobs",
     "create-principal": "created the {role} {principal}",
     "sign-in": "signed in by {issuer}",

@@ -1,8 +1,11 @@
 """The clock of the service, which tests replace by one that they move themselves."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+#: A stored moment that is later than now by more than this is wrong, whatever clock it was taken from.
+CLOCKS_DIFFER = timedelta(hours=1)
 
 
 class Clock(Protocol):

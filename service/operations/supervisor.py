@@ -43,11 +43,16 @@ _API_BYTES = 256 * MIB
 _USABLE_SHARE = 0.9
 
 
-def worker_faults(directory: Path, *, losses: bool = True) -> list[str]:
-    """Return what is wrong with the workers whose health files are in a folder, each in a sentence."""
+def worker_faults(directory: Path, *, longest_silence: float, losses: bool = True) -> list[str]:
+    """Return what is wrong with the workers whose health files are in a folder, each in a sentence.
+
+    A worker that is busy announces when it is heard of again, `longest_silence` seconds ahead at most.
+    """
     seen = {path.name: path.stat().st_mtime for path in directory.glob("worker-*")}
     late = sorted(name for name, moment in seen.items() if time.time() - moment > _SILENT_SECONDS)
     faults = [f"{name} is stuck" for name in late]
+    ahead = sorted(name for name, moment in seen.items() if moment - time.time() > longest_silence)
+    faults += [f"{name} was last seen in the future: the clock of this machine was set" for name in ahead]
     for path in sorted(directory.glob("lost-*")) if losses else ():
         seconds = time.time() - path.stat().st_mtime
         if seconds < _LOSS_SECONDS:

@@ -4,18 +4,29 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Row, Text, cast, select
+from sqlalchemy import Row, Text, cast, func, select
 from sqlalchemy.orm import Session
 
 from service.jobs import bindings, release
 from service.jobs.results import receipts
 from service.operations import canonical
+from service.operations.clock import CLOCKS_DIFFER, rfc3339
 from service.operations.database import Database
+from service.operations.progress import Part, Step
 from service.operations.signing import SigningKeys
 from service.operations.states import EndReason, EntryKind, JobState
-from service.operations.tables import Dataset, Job, LedgerEntry, Result, StoredAnswer, TranscriptPart
+from service.operations.tables import (
+    AuditEvent,
+    Dataset,
+    Job,
+    LedgerEntry,
+    Result,
+    StoredAnswer,
+    TranscriptPart,
+)
 
 #: Jobs that are read at a time.
 _PAGE = 100
@@ -23,18 +34,71 @@ _PAGE = 100
 Entries = dict[EntryKind, LedgerEntry]
 
 
-def faults(
-    database: Database, dataset_id: int, keys: SigningKeys, after: int = 0
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each job of a dataset after one, in order, and what is wrong with it."""
+def jobs(database: Database, dataset_id: int, name: str, keys: SigningKeys, now: datetime | None) -> Part:
+    """Return the part of a verification that compares the jobs of a dataset with entries and receipts.
+
+    `now`: moments after it are faults; None: they are not looked at.
+    """
+    return Part(
+        key=f"{dataset_id} jobs",
+        dataset=name,
+        things="jobs",
+        size_after=partial(_number_after, database, dataset_id),
+        steps_after=partial(_verified, database, dataset_id, keys, now),
+    )
+
+
+def _number_after(database: Database, dataset_id: int, after: int) -> int:
+    count = select(func.count()).where(Job.dataset_id == dataset_id, Job.number > after)
+    with database.read() as session:
+        return session.scalar(count) or 0
+
+
+def _verified(
+    database: Database, dataset_id: int, keys: SigningKeys, now: datetime | None, after: int
+) -> Iterator[Step]:
+    with database.read() as session:
+        failed = _recorded_as_failed(session, dataset_id)
     while True:
         with database.read() as session:
-            jobs = session.scalars(_jobs(dataset_id, after)).all()
-            for job, entries in _with_entries(session, jobs):
-                yield job.number, [*_job_faults(session, job, entries), *_result(session, job, entries, keys)]
-        if len(jobs) < _PAGE:
+            found = session.scalars(_jobs(dataset_id, after)).all()
+            for job, entries in _with_entries(session, found):
+                faults = [*_job_faults(session, job, entries), *_result(session, job, entries, keys)]
+                faults += _vanished(job, entries.get(EntryKind.CHARGE), failed)
+                yield Step(job.number, 1, [*faults, *_future(job, now)])
+        if len(found) < _PAGE:
             return
-        after = jobs[-1].number
+        after = found[-1].number
+
+
+def _recorded_as_failed(session: Session, dataset_id: int) -> set[str]:
+    """Return the jobs of which the audit log says that they ended after their charge, without a result."""
+    events = select(AuditEvent.details).where(
+        AuditEvent.dataset_id == dataset_id, AuditEvent.action.in_(("fail-job", "end-job"))
+    )
+    return {details["job"] for details in session.scalars(events)}
+
+
+def _vanished(job: Job, charged: LedgerEntry | None, failed: set[str]) -> Iterator[str]:
+    """Yield why a job that was charged cannot be without a result, although its state says so."""
+    if charged is None:
+        return
+    if job.state in (JobState.QUEUED, JobState.CANCELLED):
+        yield f"job {job.id} was charged and is {job.state}"
+    elif job.state == JobState.RUNNING and job.lease is None:
+        yield f"job {job.id} is running on no worker"
+    elif (
+        job.state == JobState.FAILED and bindings.failure_is_audited(charged.payload) and job.id not in failed
+    ):
+        yield f"job {job.id} failed, and the audit log does not say so"
+
+
+def _future(job: Job, now: datetime | None) -> Iterator[str]:
+    """Yield the moments of a job that have not come yet: a clock was, or is, wrong, or they were edited."""
+    for name in ("queued_at", "claimed_at", "finished_at", "lease_expires_at"):
+        moment = getattr(job, name)
+        if now is not None and moment is not None and moment > now + CLOCKS_DIFFER:
+            yield f"{name} of job {job.id} lies in the future: {rfc3339(moment)}"
 
 
 def _jobs(dataset_id: int, after: int) -> Any:
@@ -73,7 +137,9 @@ def _unbound(job: Job, dataset: Dataset, reserved: LedgerEntry, charged: LedgerE
     if changed or job.plan_digest != paid_for["plan"] or job.queued_at != reserved.at:
         what = f" ({', '.join(changed)})" if changed else ""
         yield f"job {job.id} is not the one that entry {reserved.sequence} reserved for{what}"
-    if charged is not None and (charged.payload != reserved.payload or charged.at != job.claimed_at):
+    if charged is not None and not (
+        bindings.same(reserved.payload, charged.payload) and charged.at == job.claimed_at
+    ):
         yield f"job {job.id} is not the one that entry {charged.sequence} charged"
 
 

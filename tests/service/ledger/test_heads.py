@@ -72,3 +72,12 @@ def test_a_worker_signs_heads_at_the_end_of_a_job_but_not_of_each(signed: House)
         signed.clock.move(3600)
     assert len(signed.settings.heads_path().read_text().splitlines()) == 2  # of ledger and audit log
     assert faults(signed) == []
+
+
+def test_a_whole_verification_leaves_one_line_for_each_chain(signed: House) -> None:
+    for _ in range(3):
+        record(signed)
+    assert len(signed.settings.heads_path().read_text().splitlines()) == 3  # ledger, audit log, the service's
+    assert faults(signed) == []
+    forget_grants(signed)
+    assert len(faults(signed)) == 2

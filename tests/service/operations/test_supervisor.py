@@ -18,7 +18,7 @@ from benchmarks.harness.postgres import Server
 from benchmarks.harness.processes import ROOT, server
 from service.operations import metrics
 from service.operations.settings import Settings
-from service.operations.supervisor import ENDED_BY_LIMIT, end_reason
+from service.operations.supervisor import ENDED_BY_LIMIT, end_reason, worker_faults
 
 #: Docker's own: a container that has not stopped by then is killed.
 GRACE_SECONDS = 10
@@ -147,6 +147,16 @@ def test_the_reason_of_a_loss_is_told_by_exit_code_and_kernel(
 ) -> None:
     assert end_reason(code, out_of_memory=out_of_memory) == reason
     assert reason in ("", *metrics.LOSSES)
+
+
+def test_a_worker_that_was_last_seen_in_the_future_is_noticed(tmp_path: Path) -> None:
+    seen = tmp_path / "worker-1"
+    seen.touch()
+    os.utime(seen, (0, time.time() + 3000))  # it waits until then
+    assert worker_faults(tmp_path, longest_silence=3600) == []
+    os.utime(seen, (0, time.time() + 86_400))
+    (fault,) = worker_faults(tmp_path, longest_silence=3600)
+    assert fault == "worker-1 was last seen in the future: the clock of this machine was set"
 
 
 def test_a_machine_without_a_worker_is_noticed(settings: dict[str, str]) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from service import maintenance
 from service.ledger.entries import hash_of
-from service.operations import signing
+from service.operations import progress, signing
+from service.operations.progress import Progress
 from service.operations.tables import Account, LedgerEntry
+from service.workers import execution
 from tests.support.service import House
 
 
@@ -88,3 +92,64 @@ def test_a_receipt_names_the_charge_of_its_job_and_the_result_as_it_is_sent(used
     assert receipt["charge"] == {"sequence": charge["sequence"], "hash": charge["hash"]}
     sent = used.ada.get(f"/v1/jobs/{job}/result").content
     assert receipt["released"]["result"] == hashlib.sha256(sent).hexdigest()
+
+
+def test_a_result_that_is_deleted_with_its_state_edited_is_missed_by_the_audit_log(used: House) -> None:
+    """Whatever state is given to a charged job without a result; those that really failed are recorded."""
+    job = used.carla.get("/v1/jobs").json()["items"][0]["id"]
+    tables = ("answers", "transcript_parts", "results")
+    execute(used, *(f"DELETE FROM {table} WHERE job_id = '{job}'" for table in tables))
+    for edit, expected in (
+        ("state = 'failed', reason = 'error'", "failed, and the audit log does not say so"),
+        ("state = 'cancelled', reason = 'cancelled'", "was charged and is cancelled"),
+        ("state = 'running', reason = '', finished_at = NULL", "is running on no worker"),
+        ("state = 'queued', reason = '', claimed_at = NULL", "was charged and is queued"),
+    ):
+        execute(used, f"UPDATE jobs SET {edit} WHERE id = '{job}'")
+        assert f"flowers: job {job} {expected}" in faults(used)
+
+
+def test_a_job_that_failed_is_recorded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.ready()
+    job = house.submit("0.1", delta="0").json()["id"]
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(execution, "execute", fail)
+    assert house.work()
+    events = house.carla.get("/v1/audit").json()["items"]
+    assert [event["words"] for event in events if event["action"] == "fail-job"] == [
+        f"recorded that the job {job} failed after it was charged"
+    ]
+    assert faults(house) == []
+
+
+def test_moments_that_have_not_come_yet_are_faults(used: House) -> None:
+    def found(now: datetime) -> list[str]:
+        return list(maintenance.faults(used.database, signing.open_keys(used.settings), now=now))
+
+    assert found(used.clock.now()) == []
+    before = found(used.clock.now() - timedelta(days=1))
+    for name in ("queued_at", "claimed_at", "finished_at", "an entry of a ledger", "an audit event"):
+        assert any(name in fault and "in the future" in fault for fault in before)
+
+
+def test_a_verification_goes_on_where_it_was_interrupted(
+    used: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_REPORT_SECONDS", -1.0)
+    path, keys = tmp_path / "verification.json", signing.open_keys(used.settings)
+    first, last = [each["id"] for each in used.carla.get("/v1/jobs").json()["items"]][::-1]
+    execute(used, "UPDATE results SET created_at = created_at + 1")
+    said: list[str] = []
+    interrupted = maintenance.faults(used.database, keys, progress=Progress(path, said.append))
+    expected = "flowers: the result of job {} was stored at another time than the job ended"
+    assert next(interrupted) == expected.format(first)
+    assert next(interrupted) == expected.format(last)  # so that the step before it is kept
+    assert said[0].startswith("jobs of flowers: 1 of 2 verified, ")
+    execute(used, "UPDATE results SET created_at = created_at - 1")
+    resumed = Progress(path, resume=True)
+    assert list(maintenance.faults(used.database, keys, progress=resumed)) == [expected.format(first)]
+    resumed.end()
+    assert list(maintenance.faults(used.database, keys, progress=Progress(path, resume=True))) == []
