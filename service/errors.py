@@ -105,9 +105,9 @@ class CannotSeal(ServiceError, status=409, title="Rows cannot be sealed as they 
 
 
 class AlreadySealed(ServiceError, status=409, title="Dataset is already sealed"):
-    """A sealed dataset never changes."""
+    """What is sealed changes only by a correction, which replaces its rows and goes on with its budget."""
 
-    next_step = "Create another dataset for other data."
+    next_step = "Begin a correction to replace the rows, or create another dataset for other data."
 
 
 class Retired(ServiceError, status=409, title="Dataset is retired"):

@@ -232,7 +232,7 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods, AccessRequests):
         `confirm` names the doubts of the report that you have looked into. `sha256` is that of the report.
         """
         if sha256 is None:
-            upload = self.refresh().upload if period is None else self._draft_of(period)
+            upload = self._draft_of(self.refresh() if period is None else self.period(period))
             sha256 = upload.sha256 if upload else None
         body = {"confirm": list(confirm), "sha256": sha256}
         given = {name: value for name, value in body.items() if value is not None}
@@ -245,9 +245,9 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods, AccessRequests):
         )
         return self._facts
 
-    def _draft_of(self, label: str) -> UploadReport | None:
-        """Return the report on the rows of a period, or on those of its correction."""
-        found = self.period(label)
+    @staticmethod
+    def _draft_of(found: DatasetFacts | PeriodFacts) -> UploadReport | None:
+        """Return the report on the rows of a dataset or a period, or on those of its correction."""
         return found.correction.upload if found.correction else found.upload
 
     def edit(self, **changes: Any) -> DatasetFacts:
@@ -261,8 +261,18 @@ class Dataset(Questions, WorkingBounds, PublicRows, Periods, AccessRequests):
         )
         return self._facts
 
+    def correct(self) -> DatasetFacts:
+        """Begin a correction of a sealed dataset; then `upload` the corrected rows and `seal` them.
+
+        The rows that are there are deleted when the corrected ones are sealed. The budget goes on.
+        """
+        self._facts = self._transport.request(
+            DatasetFacts, "POST", self._path("/correction"), repeatable=True
+        )
+        return self._facts
+
     def throw_away_rows(self) -> None:
-        """Delete the uploaded rows of a draft, and the report on them."""
+        """Delete the uploaded rows of a draft, or a correction that was begun, and the report on them."""
         self._facts = None
         self._transport.call("DELETE", self._path("/data"), repeatable=False)
 

@@ -33,12 +33,13 @@ from service.datasets.doubts import doubts
 from service.datasets.ingest import store
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
-from service.datasets.periods import accounts, selection
+from service.datasets.periods import accounts, selection, stored
 from service.datasets.periods.wire import PeriodBody
 from service.datasets.reading import ReadingBody
 from service.datasets.wire import Bounds, DatasetBody, DraftChanges
-from service.errors import AlreadySealed, CannotSeal, InvalidRequest, NotFound, NotSealed
+from service.errors import AlreadySealed, CannotSeal, InvalidRequest, NotFound, NotSealed, Retired
 from service.ledger import accountants
+from service.ledger.charging import WHOLE
 from service.operations import audit, faults
 from service.operations.signing import SigningKeys
 from service.operations.states import DatasetState
@@ -151,7 +152,7 @@ def _differ(name: str, before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Names a draft: a dataset, or a version of one of its periods."""
+    """Names a draft: a dataset, or a version of its rows or of those of a period."""
 
     dataset_id: int
     period_id: int = 0
@@ -161,13 +162,14 @@ class Place:
         return cls(dataset.id, 0 if period is None else period.id)
 
     def read(self, session: Session) -> tuple[Dataset, Period | None]:
-        """Read the draft again, as it is now; NotFound for a period that was discarded meanwhile."""
+        """Read the draft again, as it is now; NotFound or Retired if it was discarded meanwhile."""
         dataset = session.get_one(Dataset, self.dataset_id, populate_existing=True)
         if not self.period_id:
             return dataset, None
         period = session.get(Period, self.period_id, populate_existing=True)
         if period is None:
-            raise NotFound(f"the draft of this period of {dataset.name} was discarded")
+            lifecycle.require_not_retired(dataset)
+            raise NotFound(f"this draft of {dataset.name} was discarded", next_step="Begin it again.")
         return dataset, period
 
 
@@ -197,7 +199,8 @@ def store_rows(
     rows = _rows(dataset, period)
     rows.upload, rows.rows_digest = report, None
     _look(dataset, period, at)
-    dataset.reading = dataset.reading or reading.stored(None)
+    if dataset.state == DatasetState.DRAFT:
+        dataset.reading = dataset.reading or reading.stored(None)
     about = {"format": report["format"], **_named(period)}
     audit.record(session, "upload", actor=actor, at=at, dataset_id=dataset.id, **about)
     session.flush()
@@ -237,8 +240,16 @@ def _look(dataset: Dataset, period: Period | None, at: datetime) -> None:
 
 
 def _named(period: Period | None) -> dict[str, Any]:
-    """Return what an event of the audit log says of a period."""
-    return {} if period is None else {"period": period.label, "version": period.version}
+    """Return what an event of the audit log says of a period, or of a version of all rows."""
+    if period is None:
+        return {}
+    label = {"period": period.label} if period.label else {}
+    return {**label, "version": period.version}
+
+
+def _title(dataset: Dataset, period: Period | None) -> str:
+    """Return what a message calls the rows of a dataset or a period."""
+    return f"{period.label} of {dataset.name}" if period and period.label else dataset.name
 
 
 def _of_draft(place: Place) -> Delete:
@@ -326,14 +337,14 @@ def _make_room(session: Session, dataset: Dataset, period: Period, rows: int, at
 
 
 def _delete_replaced(session: Session, dataset: Dataset, period: Period | None) -> None:
-    """Delete the rows of the version that a draft replaces, if any; a refusal to seal it brings them back.
+    """Delete the rows of the version that a correction replaces; a refusal to seal it brings them back.
 
     This comes before the lock of the account, for which analysts' requests wait: they would notice how long
     it takes, which depends on how many rows there are.
     """
-    if period is not None and period.state == DatasetState.DRAFT:
-        for earlier in selection.sealed(session, dataset.id, [period.label]):
-            session.execute(_of_draft(Place.of(dataset, earlier)))
+    if period is not None and period.version > 1 and period.state == DatasetState.DRAFT:
+        replaced = _sealed_version(session, dataset, period.label)
+        session.execute(_of_draft(Place.of(dataset, replaced)))
 
 
 def _supersede(session: Session, dataset: Dataset, period: Period, at: datetime) -> None:
@@ -342,16 +353,26 @@ def _supersede(session: Session, dataset: Dataset, period: Period, at: datetime)
     Refused while jobs are shown as running on them: a job ends on the version that it began with. The caller
     holds the dataset's account, as every claim of a job on periods does, so no job begins meanwhile.
     """
-    (earlier,) = selection.sealed(session, dataset.id, [period.label])
     if selection.is_running(session, dataset.id, period.label, at):
         raise CannotSeal(
-            f"jobs are running on {period.label} of {dataset.name}",
+            f"jobs are running on {_title(dataset, period)}",
             next_step="Wait until they have ended, or end them, and seal again.",
             doubts=[],
         )
-    earlier.state, earlier.rows_digest = DatasetState.RETIRED, None
+    replaced = _sealed_version(session, dataset, period.label)
+    earlier = _rows(dataset, replaced)
+    earlier.rows_digest = None
+    if replaced is not None:
+        replaced.state = DatasetState.RETIRED
+    if not period.label:
+        dataset.upload, dataset.reading = period.upload, dataset.reading or reading.stored(None)
     period.epsilon_units, period.delta_units = earlier.epsilon_units, earlier.delta_units
     session.flush()
+
+
+def _sealed_version(session: Session, dataset: Dataset, label: str) -> Period | None:
+    """Return the sealed version of a period; None, where that is the first one of all rows of a dataset."""
+    return next(iter(selection.sealed(session, dataset.id, [label])), None)
 
 
 def _sealable(
@@ -359,14 +380,14 @@ def _sealable(
 ) -> dict[str, Any]:
     """Return the report on rows that may be sealed; CannotSeal if there are none, or if they look wrong."""
     report = _rows(dataset, period).upload
-    name = dataset.name if period is None else f"{period.label} of {dataset.name}"
+    name = _title(dataset, period)
     if report is None or report["rows"] == 0:
         raise CannotSeal(
             f"{name} has no rows to seal",
             next_step="Upload a file with usable rows first.",
             doubts=[],
         )
-    if dataset.reading is None:
+    if dataset.reading is None and period is None:
         raise CannotSeal(
             f"the rows of {name} were read by an earlier version",
             next_step="Upload the file again.",
@@ -396,8 +417,7 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, by: Deci
     SecondNeeded for a budget of its own above what the curator may allow alone.
     """
     _hold(session, dataset)
-    if dataset.state == DatasetState.RETIRED:
-        lifecycle.require_draft(dataset)
+    lifecycle.require_not_retired(dataset)
     if dataset.unit is None:
         raise InvalidRequest(
             f"{dataset.name} has no periods",
@@ -408,10 +428,17 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, by: Deci
         raise InvalidRequest(
             f"all periods of {dataset.name} share one budget", next_step="Leave the budget out."
         )
-    taken = select(Period.id).where(Period.dataset_id == dataset.id, Period.label == body.label)
-    if session.scalars(taken).first() is not None:
+    sizes = _declared_sizes(session, dataset)
+    if body.label in sizes:
         raise InvalidRequest(
             f"{dataset.name} has a period {body.label}", status=409, next_step="Choose another label."
+        )
+    size = whole(body.size or access.domain_of(dataset).size, "size", 1, MAX_RECORDS)
+    if sum(sizes.values()) + size > MAX_RECORDS:
+        raise InvalidRequest(
+            f"the sizes of all periods of a dataset add up to at most {MAX_RECORDS:,}, and {dataset.name} "
+            f"declares {sum(sizes.values()):,} already",
+            next_step="Declare a smaller size, or create another dataset for further periods.",
         )
     declared = Budget(dataset.epsilon_units, dataset.delta_units)
     budget = declared if body.budget is None else Budget.of(body.budget.epsilon, body.budget.delta)
@@ -422,7 +449,7 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, by: Deci
         dataset_id=dataset.id,
         label=body.label,
         version=1,
-        size=whole(body.size or access.domain_of(dataset).size, "size", 1, MAX_RECORDS),
+        size=size,
         epsilon_units=budget.epsilon_units,
         delta_units=budget.delta_units,
         state=DatasetState.DRAFT,
@@ -435,30 +462,44 @@ def add_period(session: Session, dataset: Dataset, body: PeriodBody, *, by: Deci
     return period
 
 
-def correct_period(session: Session, dataset: Dataset, period: Period, *, actor: str, at: datetime) -> Period:
-    """Begin a correction of a sealed period: a draft of its next version, of the same declared size."""
-    _hold(session, dataset, period)
+def _declared_sizes(session: Session, dataset: Dataset) -> dict[str, int]:
+    """Return the declared size of each period by its label; every version of a label has the same."""
+    found = session.execute(select(Period.label, Period.size).where(Period.dataset_id == dataset.id))
+    return {each.label: each.size for each in found}
+
+
+def correct(session: Session, dataset: Dataset, label: str, *, actor: str, at: datetime) -> None:
+    """Begin a correction of sealed rows: a draft of their next version, of the same declared size.
+
+    `label`: of the period; empty for a dataset without periods. A correction that was begun before goes on.
+    """
+    _hold(session, dataset)
     lifecycle.require_sealed(dataset)
-    if period.state != DatasetState.SEALED:
-        raise NotSealed(f"{period.label} of {dataset.name} is a draft", next_step="Upload other rows to it.")
+    if label == WHOLE and dataset.unit is not None:
+        raise InvalidRequest(f"{dataset.name} has periods", status=409, next_step="Correct one of them.")
+    if label in stored.corrections(session, dataset.id):
+        return
+    period = _sealed_version(session, dataset, label)
+    if label != WHOLE and period is None:
+        raise NotSealed(f"{label} of {dataset.name} is a draft", next_step="Upload other rows to it.")
+    declared = _rows(dataset, period)
     correction = Period(
         dataset_id=dataset.id,
-        label=period.label,
-        version=period.version + 1,
-        size=period.size,
-        epsilon_units=period.epsilon_units,
-        delta_units=period.delta_units,
+        label=label,
+        version=1 + (period.version if period else 1),
+        size=period.size if period else access.domain_of(dataset).size,
+        epsilon_units=declared.epsilon_units,
+        delta_units=declared.delta_units,
         state=DatasetState.DRAFT,
         created_at=at,
     )
     session.add(correction)
-    audit.record(session, "correct-period", actor=actor, at=at, dataset_id=dataset.id, **_named(correction))
+    audit.record(session, "correct", actor=actor, at=at, dataset_id=dataset.id, **_named(correction))
     session.flush()
-    return correction
 
 
 def discard_period(session: Session, dataset: Dataset, period: Period, *, actor: str, at: datetime) -> None:
-    """Delete the draft of a period with its rows; its label can be used again."""
+    """Delete the draft of a period, whose label can be used again, or of a correction, with its rows."""
     _wait(session, dataset, period)
     lifecycle.require_draft(dataset, period)
     session.execute(_of_draft(Place.of(dataset, period)))  # before the account's lock, as in a correction
@@ -475,8 +516,11 @@ def delete_old_rows(session: Session, *, before: datetime, at: datetime) -> int:
     found = [Place(each.id) for each in session.scalars(_old(Dataset, before))]
     found += [Place(each.dataset_id, each.id) for each in session.scalars(_old(Period, before))]
     for place in found:
-        dataset, period = place.read(session)
-        _wait(session, dataset, period)
+        store.wait_for_other_uploads(session, place.dataset_id)
+        try:
+            dataset, period = place.read(session)
+        except (NotFound, Retired):
+            continue  # discarded meanwhile
         rows = _rows(dataset, period)
         late = rows.checked_at is not None and rows.checked_at < before
         if rows.state == DatasetState.DRAFT and late:
@@ -504,17 +548,13 @@ def _hold(session: Session, dataset: Dataset, period: Period | None = None) -> N
     """Let no upload and no other change of a dataset happen until this transaction ends."""
     _wait(session, dataset, period)
     ledger.lock(session, dataset.id)
-    session.refresh(dataset)
-    if period is not None:
-        session.refresh(period)
+    Place.of(dataset, period).read(session)
 
 
 def _wait(session: Session, dataset: Dataset, period: Period | None = None) -> None:
     """Let no rows of a dataset be stored or deleted elsewhere until this transaction ends."""
     store.wait_for_other_uploads(session, dataset.id)
-    session.refresh(dataset)
-    if period is not None:
-        session.refresh(period)
+    Place.of(dataset, period).read(session)
 
 
 def _delete_rows(session: Session, dataset: Dataset) -> None:

@@ -12,13 +12,13 @@ from core.data import Dense, Ids, Sparse, Stored, Table, column_from_json
 from core.errors import InvalidBudget, InvalidDomain
 from core.privacy.budget import EPSILON_UNIT, LARGEST_EPSILON, Budget, to_units
 from service import ledger
-from service.datasets import reading
+from service.datasets import access, reading
 from service.datasets.columns import TableColumn
 from service.datasets.decisions import Decision
 from service.datasets.ingest import store
 from service.datasets.wire import Bounds, DatasetBody
 from service.datasets.withdrawal import decline_requests, withdraw
-from service.errors import AlreadySealed, InvalidRequest, NotSealed, Retired
+from service.errors import AlreadySealed, InvalidRequest, NotFound, NotSealed, Retired
 from service.ledger import accountants
 from service.ledger.charging import WHOLE, AccountKey
 from service.ledger.units import NOTHING
@@ -167,8 +167,7 @@ def _domain(body: DatasetBody) -> Stored:
 
 def require_draft(dataset: Dataset, period: Period | None = None) -> None:
     """Raise AlreadySealed or Retired unless the dataset, or this period of it, is still a draft."""
-    if dataset.state == DatasetState.RETIRED:
-        raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
+    require_not_retired(dataset)
     if period is not None:
         if period.state != DatasetState.DRAFT:
             raise AlreadySealed(
@@ -177,13 +176,20 @@ def require_draft(dataset: Dataset, period: Period | None = None) -> None:
             )
         return
     if dataset.state != DatasetState.DRAFT:
-        raise AlreadySealed(f"{dataset.name} is sealed and never changes again")
+        raise AlreadySealed(f"{dataset.name} is sealed: it is not a draft any more")
+
+
+def require_not_retired(dataset: Dataset) -> None:
+    """Raise Retired for a dataset whose rows are deleted, NotFound for a draft that was discarded."""
+    if dataset.name.startswith(access.NAMELESS):
+        raise NotFound("this draft was discarded", next_step="Create the dataset again.")
+    if dataset.state == DatasetState.RETIRED:
+        raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
 
 
 def require_sealed(dataset: Dataset) -> None:
     """Raise NotSealed or Retired unless jobs may run on the dataset."""
-    if dataset.state == DatasetState.RETIRED:
-        raise Retired(f"{dataset.name} is retired; its rows are deleted for good")
+    require_not_retired(dataset)
     if dataset.state != DatasetState.SEALED:
         raise NotSealed(f"{dataset.name} is still a draft")
 

@@ -1,4 +1,4 @@
-"""Routes of datasets: create, edit, list, upload, seal, retire."""
+"""Routes of datasets: create, edit, list, upload, seal, correct, retire."""
 
 import base64
 import binascii
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from anyio import from_thread, to_thread
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -18,6 +19,7 @@ from service.datasets import access, capacity, decisions, drafts, lifecycle, own
 from service.datasets.ingest.encode import Upload, encode
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.ingest.spool import FORMATS, Spool
+from service.datasets.periods import stored
 from service.datasets.wire import (
     DatasetBody,
     DatasetFacts,
@@ -37,6 +39,7 @@ from service.http.paging import Paging
 from service.http.problems import answers
 from service.http.route_limits import RouteLimits, limited
 from service.http.wire import NAME_PATTERN
+from service.ledger.charging import WHOLE
 from service.operations import faults, tracing
 from service.operations.states import DatasetState, Role
 from service.operations.tables import Dataset, Period
@@ -138,15 +141,37 @@ def discard_draft(name: DatasetName, caller: Curator, context: Services) -> None
 
 @router.delete("/{name}/data", status_code=204, responses=answers("already-sealed", "retired"))
 def throw_away_data(name: DatasetName, caller: Curator, context: Services) -> None:
-    """Delete the rows of a draft and the report on them."""
+    """Delete the rows of a draft, or a correction that was begun, and the report on them."""
     with context.database.write() as session:
         dataset = access.find(session, name, caller).dataset
-        drafts.throw_away_rows(session, dataset, actor=caller.name, at=context.clock.now())
+        correction, now = _correction(session, dataset), context.clock.now()
+        if correction is None:
+            drafts.throw_away_rows(session, dataset, actor=caller.name, at=now)
+        else:
+            drafts.discard_period(session, dataset, correction, actor=caller.name, at=now)
+
+
+@router.post("/{name}/correction", status_code=201, responses=answers("not-sealed", "retired"))
+def correct_dataset(name: DatasetName, caller: Curator, context: Services) -> DatasetFacts:
+    """Begin a correction of a sealed dataset; then upload the corrected rows and seal them.
+
+    Sealing them deletes the rows that are there. What was charged stays charged. A correction that was begun
+    before goes on.
+    """
+    with context.database.write() as session:
+        dataset = access.find(session, name, caller).dataset
+        drafts.correct(session, dataset, WHOLE, actor=caller.name, at=context.clock.now())
+        return DatasetFacts.model_validate(view.facts(session, access.Right(caller, dataset)))
+
+
+def _correction(session: Session, dataset: Dataset) -> Period | None:
+    """Return the draft of a correction of a dataset without periods, if one was begun."""
+    return stored.corrections(session, dataset.id).get(WHOLE)
 
 
 @router.post("/{name}/seal", responses=answers("already-sealed", "retired", "cannot-seal"))
 def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Services) -> DatasetFacts:
-    """Seal a draft with the rows it has; it never changes again, and jobs can run on it.
+    """Seal a draft, or a correction, with the rows it has; jobs can then run on them.
 
     Doubts about the rows (many left out, many outside the bounds, another number of rows than declared)
     must be confirmed. A dataset without rows cannot be sealed.
@@ -156,6 +181,7 @@ def seal_dataset(name: DatasetName, body: SealBody, caller: Curator, context: Se
         drafts.seal(
             session,
             dataset,
+            _correction(session, dataset),
             confirmed=body.confirm,
             sha256=body.sha256,
             actor=caller.name,
@@ -198,7 +224,7 @@ async def upload_data(
     announced: AnnouncedDigest,
     on_bad_row: OnBadRow = "refuse",
 ) -> UploadReport:
-    """Upload the rows of a draft in place of those it has, and get a report on them.
+    """Upload the rows of a draft, or of a correction, in place of those it has, and get a report on them.
 
     Nothing is stored unless everything is good. No job can run before the rows are sealed. With the SHA-256
     announced, repeating an upload whose answer was lost is safe: the answer is given again.
@@ -209,7 +235,7 @@ async def upload_data(
 
 @dataclass(frozen=True)
 class Draft:
-    """A dataset or a period that takes rows, or the report on those that it holds already."""
+    """A dataset, a period or a correction that takes rows, or the report on those that it holds already."""
 
     dataset: Dataset
     period: Period | None = None
@@ -249,11 +275,12 @@ async def take_rows(
 def _find_draft(context: Context, name: str, caller: Caller, announced: str | None) -> Draft:
     with context.database.read() as session:
         dataset = access.find(session, name, caller).dataset
+        correction = _correction(session, dataset)
     if dataset.unit is not None:
         raise InvalidRequest(
             f"{name} has periods", status=409, next_step="Add one, and upload its rows to it."
         )
-    return Draft.of(dataset, None, announced)
+    return Draft.of(dataset, correction, announced)
 
 
 async def receive(request: Request, spool: Spool, pace: Pace) -> None:

@@ -10,7 +10,7 @@ from core.privacy.budget import EPSILON_UNIT, units_text
 from service.datasets import reading
 from service.datasets.access import Right, domain_of
 from service.datasets.doubts import doubts
-from service.datasets.periods import accounts
+from service.datasets.periods import accounts, stored
 from service.ledger import accountants
 from service.operations import metrics
 from service.operations.states import DatasetState
@@ -44,6 +44,7 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "id_column": dataset.id_column,
         "privacy_unit": privacy_unit(dataset),
         "unit": dataset.unit,
+        **_versions(session, right),
         "lost_in_all": accounts.lost_in_all(session, dataset),
         "accountant": dataset.accountant,
         "planned_release": dataset.planned_release,
@@ -62,6 +63,25 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "grant": terms(grant) if grant else None,
         "upload": report_on(dataset) if right.is_owner else None,
     }
+
+
+def _versions(session: Session, right: Right) -> dict[str, Any]:
+    """Return which version the rows are of, since when, and to the owner the draft of the next one."""
+    if right.dataset.unit is not None:
+        return {"version": None, "corrected_at": None, "correction": None}
+    present, draft = stored.of_whole(session, right.dataset)
+    return {
+        "version": present.version if present else 1,
+        "corrected_at": present and present.sealed_at,
+        "correction": correction(right, draft),
+    }
+
+
+def correction(right: Right, draft: Period | None) -> dict[str, Any] | None:
+    """Describe the draft of a correction, to the owner alone."""
+    if draft is None or not right.is_owner:
+        return None
+    return {"version": draft.version, "upload": report_on(right.dataset, draft)}
 
 
 def _working(dataset: Dataset) -> dict[str, Any] | None:

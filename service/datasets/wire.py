@@ -55,6 +55,9 @@ _DATASET = {
     "id_column": None,
     "privacy_unit": "row",
     "unit": None,
+    "version": 1,
+    "corrected_at": None,
+    "correction": None,
     "lost_in_all": None,
     "accountant": "sum",
     "planned_release": True,
@@ -289,6 +292,13 @@ class UploadReport(Answer, json_schema_extra=example(_UPLOAD)):
     doubts: list[DoubtReport] = Field(default=[], description="what sealing these rows must confirm")
 
 
+class CorrectionFacts(Answer, json_schema_extra=example({"version": 2, "upload": None})):
+    """The draft of a correction, for the owner alone."""
+
+    version: int
+    upload: UploadReport | None
+
+
 _TERMS = {
     "purpose": "frailty after surgery",
     "permit": "2030/17",
@@ -332,6 +342,13 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     id_column: str | None
     privacy_unit: Literal["row", "person", "person in a period"]
     unit: PrivacyUnit | None = Field(description="of a dataset with periods; null: it has none")
+    version: int | None = Field(
+        description="of its rows, one more after each correction; null: its periods have versions"
+    )
+    corrected_at: Moment | None = Field(description="when its rows were last corrected; null: never")
+    correction: CorrectionFacts | None = Field(
+        description="to the owner: the draft of the next version, whose rows will replace these"
+    )
     lost_in_all: AmountFacts | None = Field(
         description="with the unit `person-in-period`: what somebody with rows in all periods has lost so far"
     )

@@ -15,17 +15,21 @@ _FACTS = ("principal_id", "algorithm", "operations", "planned_ms", "request_dige
 AT_CHARGE = {"failure": "audited"}
 
 
-def _read(periods: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what stays as it was planned: versions may change until the job is claimed."""
+def _read(periods: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what stays as it was planned: versions may change until the job is claimed.
+
+    Nothing in a dataset without periods, where all of it follows from the plan.
+    """
+    if periods is None or periods.get("unit", "") is None:
+        return {}
     lasting = {name: value for name, value in periods.items() if name != "read"}
-    return {**lasting, "labels": [each["label"] for each in periods["read"]]}
+    return {"periods": {**lasting, "labels": [each["label"] for each in periods["read"]]}}
 
 
 def paid_for(job: Job, dataset: Dataset) -> dict[str, Any]:
     """Return what a job's entries are bound to: the plan, the request and the accountant that priced it."""
-    periods = {} if job.periods is None else {"periods": _read(job.periods)}
     return {
-        **periods,
+        **_read(job.periods),
         "accountant": dataset.accountant,
         "job": canonical.digest({name: getattr(job, name) for name in _FACTS}),
         "plan": job.plan_digest,

@@ -59,7 +59,7 @@ class Claim:
     stored: StoredPlan
     #: The entry that charged it; None for a rehearsal.
     charge: ChargeEntry | None
-    #: The periods that it reads, as they are now; None in a dataset without periods.
+    #: The periods that it reads, as they are now; None: a dataset without periods, in its first version.
     periods: PeriodsRead | None = None
 
     def released_at(self, ended_at: datetime) -> datetime:

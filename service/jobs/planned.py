@@ -37,7 +37,7 @@ class PlannedJob:
     #: Time from the claim of the job to its result.
     planned_ms: int
     operations: int
-    #: The periods that it reads; None in a dataset without periods.
+    #: The periods that it reads; None: a dataset without periods, in its first version.
     periods: PeriodsRead | None = None
 
     @cached_property

@@ -45,7 +45,7 @@ class PublicInputs:
     partitions: tuple[PartitionFacts, ...] = ()
     #: Those that are attached to the dataset, unless the request does without.
     public_rows: PublicRowFacts | None = None
-    #: Those that the job reads; None in a dataset without periods.
+    #: Those that the job reads; None: a dataset without periods, in its first version.
     periods: PeriodsRead | None = None
 
     @property

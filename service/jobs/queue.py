@@ -22,7 +22,6 @@ from core.data import domain_from_json
 from service import ledger
 from service.datasets import access, working_bounds
 from service.datasets.periods import selection
-from service.datasets.periods.selection import PeriodsRead
 from service.jobs import bindings, release
 from service.jobs.claims import Claim, JobLost, Outcome, StoredPlan
 from service.jobs.results import answers, transcripts
@@ -90,15 +89,9 @@ def claim(
     faults.reach("claim.locked")
     dataset = session.get_one(Dataset, job.dataset_id)
     digest = job.plan.get("inputs", {}).get("domain", {}).get("digest", "")
-    periods = None
-    domain = working_bounds.domain_named(session, dataset, digest)
-    if job.periods is not None:
-        taken_over = job.state == JobState.RUNNING
-        periods = PeriodsRead.from_json(job.periods) if taken_over else _present_periods(session, job)
-        job.periods = periods.to_json()
-        named = working_bounds.domain_named(session, dataset, periods.bounds)
-        domain = periods.domain(domain_from_json(named)).to_json()
-    stored = StoredPlan(job.plan, domain)
+    periods = selection.read_by(job)
+    named = working_bounds.domain_named(session, dataset, periods.bounds if periods else digest)
+    stored = StoredPlan(job.plan, periods.domain(domain_from_json(named)).to_json() if periods else named)
     if job.state == JobState.RUNNING:
         if job.attempts >= MOST_ATTEMPTS:
             _empty_journal(session, job.id)
@@ -109,6 +102,9 @@ def claim(
             return None
     elif not _charge(session, job, worker=worker, now=now, understood=can_run(stored)):
         return None
+    elif not job.rehearsal:  # no other version can be sealed while the account is locked
+        periods = selection.present(session, dataset, periods, digest)
+        job.periods = periods.to_json() if periods else None
     job.state = JobState.RUNNING
     job.attempts += 1
     job.worker = worker
@@ -145,13 +141,6 @@ def real_job_waits(session: Session, now: datetime) -> bool:
     """Return True if a job other than a rehearsal waits for a worker."""
     waiting = select(Job.number).where(_claimable(now), Job.rehearsal.is_(False)).limit(1)
     return session.scalars(waiting).one_or_none() is not None
-
-
-def _present_periods(session: Session, job: Job) -> PeriodsRead:
-    """Return the periods of a queued job in the versions that are there once no other can be sealed."""
-    assert job.periods is not None
-    ledger.lock(session, job.dataset_id)
-    return selection.present(session, job.dataset_id, job.periods)
 
 
 def _charge(session: Session, job: Job, *, worker: str, now: datetime, understood: bool) -> bool:

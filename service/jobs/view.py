@@ -14,7 +14,6 @@ from service import ledger
 from service.datasets import view as dataset_view
 from service.datasets.access import Right, domain_of
 from service.datasets.periods import selection
-from service.datasets.periods.selection import PeriodsRead
 from service.jobs.accuracy import accuracy
 from service.jobs.planned import PlannedJob
 from service.jobs.release import VisibleJob
@@ -42,7 +41,7 @@ def facts(found: VisibleJob, now: datetime) -> JobFacts:
             "rehearsal": job.rehearsal,
             "request": job.request,
             "asked_for": asked_for(job.request),
-            "periods": job.periods and PeriodsRead.from_json(job.periods).facts(),
+            **selection.described(selection.read_by(job)),
             "algorithm": job.algorithm,
             "cost": accountants.of(found.dataset).amount(cost),
             "plan_digest": job.plan_digest,
@@ -116,7 +115,7 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
         "forecast": dict(plan.forecast),
         "accuracy": accuracy(plan, earlier),
         "earlier": earlier,
-        "periods": planned.periods and planned.periods.facts(),
+        **selection.described(planned.periods),
         "warnings": dataset_view.warnings(right.dataset, plan.described),
     }
 

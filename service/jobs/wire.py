@@ -295,6 +295,7 @@ _PLANNED = {
     },
     "shortfall": None,
     "periods": None,
+    "version": 1,
     "forecast": {"size_noise": 12.1},
     "accuracy": {
         "figures": [
@@ -377,6 +378,11 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     periods: list[PeriodName] | None = Field(
         default=None, description="the periods that it reads, in their present versions; null: there are none"
     )
+    version: int | None = Field(
+        default=None,
+        description="of a dataset without periods: the present version of its rows, one more after each "
+        "correction",
+    )
     warnings: list[str]
 
 
@@ -391,6 +397,7 @@ _JOB = {
     "request": _REQUEST,
     "asked_for": "3 centres",
     "periods": None,
+    "version": 1,
     "algorithm": "sulq",
     "cost": _COST,
     "plan_digest": "5e" * 32,
@@ -433,6 +440,9 @@ class JobFacts(Answer, json_schema_extra=example(_JOB)):
     periods: list[PeriodName] | None = Field(
         description="the periods that it reads, in the versions that are there when it is claimed; null: the "
         "dataset has none"
+    )
+    version: int | None = Field(
+        description="of a dataset without periods: the version of its rows that is there when it is claimed"
     )
     algorithm: str
     cost: AmountFacts

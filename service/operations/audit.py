@@ -81,8 +81,17 @@ def _period(details: Details) -> str:
     return f" of the period {details['period']}" if details.get("period") else ""
 
 
+def _rows(details: Details) -> str:
+    return f"the period {details['period']}" if details.get("period") else "the dataset"
+
+
+def _discard_version(details: Details) -> str:
+    correction = "a correction of " if details.get("version", 1) > 1 else ""
+    return f"discarded the draft of {correction}{_rows(details)}"
+
+
 def _seal(details: Details) -> str:
-    what = f"the period {details['period']}" if details.get("period") else "the dataset"
+    what = _rows(details)
     if details.get("version", 1) > 1:
         what = f"a correction of {what} (version {details['version']})"
     return f"sealed {what}{_after_a_look(details)}"
@@ -138,8 +147,8 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
     "discard-draft": _discard,
     "seal": _seal,
     "add-period": "added the period {period} of about {size} records, with epsilon {epsilon}, delta {delta}",
-    "correct-period": "began a correction of the period {period}",
-    "discard-period": "discarded the draft of the period {period}",
+    "correct": lambda details: f"began a correction of {_rows(details)}",
+    "discard-period": _discard_version,
     "raise-budget": _raise,
     "hand-over": "handed the dataset over from {former} to {owner}",
     "retire": "retired the dataset and deleted its rows",

@@ -122,6 +122,7 @@ RULES = {
     "DELETE /v1/datasets/{name}": Rule("owner", 409, {"draft": 204}),
     "DELETE /v1/datasets/{name}/data": Rule("owner", 409, {"draft": 204}),
     "POST /v1/datasets/{name}/seal": Rule("owner", 409, {"draft": 200}, body({"confirm": ["size"]})),
+    "POST /v1/datasets/{name}/correction": Rule("owner", 201, {"retired": 409, "draft": 409, "monthly": 409}),
     "POST /v1/datasets/{name}/budget": Rule("owner", 200, {"retired": 409, "monthly": 422}, body(BUDGET)),
     "GET /v1/datasets/{name}/grants": Rule("overseer"),
     "PUT /v1/datasets/{name}/grants/{analyst}": Rule(

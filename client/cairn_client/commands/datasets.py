@@ -10,7 +10,7 @@ from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.commands import drafts
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
 from cairn_client.commands.describe import TableFile, declared, describe, range_of
-from cairn_client.commands.printing import hint, print_json, print_pairs, print_table
+from cairn_client.commands.printing import hint, print_json, print_pairs, print_table, shown
 from cairn_client.commands.public_rows import public_rows, public_rows_line
 from cairn_client.commands.reading import (
     ConfirmedFromRows,
@@ -65,6 +65,11 @@ def _print_facts(facts: DatasetFacts) -> None:
             ("name", facts.name),
             ("description", facts.description),
             ("state", facts.state),
+            *(
+                [("version", f"{facts.version}, since {shown(facts.corrected_at)}")]
+                if facts.corrected_at
+                else []
+            ),
             ("columns", ", ".join(columns[:20]) + (" ..." if len(columns) > 20 else "") or facts.dimension),
             *bounds,
             *(("working bounds", each) for each in working_lines(facts)),

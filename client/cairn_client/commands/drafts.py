@@ -74,7 +74,7 @@ def upload(
         typer.Option(metavar="LABEL", help="Upload the rows of this period; it is added if it is new."),
     ] = None,
     correct: Annotated[
-        bool, typer.Option("--correct", help="Replace the sealed rows of the period once these are sealed.")
+        bool, typer.Option("--correct", help="Replace the rows that are there once these are sealed.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -84,7 +84,7 @@ def upload(
     with Client() as signed_in:
         dataset = signed_in.dataset(name)
         if correct:
-            _begin_correction(dataset, period)
+            dataset.correct() if period is None else dataset.correct_period(period)
         with _opened(files) as body:
             kind = kind or (media_type(files[0]) if len(files) == 1 else None)
             report = _upload(dataset, body, kind, on_bad_row, period)
@@ -99,12 +99,6 @@ def upload(
         return
     options = "".join(f" --confirm {each}" for each in sorted({each.confirm for each in report.doubts}))
     hint(f"Next, if this is right: cairn dataset seal {name}{of_period}{options}")
-
-
-def _begin_correction(dataset: Dataset, period: str | None) -> None:
-    if period is None:
-        raise typer.BadParameter("name the period to correct: --period LABEL --correct")
-    dataset.correct_period(period)
 
 
 def _upload(
@@ -189,7 +183,7 @@ def seal_dataset(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Seal a draft with its uploaded rows. They never change again, and jobs can run on them."""
+    """Seal a draft, or a correction, with its uploaded rows. Jobs can then run on them."""
     with Client() as signed_in:
         facts = signed_in.dataset(name).seal(confirm or (), period=period)
     if not print_json(facts, as_json):
@@ -258,14 +252,19 @@ def _new_bounds(columns: list[str], present: dict[str, object], changes: list[st
 
 def discard(
     name: DatasetName,
-    rows: Annotated[bool, typer.Option("--rows", help="Delete its rows only, and keep the draft.")] = False,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows", help="Delete only rows that are not sealed: of the draft, or of a correction."
+        ),
+    ] = False,
     period: Annotated[
         str | None, typer.Option(metavar="LABEL", help="Delete the draft of this period only.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a draft with its rows. Its name can be used again."""
-    what = f"the rows of {name}" if rows else f"the draft {name}"
+    what = f"the rows of {name} that are not sealed" if rows else f"the draft {name}"
     what = what if period is None else f"the draft of {period} of {name}"
     if not yes:
         typer.confirm(f"Delete {what}?", abort=True, err=True)

@@ -121,6 +121,7 @@ def _print_plan(quote: PlanFacts) -> None:
             ("algorithm", quote.plan.get("algorithm", quote.plan.get("kind"))),
             ("why", quote.plan.get("reason") or "you chose it"),
             *([("periods", _labels(quote.periods))] if quote.periods else []),
+            *([("version", quote.version)] if (quote.version or 1) > 1 else []),
             ("cost", quote.cost),
             ("fits", f"{shortfall['sentence']} {shortfall['next']}" if shortfall else "yes"),
             ("result", f"{quote.planned_seconds:g} s after a worker takes the job"),

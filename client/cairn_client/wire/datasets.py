@@ -105,6 +105,14 @@ class GrantTerms:
 
 
 @dataclass(frozen=True)
+class CorrectionFacts:
+    """The draft of a correction."""
+
+    version: int
+    upload: UploadReport | None
+
+
+@dataclass(frozen=True)
 class DatasetFacts:
     """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
 
@@ -151,16 +159,13 @@ class DatasetFacts:
     public_rows: PublicRowSetFacts | None = None
     #: The unit of privacy of a dataset with periods: `record`, `person-in-period` or `person`.
     unit: str | None = None
+    #: Of its rows, one more after each correction; None: its periods have versions.
+    version: int | None = 1
+    corrected_at: datetime | None = None
+    #: For the owner: the draft of the next version.
+    correction: CorrectionFacts | None = None
     #: With the unit `person-in-period`: what somebody with rows in all periods has lost so far.
     lost_in_all: Amount | None = None
-
-
-@dataclass(frozen=True)
-class CorrectionFacts:
-    """The draft of a correction of a period."""
-
-    version: int
-    upload: UploadReport | None
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ class PlanFacts:
     shortfall: dict[str, Any] | None = None
     #: Label and version of each period that the job reads.
     periods: list[dict[str, Any]] | None = None
+    #: In a dataset without periods: the version of its rows.
+    version: int | None = None
 
     def __repr__(self) -> str:
         fit = "fits" if self.fits else "does not fit"
@@ -135,6 +137,8 @@ class JobFacts:
     links: dict[str, str]
     #: Label and version of each period that it reads.
     periods: list[dict[str, Any]] | None = None
+    #: In a dataset without periods: the version of its rows that it reads.
+    version: int | None = None
 
 
 @dataclass(frozen=True)

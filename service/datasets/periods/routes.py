@@ -123,11 +123,9 @@ def correct_period(name: DatasetName, label: Label, caller: Curator, context: Se
     """
     with context.database.write() as session:
         right = access.find(session, name, caller)
-        period = stored.find(session, right, label)
-        if label not in stored.corrections(session, right.dataset.id):
-            now = context.clock.now()
-            drafts.correct_period(session, right.dataset, period, actor=caller.name, at=now)
-        return _facts(session, right, period)
+        stored.find(session, right, label)
+        drafts.correct(session, right.dataset, label, actor=caller.name, at=context.clock.now())
+        return _facts(session, right, stored.find(session, right, label))
 
 
 @router.delete("/{label}", status_code=204, responses=answers("already-sealed", "retired"))
@@ -174,12 +172,8 @@ def _described(
         "budget": own and _balance(accountant, own),
         "cap": _balance(cap, granted) if grant and granted else None,
         "upload": view.report_on(dataset, period) if right.is_owner else None,
-        "correction": _correction(right, correction) if correction and right.is_owner else None,
+        "correction": view.correction(right, correction),
     }
-
-
-def _correction(right: Right, correction: Period) -> dict[str, Any]:
-    return {"version": correction.version, "upload": view.report_on(right.dataset, correction)}
 
 
 def _balance(accountant: accountants.Accountant, balance: ledger.Balance) -> dict[str, Any]:

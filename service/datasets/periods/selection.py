@@ -1,4 +1,8 @@
-"""The periods that a job reads: chosen by public labels, and what follows for its domain and its accounts."""
+"""The periods that a job reads: chosen by public labels, and what follows for its domain and its accounts.
+
+A dataset without periods is one with a single period, whose label is empty. Its first version is stored with
+the dataset itself, and in jobs by None; those that correct it are rows of `periods`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +49,8 @@ class PeriodRead:
 class PeriodsRead:
     """All periods that a job reads, in the order of their labels."""
 
-    unit: Unit
+    #: None: a dataset without periods, in a later version than its first.
+    unit: Unit | None
     read: tuple[PeriodRead, ...]
     #: Rows of one contributor that the noise protects.
     rows: int
@@ -72,7 +77,7 @@ class PeriodsRead:
     def to_json(self) -> dict[str, Any]:
         """Return what is stored with a job."""
         return {
-            "unit": self.unit.value,
+            "unit": self.unit and self.unit.value,
             "read": [each.to_json() for each in self.read],
             "rows": self.rows,
             "charged": list(self.charged),
@@ -82,7 +87,22 @@ class PeriodsRead:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         read = tuple(PeriodRead(**each) for each in data["read"])
-        return cls(Unit(data["unit"]), read, data["rows"], data["bounds"])
+        unit = None if data["unit"] is None else Unit(data["unit"])
+        return cls(unit, read, data["rows"], data["bounds"])
+
+
+def read_by(job: Job) -> PeriodsRead | None:
+    """Return the periods of a job; None: a dataset without periods, in its first version."""
+    return None if job.periods is None else PeriodsRead.from_json(job.periods)
+
+
+def described(periods: PeriodsRead | None) -> dict[str, Any]:
+    """Return what plans and jobs name: label and version of each period, or the version of all rows."""
+    if periods is None:
+        return {"periods": None, "version": 1}
+    if periods.unit is None:
+        return {"periods": None, "version": periods.read[0].version}
+    return {"periods": periods.facts(), "version": None}
 
 
 def sealed(session: Session, dataset_id: int, labels: Sequence[str] | None = None) -> list[Period]:
@@ -99,8 +119,8 @@ def is_running(session: Session, dataset_id: int, label: str, now: datetime) -> 
     query = select(Job.periods).where(
         Job.dataset_id == dataset_id, Job.rehearsal.is_(False), Job.claimed_at.is_not(None), shown
     )
-    stored = (PeriodsRead.from_json(each) for each in session.scalars(query) if each is not None)
-    return any(label in each.labels for each in stored)
+    running = session.scalars(query).all()
+    return any(each is None or label in PeriodsRead.from_json(each).labels for each in running)
 
 
 def charged(periods: PeriodsRead | None) -> tuple[str, ...]:
@@ -113,15 +133,14 @@ def choose(
 ) -> PeriodsRead | None:
     """Return the periods that a request asks for, all that are sealed by default.
 
-    None in a dataset without periods, and in one that has no rows: nothing can be planned on it.
+    None for the first version of a dataset without periods, and in one that has no rows: nothing can be
+    planned on it.
     """
-    if dataset.unit is None:
-        if asked is not None:
-            raise InvalidRequest(f"{dataset.name} has no periods", next_step="Leave `periods` out.")
-        return None
-    if dataset.state != DatasetState.SEALED:
-        return None
+    if dataset.unit is None and asked is not None:
+        raise InvalidRequest(f"{dataset.name} has no periods", next_step="Leave `periods` out.")
     found = sealed(session, dataset.id)
+    if not found:
+        return None
     chosen = found if asked is None else _asked(dataset.name, found, asked)
     unit, labels = dataset.unit, [each.label for each in chosen]
     rows = rows_protected(unit, labels, dataset.domain["rows_per_person"])
@@ -158,10 +177,17 @@ def _listed(labels: Sequence[str]) -> str:
     return ", ".join(labels) if len(labels) <= 3 else f"{labels[0]} to {labels[-1]}"
 
 
-def present(session: Session, dataset_id: int, planned: Mapping[str, Any]) -> PeriodsRead:
-    """Return the periods of a stored job in the versions that are sealed now, or as planned once retired."""
-    stored = PeriodsRead.from_json(planned)
-    found = sealed(session, dataset_id, stored.labels)
-    if len(found) < len(stored.read):
-        return stored
-    return replace(stored, read=tuple(PeriodRead.of(each) for each in found))
+def present(
+    session: Session, dataset: Dataset, planned: PeriodsRead | None, bounds: str
+) -> PeriodsRead | None:
+    """Return the periods of a job in the versions that are sealed now, or as planned if there are none.
+
+    `bounds`: those in which a job on a dataset without periods is planned.
+    """
+    labels = (WHOLE,) if planned is None else planned.labels
+    found = tuple(PeriodRead.of(each) for each in sealed(session, dataset.id, labels))
+    if len(found) < len(labels):
+        return planned
+    if planned is None:
+        return PeriodsRead(None, found, dataset.domain["rows_per_person"], bounds)
+    return replace(planned, read=found)

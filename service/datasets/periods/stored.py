@@ -5,8 +5,9 @@ from sqlalchemy.orm import Session, aliased
 
 from service.datasets.access import Right
 from service.errors import NotFound, NotSealed
+from service.ledger.charging import WHOLE
 from service.operations.states import DatasetState
-from service.operations.tables import Period
+from service.operations.tables import Dataset, Period
 
 _OTHER = aliased(Period)
 #: The version of a period that is shown: not the draft of a correction.
@@ -41,8 +42,16 @@ def find(session: Session, right: Right, label: str) -> Period:
     return found
 
 
+def of_whole(session: Session, dataset: Dataset) -> tuple[Period | None, Period | None]:
+    """Return the last correction of a dataset without periods, and the draft of one, if there are any."""
+    query = select(Period).where(Period.dataset_id == dataset.id, Period.label == WHOLE)
+    found = session.scalars(query.order_by(Period.version.desc()).limit(2)).all()
+    draft = next((each for each in found if each.state == DatasetState.DRAFT), None)
+    return next((each for each in found if each is not draft), None), draft
+
+
 def corrections(session: Session, dataset_id: int) -> dict[str, Period]:
-    """Return the drafts of corrections, by label."""
+    """Return the drafts of corrections, by label; it is empty in a dataset without periods."""
     drafts = select(Period).where(Period.dataset_id == dataset_id, Period.state == DatasetState.DRAFT)
     return {each.label: each for each in session.scalars(drafts.where(Period.version > 1))}
 

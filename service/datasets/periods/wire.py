@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from service.datasets.wire import BudgetFacts, UploadReport
+from service.datasets.wire import BudgetFacts, CorrectionFacts, UploadReport
 from service.http.wire import Answer, Body, BudgetBody, Moment, Name, Page, example, page_example
 
 _TOTAL = {"epsilon": "3", "delta": "0.000001"}
@@ -51,13 +51,6 @@ class PeriodBody(Body, json_schema_extra=example({"label": "2026-02"})):
     budget: BudgetBody | None = Field(
         default=None, description="where each period has a budget; default: that of the dataset"
     )
-
-
-class CorrectionFacts(Answer, json_schema_extra=example({"version": 2, "upload": None})):
-    """The draft of a correction, for the owner alone."""
-
-    version: int
-    upload: UploadReport | None
 
 
 class PeriodFacts(Answer, json_schema_extra=example(_PERIOD)):

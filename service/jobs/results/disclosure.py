@@ -122,11 +122,13 @@ def _amount(amount: Amount) -> str:
 
 
 def _periods(run: Run) -> str:
-    if run.claim.periods is None:
+    periods = run.claim.periods
+    if periods is None:
         return ""
+    if periods.unit is None:
+        return f" (version {periods.read[0].version})"
     named = [
-        each.label if each.version == 1 else f"{each.label} (version {each.version})"
-        for each in run.claim.periods.read
+        each.label if each.version == 1 else f"{each.label} (version {each.version})" for each in periods.read
     ]
     return f", its period{'s' if len(named) > 1 else ''} {', '.join(named)}"
 
@@ -134,7 +136,7 @@ def _periods(run: Run) -> str:
 def _charged_where(run: Run) -> str:
     """Say which accounts were charged, and what somebody in several of these periods loses."""
     periods = run.claim.periods
-    if periods is None or not periods.unit.has_accounts_of_periods:
+    if periods is None or not run.dataset.has_accounts_of_periods:
         return ""
     lost = run.lost_in_all
     more = "" if lost is None else f"; somebody with rows in all of them loses {_amount(lost)}"

@@ -77,10 +77,15 @@ def make_receipt(
 
 
 def _periods(run: Run) -> dict[str, Any]:
-    """Name the periods that were read, and what somebody in all of them loses, where that is more."""
+    """Name the periods that were read, and what somebody in all of them loses, where that is more.
+
+    Of a dataset without periods that was corrected, the version of its rows.
+    """
     periods = run.claim.periods
     if periods is None:
         return {}
+    if periods.unit is None:
+        return {"version": periods.read[0].version}
     lost = {} if run.lost_in_all is None else {"lost_in_all": run.lost_in_all}
     return {"unit": periods.unit.value, "periods": periods.facts(), "bounds": periods.bounds, **lost}
 

@@ -397,6 +397,11 @@ class Receipt(Answer, extra="allow", json_schema_extra=example(_RECEIPT)):
     periods: list[PeriodName] | None = Field(
         default=None, description="the periods that were read, each in this version; else missing"
     )
+    version: int | None = Field(
+        default=None,
+        description="of a dataset without periods that was corrected: the version of its rows that was read; "
+        "else missing",
+    )
     bounds: str | None = Field(
         default=None,
         description="SHA-256 of the dataset's domain, without the sizes of periods; else missing",

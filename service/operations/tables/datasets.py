@@ -132,7 +132,8 @@ class PublicRowSet(Base):
 class Period(Base):
     """A version of a period: its public facts, and the report on its rows, which the owner alone may see.
 
-    At most one version of a label is sealed, and at most one is a draft. Accounts belong to the label.
+    At most one version of a label is sealed, and at most one is a draft. Accounts belong to the label. A
+    dataset without periods has one whose label is empty; the dataset itself holds its first version.
     """
 
     __tablename__ = "periods"
@@ -171,7 +172,7 @@ class DatasetChunk(Base):
     rows: Mapped[int]
     digest: Mapped[Sha256]
     payload: Mapped[bytes]
-    #: The version of the period whose rows they are; 0 in a dataset without periods.
+    #: The version of the period whose rows they are; 0: the first version of a dataset without periods.
     period_id: Mapped[Units] = mapped_column(server_default=text("0"))
 
     __table_args__ = (UniqueConstraint("dataset_id", "ordinal"),)

@@ -70,7 +70,8 @@ class Job(Base):
     )
     idempotency_key: Mapped[str | None] = mapped_column(String(128))
     request_digest: Mapped[Sha256]
-    #: The periods that it reads, see `datasets.periods.selection`; None in a dataset without periods.
+    #: The periods that it reads, see `datasets.periods.selection`; None: a dataset without periods, in its
+    #: first version.
     periods: Mapped[dict[str, Any] | None]
 
     __table_args__ = (

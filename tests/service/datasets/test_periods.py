@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event, func, select
 
-from service.operations.tables import DatasetChunk
-from tests.support.service import DOUBTS, House, table
+from service.datasets import drafts, lifecycle
+from service.operations.states import DatasetState
+from service.operations.tables import Dataset, DatasetChunk, Period
+from tests.support.databases import migrated_database
+from tests.support.service import DOUBTS, START, House, table
 
 pytestmark = pytest.mark.both_databases
 
@@ -351,3 +357,72 @@ def test_clusters_of_one_month_are_asked_about_in_another_in_the_same_bounds(sta
     assert [each["column"] for each in receipt["working_bounds"]] == ["a"]
     assert spent(stays) == {"2026-01": "0.2", "2026-02": "0.1", "2026-03": "0"}
     verified(stays)
+
+
+def test_sizes_that_no_job_could_read_together_are_refused_when_they_are_declared(stays: House) -> None:
+    most = 2**30
+    for size in (most + 1, most - 2999):
+        refused = stays.carla.post(PERIODS, {"label": "2026-04", "size": size})
+        assert refused.status_code == 422, refused.text
+    assert refused.json()["detail"] == (
+        "the sizes of all periods of a dataset add up to at most 1,073,741,824, and stays declares 3,000 "
+        "already"
+    )
+    assert stays.carla.post(PERIODS, {"label": "2026-04", "size": most - 3000}).status_code == 201
+
+
+@pytest.fixture
+def on_postgres(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
+    """A service on PostgreSQL, where transactions overtake each other; SQLite has one writer."""
+    with (
+        migrated_database(request, "postgresql", tmp_path) as url,
+        closing(House(url, tmp_path)) as made,
+    ):
+        yield made
+
+
+def _overtake(house: House, act: Callable[[Any, Dataset], object]) -> None:
+    """Have the next request that waits for uploads overtaken by another transaction."""
+    engine = house.database.engine
+
+    def before(*given: Any) -> None:
+        if "pg_advisory_xact_lock" in given[2]:
+            event.remove(engine, "before_cursor_execute", before)
+            with house.database.write() as session:
+                act(session, session.scalars(select(Dataset)).one())
+
+    event.listen(engine, "before_cursor_execute", before)
+
+
+def _discard(session: Any, dataset: Dataset) -> None:
+    draft = session.scalars(select(Period).where(Period.state == DatasetState.DRAFT)).one()
+    drafts.discard_period(session, dataset, draft, actor="carla", at=START)
+
+
+def _retire(session: Any, dataset: Dataset) -> None:
+    lifecycle.retire(session, dataset, actor="carla", at=START)
+
+
+def _correct(session: Any, dataset: Dataset) -> None:
+    drafts.correct(session, dataset, "2026-01", actor="carla", at=START)
+
+
+def test_request_that_another_one_overtakes_is_told_so(on_postgres: House) -> None:
+    house = on_postgres
+    create(house)
+    add(house, "2026-01")
+    draft = f"{PERIODS}/2026-02"
+    upload: tuple[str, str, dict[str, Any]] = ("PUT", f"{draft}/data", {"content": table(40)})
+    seal: tuple[str, str, dict[str, Any]] = ("POST", f"{draft}/seal", {"json": {}})
+    for winner, (verb, place, sent), slug in (
+        (_discard, upload, "/problems/not-found"),
+        (_discard, seal, "/problems/not-found"),
+        (_discard, ("DELETE", draft, {}), "/problems/not-found"),
+        (_correct, ("POST", f"{PERIODS}/2026-01/correction", {}), None),
+        (_retire, seal, "/problems/retired"),
+    ):
+        house.carla.post(PERIODS, {"label": "2026-02"})
+        assert house.carla.call("PUT", f"{draft}/data", content=table(40)).status_code == 200
+        _overtake(house, winner)
+        answer = house.carla.call(verb, place, **sent)
+        assert answer.json().get("type") == slug, answer.text

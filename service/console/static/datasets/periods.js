@@ -1,4 +1,5 @@
 // Periods of a dataset: on a line of time, with what is left of each; the next one, filled in from the last.
+// Corrections of periods, and of a dataset without periods, which is one with a single period without a label.
 
 import { all, post, remove } from "../api.js";
 import { h, toast } from "../dom.js";
@@ -106,8 +107,11 @@ function point(found, period, curator, reload) {
   );
 }
 
+const placeOf = (found, period) => (period.label ? `${path(found)}/${period.label}` : `/v1/datasets/${found.name}`);
+const titleOf = (found, period) => period.label || found.name;
+
 // A draft is uploaded, checked and sealed as a dataset without periods is.
-function draftCard(found, period, reload) {
+export function draftCard(found, period, reload) {
   const place = h("div", { class: "stack" });
   const correction = period.correction;
   const report = correction ? correction.upload : period.upload;
@@ -119,7 +123,7 @@ function draftCard(found, period, reload) {
     h(
       "div",
       { class: "row apart" },
-      h("h2", {}, `${period.label}: ${report ? "check before you seal" : `upload ${rows}`}`),
+      h("h2", {}, `${titleOf(found, period)}: ${report ? "check before you seal" : `upload ${rows}`}`),
       button(
         correction ? "Discard this correction" : "Discard this period",
         () => discard(found, period, reload),
@@ -130,8 +134,8 @@ function draftCard(found, period, reload) {
       h(
         "p",
         { class: "muted" },
-        "When you seal them, the rows that are there now are deleted. What was charged to this period stays " +
-          "charged. Everybody sees that it was corrected and when, and nothing else.",
+        "When you seal them, the rows that are there now are deleted. What was charged stays charged. " +
+          "Everybody sees that there was a correction and when, and nothing else.",
       ),
     report && lookBeforeSeal(target, reload),
     report && h("h3", {}, "Upload other rows"),
@@ -216,13 +220,13 @@ function raise(found, period, reload) {
   );
 }
 
-function correct(found, period, reload) {
+export function correct(found, period, reload) {
   confirm(
-    `Correct ${period.label}?`,
+    `Correct ${titleOf(found, period)}?`,
     "Upload a corrected file next. Nothing changes until you seal it; its rows then replace those that are there.",
     "Begin a correction",
     async () => {
-      await post(`${path(found)}/${period.label}/correction`, {});
+      await post(`${placeOf(found, period)}/correction`, {});
       await reload();
     },
   );
@@ -231,12 +235,12 @@ function correct(found, period, reload) {
 function discard(found, period, reload) {
   const what = period.correction ? "The draft of this correction" : "The draft of this period";
   confirm(
-    `Discard the draft of ${period.label}?`,
+    `Discard the draft of ${titleOf(found, period)}?`,
     `${what}, its rows and the report on them are deleted.`,
     "Discard it",
     async () => {
-      await remove(`${path(found)}/${period.label}`);
-      toast(`The draft of ${period.label} is discarded.`);
+      await remove(period.label ? placeOf(found, period) : `${placeOf(found, period)}/data`);
+      toast(`The draft of ${titleOf(found, period)} is discarded.`);
       await reload();
     },
   );

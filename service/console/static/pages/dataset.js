@@ -3,7 +3,7 @@
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
 import { askDataset } from "../jobs/ask-more.js";
 import { columnTable } from "../datasets/columns.js";
-import { periods, UNITS } from "../datasets/periods.js";
+import { correct, draftCard, periods, UNITS } from "../datasets/periods.js";
 import { announce, h, replace, toast } from "../dom.js";
 import {
   budgetFields,
@@ -43,6 +43,8 @@ import { sites } from "./sites.js";
 import { lookBeforeSeal, uploadReport, uploader } from "./upload.js";
 
 const MOST_EDITED = 50;
+// The label of the only period of a dataset without periods.
+const WHOLE = "";
 const TABS = [
   ["", "Overview"],
   ["periods", "Periods"],
@@ -175,6 +177,7 @@ function describe(found) {
     ],
     ["Owner", found.owner],
     ["Created", moment(found.created_at)],
+    found.corrected_at && ["Corrected", [moment(found.corrected_at), ` (version ${found.version})`]],
   ]);
 }
 
@@ -307,7 +310,19 @@ async function overview({ reload }, found) {
         ),
       !draft &&
         found.upload &&
-        h("section", { class: "card stack" }, h("h2", {}, "The upload"), uploadReport(found.upload)),
+        h(
+          "section",
+          { class: "card stack" },
+          h(
+            "div",
+            { class: "row apart" },
+            h("h2", {}, "The upload"),
+            found.state === "sealed" &&
+              !found.correction &&
+              button("Correct", () => correct(found, { label: WHOLE }, reload), "small"),
+          ),
+          uploadReport(found.upload),
+        ),
       h(
         "section",
         { class: "card stack" },
@@ -380,6 +395,7 @@ async function overview({ reload }, found) {
   );
   return [
     look,
+    found.correction && draftCard(found, { label: WHOLE, correction: found.correction }, reload),
     halves,
     workingCard(found, reload),
     publicRowsCard(found, reload),

@@ -233,6 +233,7 @@ function request(now) {
           ],
         ]),
     now.periods && ["Periods", periodsInWords(now.periods)],
+    now.version > 1 && ["Version of the rows", String(now.version)],
     ...chosenFacts(asked),
   ]);
 }

@@ -234,6 +234,7 @@ function columnReport(columns) {
 // The report on a draft's rows, with a box to tick for each doubt, and the two ways on.
 export function lookBeforeSeal(found, reload) {
   const report = found.upload;
+  const throwsAway = !found.period && !found.correction; // else the draft is discarded with them
   const boxes = report.doubts.map((doubt) => {
     const box = checkbox("confirm", `${doubt.detail}.`, { hint: "Tick this if it is as it should be." });
     box.querySelector("input").value = doubt.confirm;
@@ -247,13 +248,13 @@ export function lookBeforeSeal(found, reload) {
       h(
         "div",
         { class: "row" },
-        submit(found.period ? "Seal the period" : "Seal the dataset"),
-        !found.period && button("Throw the rows away", () => throwAway(found, reload), "quiet"),
+        submit(found.correction ? "Seal the correction" : found.period ? "Seal the period" : "Seal the dataset"),
+        throwsAway && button("Throw the rows away", () => throwAway(found, reload), "quiet"),
       ),
       h(
         "p",
         { class: "small muted" },
-        "Sealed rows never change again. Examples of values are deleted with the seal.",
+        "Sealed rows change only by a correction. Examples of values are deleted with the seal.",
       ),
     ],
     async (data) => {
@@ -271,7 +272,7 @@ export function lookBeforeSeal(found, reload) {
       ? seal
       : [
           notice("bad", h("p", {}, "No row can be used, so there is nothing to seal.")),
-          !found.period &&
+          throwsAway &&
             h(
               "div",
               {},
