@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.ledger import verification
 from service.operations.database import Database
-from service.operations.tables import Account, Dataset, DatasetChunk, Job, JournalEntry, LedgerEntry, Result
+from service.operations.tables import (
+    Account,
+    Dataset,
+    DatasetChunk,
+    Job,
+    JournalEntry,
+    LedgerEntry,
+    Period,
+    Result,
+)
 
 __all__ = ["faults", "unfinished"]
 
@@ -30,6 +39,7 @@ def faults(database: Database) -> list[str]:
             *_overspent(session),
             *_jobs(session),
             *_uploads(session),
+            *_periods(session),
         ]
 
 
@@ -92,21 +102,40 @@ def _of_failed(reason: str) -> list[str]:
 
 
 def _uploads(session: Session) -> list[str]:
-    """A sealed dataset, or a draft with a report, has all of its chunks, whole; any other has none."""
-    chunks: dict[int, list[DatasetChunk]] = defaultdict(list)
+    """What is sealed, or a draft with a report, has all of its chunks, whole; anything else has none."""
+    chunks: dict[tuple[int, int], list[DatasetChunk]] = defaultdict(list)
     for chunk in session.scalars(select(DatasetChunk).order_by(DatasetChunk.ordinal)):
-        chunks[chunk.dataset_id].append(chunk)
+        chunks[chunk.dataset_id, chunk.period_id].append(chunk)
+    periods = session.scalars(select(Period)).all()
+    corrected = {period.dataset_id for period in periods if not period.label and period.state == "sealed"}
+    places: list[tuple[int, int, Dataset | Period, bool]] = [
+        (dataset.id, 0, dataset, dataset.id in corrected) for dataset in session.scalars(select(Dataset))
+    ]
+    places += [(period.dataset_id, period.id, period, False) for period in periods]
     found = []
-    for dataset in session.scalars(select(Dataset)):
-        own = chunks[dataset.id]
-        if dataset.state == "retired" or dataset.upload is None:
-            found += [f"{dataset.name} is {dataset.state} and has chunks"] if own else []
+    for dataset_id, period_id, rows, replaced in places:
+        own, name = chunks.pop((dataset_id, period_id), []), f"period {period_id} of dataset {dataset_id}"
+        if rows.state == "retired" or rows.upload is None or replaced:
+            found += [f"{name} is {rows.state} and has chunks"] if own else []
             continue
-        report = dataset.upload or {}
         whole = (
-            [chunk.ordinal for chunk in own] == list(range(len(own)))
-            and sum(chunk.rows for chunk in own) == report.get("rows")
+            [chunk.ordinal - own[0].ordinal for chunk in own] == list(range(len(own)))
+            and sum(chunk.rows for chunk in own) == rows.upload["rows"]
             and all(hashlib.sha256(chunk.payload).hexdigest() == chunk.digest for chunk in own)
         )
-        found += [] if whole else [f"{dataset.name} is {dataset.state} with half an upload"]
+        found += [] if whole else [f"{name} is {rows.state} with half an upload"]
+    return found + [f"chunks are left of period {period} of dataset {dataset}" for dataset, period in chunks]
+
+
+def _periods(session: Session) -> list[str]:
+    """One version of a period is sealed, and it has an account where its dataset's periods have accounts."""
+    periods = session.scalars(select(Period)).all()
+    with_accounts = {each.id for each in session.scalars(select(Dataset)) if each.has_accounts_of_periods}
+    opened = {(each.dataset_id, each.period) for each in session.scalars(select(Account))}
+    found = []
+    for (dataset, label, state), number in Counter((p.dataset_id, p.label, p.state) for p in periods).items():
+        if number > 1 and state != "retired":
+            found.append(f"{number} versions of {label} in dataset {dataset} are {state}")
+        if dataset in with_accounts and state != "draft" and (dataset, label) not in opened:
+            found.append(f"{label} in dataset {dataset} is {state} and has no account")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,9 @@ from service.datasets import access, drafts, grants, lifecycle
 from service.datasets.decisions import Decision
 from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
-from service.datasets.wire import Bounds, Box, DatasetBody
+from service.datasets.periods import selection
+from service.datasets.periods.wire import PeriodBody
+from service.datasets.wire import Bounds, Box, DatasetBody, PrivacyUnit
 from service.http.wire import BudgetBody, JobKind
 from service.jobs import submit
 from service.jobs.limits import Limits
@@ -29,17 +32,19 @@ from service.operations.clock import SystemClock
 from service.operations.database import Database
 from service.operations.settings import Settings
 from service.operations.states import Role
-from service.operations.tables import Dataset
+from service.operations.tables import Dataset, Period
 from service.people import keys, principals
 from service.people.authentication import Caller
 
-__all__ = ["DELTA", "DOMAIN", "Accountant", "Scene", "body", "chunks", "plan"]
+__all__ = ["DELTA", "DOMAIN", "PERIODS", "Accountant", "Scene", "body", "chunks", "plan"]
 
 DOMAIN = Dense.box([0, 0], [10, 4], ["a", "b"], size=1000)
 #: The delta of every job: small enough that the budgets' deltas never run out before their epsilons.
 DELTA = "0.0000001"
 #: How the costs of a dataset's jobs add up.
 Accountant = Literal["sum", "zcdp"]
+#: The sealed periods of a dataset that has periods.
+PERIODS = ("2030-01", "2030-02")
 _numbers = itertools.count()
 LIMITS = Limits(Work(1e14, 2.0**40), 10**9, 10**9)
 
@@ -111,9 +116,13 @@ class Scene:
         caps: tuple[str, ...] = (),
         seal: bool = True,
         rows: bool = False,
+        unit: PrivacyUnit | None = None,
         at: datetime | None = None,
     ) -> str:
-        """A dataset without release ticks; sealed, with rows, and granted with these caps, if so wished."""
+        """A dataset without release ticks; sealed, with rows, and granted with these caps, if so wished.
+
+        With a `unit` it has two sealed periods.
+        """
         now = at or SystemClock().now()
         name = f"d-{_unique()}"
         facts = DatasetBody(
@@ -126,10 +135,14 @@ class Scene:
             planned_release=False,
             least_epsilon="0",
             jobs_per_hour=10**9,
+            unit=unit,
         )
         with self.database.write() as session:
             made = lifecycle.create(session, facts, owner=self.carla, at=now)
-            if seal:
+            if unit is not None:
+                for label in PERIODS:
+                    self.seal(session, made, self.add_period(session, made, label, at=now), at=now)
+            elif seal:
                 self.seal(session, made, at=now)
             elif rows:
                 self.store(session, made, at=now)
@@ -141,12 +154,17 @@ class Scene:
                 )
         return name
 
-    def seal(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
-        """Upload a few rows and seal them."""
-        self.store(session, dataset, at=at)
-        drafts.seal(session, dataset, confirmed=("size",), actor="carla", at=at)
+    def add_period(self, session: Any, dataset: Dataset, label: str, *, at: datetime) -> Period:
+        """A period without rows; two of them are planned for as a dataset without periods is."""
+        facts = PeriodBody(label=label, size=DOMAIN.size // len(PERIODS))
+        return drafts.add_period(session, dataset, facts, by=Decision("carla", at))
 
-    def store(self, session: Any, dataset: Dataset, *, at: datetime) -> None:
+    def seal(self, session: Any, dataset: Dataset, period: Period | None = None, *, at: datetime) -> None:
+        """Upload a few rows and seal them."""
+        self.store(session, dataset, period, at=at)
+        drafts.seal(session, dataset, period, confirmed=("size",), actor="carla", at=at)
+
+    def store(self, session: Any, dataset: Dataset, period: Period | None = None, *, at: datetime) -> None:
         """Upload a few rows."""
         stored = chunks(access.domain_of(dataset))
         report = {
@@ -163,7 +181,8 @@ class Scene:
             "warnings": [],
         }
         expected = Expected.of(dataset)
-        drafts.store_rows(session, drafts.Place(dataset.id), expected, stored, report, actor="carla", at=at)
+        place = drafts.Place.of(dataset, period)
+        drafts.store_rows(session, place, expected, stored, report, actor="carla", at=at)
 
     def submit(
         self, session: Any, dataset: str, epsilon: str, *, who: Caller | None = None, **options: Any
@@ -174,7 +193,9 @@ class Scene:
         request = body(dataset, epsilon, **options)
         caller = who or self.ada
         right = access.find(session, dataset, caller)
-        planned = price(session, right, request, plan(epsilon, request.kind), LIMITS)
+        periods = selection.choose(session, right.dataset, None)
+        read = None if periods is None else replace(periods, bounds=DOMAIN.fingerprint)
+        planned = price(session, right, request, plan(epsilon, request.kind), LIMITS, read)
         return submit.reserve_and_enqueue(session, planned, key=key, limits=LIMITS, now=now)
 
     def queued(

@@ -11,13 +11,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
-from assurance.chaos.scene import Accountant, Scene
+from assurance.chaos.scene import PERIODS, Accountant, Scene
 from assurance.chaos.stage import Stage, Tally, drain, fork, reap
 from core.data import PublicRows
 from core.privacy import Budget
@@ -25,12 +25,13 @@ from service import errors
 from service.datasets import drafts, grants, lifecycle, working_bounds
 from service.datasets.decisions import Decision
 from service.datasets.public_rows import attached
-from service.datasets.wire import DraftChanges
+from service.datasets.wire import DraftChanges, PrivacyUnit
 from service.jobs import queue
 from service.jobs.claims import Claim, Outcome
 from service.operations.clock import SystemClock
 from service.operations.database import Database
-from service.operations.tables import Dataset, Job
+from service.operations.states import DatasetState
+from service.operations.tables import Dataset, Job, Period
 from service.people import principals
 
 __all__ = ["ACTS", "kill_at_every_statement"]
@@ -46,11 +47,18 @@ class Given:
 
     scene: Scene
     dataset: str
+    #: Of the period that is corrected; empty in a dataset without periods.
+    label: str = ""
     job: str = ""
     held: Claim | None = None
 
     def row(self, session: Session) -> Dataset:
         return session.scalars(select(Dataset).where(Dataset.name == self.dataset)).one()
+
+    def draft(self, session: Session) -> Period | None:
+        """The draft of a period or of a correction, if there is one."""
+        own = (Period.dataset_id == self.row(session).id, Period.state == DatasetState.DRAFT)
+        return session.scalars(select(Period).where(*own)).one_or_none()
 
     def analyst(self, session: Session) -> Any:
         return principals.find(session, self.scene.ada.name)
@@ -190,7 +198,36 @@ def _discard(session: Session, given: Given) -> None:
         drafts.discard(session, found, actor="c", at=SystemClock().now())
 
 
+def _add_period(session: Session, given: Given) -> None:
+    try:
+        given.scene.add_period(session, given.row(session), "2030-03", at=SystemClock().now())
+    except errors.InvalidRequest:
+        return  # its label is taken: it was added before this was done again
+
+
+def _upload_version(session: Session, given: Given) -> None:
+    dataset, draft = given.row(session), given.draft(session)
+    given.scene.store(session, dataset, draft, at=SystemClock().now())
+
+
+def _seal_version(session: Session, given: Given) -> None:
+    draft, now = given.draft(session), SystemClock().now()
+    if draft is not None:
+        drafts.seal(session, given.row(session), draft, confirmed=("size",), actor="c", at=now)
+
+
+def _discard_version(session: Session, given: Given) -> None:
+    draft = given.draft(session)
+    if draft is not None:
+        drafts.discard_period(session, given.row(session), draft, actor="c", at=SystemClock().now())
+
+
+def _correct(session: Session, given: Given) -> None:
+    drafts.correct(session, given.row(session), given.label, actor="c", at=SystemClock().now())
+
+
 #: Name, what it does, and what it needs: a queued job, a claimed one, a draft, a draft with rows, or nothing.
+#: After a colon, whose: of periods, with the unit record or person; else of a dataset without periods.
 ACTS: dict[str, tuple[Act, str]] = {
     "submit": (_submit, "nothing"),
     "submit the owner's question": (_submit_own, "nothing"),
@@ -218,6 +255,25 @@ ACTS: dict[str, tuple[Act, str]] = {
     "throw away rows": (_throw_away, "rows"),
     "edit a draft": (_edit, "rows"),
     "discard a draft": (_discard, "rows"),
+    "begin a correction": (_correct, "queued"),
+    "seal a correction": (_seal_version, "correction"),
+    "discard a correction": (_discard_version, "correction"),
+    "submit on periods": (_submit, "nothing:record"),
+    "claim on periods": (_claim, "queued:record"),
+    "refuse to run on periods": (_refuse_to_run, "queued:record"),
+    "cancel on periods": (_cancel, "queued:record"),
+    "take over on periods": (_take_over, "claimed:record"),
+    "finish on periods": (_finish, "claimed:record"),
+    "add a period": (_add_period, "queued:record"),
+    "upload a period": (_upload_version, "period:record"),
+    "seal a period": (_seal_version, "period:record"),
+    "seal a period of persons": (_seal_version, "period:person"),
+    "discard a period": (_discard_version, "period:record"),
+    "begin a correction of a period": (_correct, "queued:record"),
+    "seal a correction of a period": (_seal_version, "correction:record"),
+    "discard a correction of a period": (_discard_version, "correction:record"),
+    "move a cap in periods": (_move_cap, "queued:record"),
+    "retire periods": (_retire, "queued:record"),
 }
 
 
@@ -256,13 +312,23 @@ def kill_at_every_statement(
         scene.close()
 
 
-def _prepare(scene: Scene, accountant: Accountant, needs: str) -> Given:
+def _prepare(scene: Scene, accountant: Accountant, needed: str) -> Given:
+    needs, _, unit = needed.partition(":")
     dataset = scene.dataset(
-        accountant, "1", caps=("1",), seal=needs not in ("draft", "rows"), rows=needs == "rows"
+        accountant,
+        "1",
+        caps=("1",),
+        seal=needs not in ("draft", "rows"),
+        rows=needs == "rows",
+        unit=cast(PrivacyUnit | None, unit or None),
     )
-    given = Given(scene, dataset)
-    if needs in ("queued", "claimed"):
+    given = Given(scene, dataset, PERIODS[0] if unit else "")
+    if needs in ("queued", "claimed", "correction", "period"):
         given.job = scene.queued(dataset, "0.3")
+    if needs in ("correction", "period"):
+        with scene.database.write() as session:
+            _correct(session, given) if needs == "correction" else _add_period(session, given)
+            _upload_version(session, given)
     if needs == "claimed":
         with scene.database.write() as session:
             given.held = queue.claim(
