@@ -42,19 +42,10 @@ KNOWN = ("ada", "ben", "dan", "carla", "cleo", "browser")
 ROLES = ("nobody", "unknown", "revoked", "scraper", *KNOWN)
 #: What one request may take of this process, in seconds of its own time: more is a hang.
 LONGEST = 30.0
-_NAMES = (
-    "own",
-    "retired",
-    "withdrawn",
-    "ungranted",
-    "draft",
-    "other",
-    "ada",
-    "dan",
-    "carla",
-    "latest",
-    "places",
-)
+_DATASETS = ("own", "retired", "withdrawn", "ungranted", "draft", "other", "monthly")
+_NAMES = (*_DATASETS, "ada", "dan", "carla", "latest", "places")
+#: Periods of `monthly`: sealed, a draft, and one that does not exist.
+_LABELS = ("2026-01", "2026-02", "2026-03")
 
 
 class Campaign:
@@ -172,7 +163,9 @@ class Campaign:
             return self.chance.choice([*self.stage.session_ids.values(), "current"])
         if parameter == "slug":
             return "not-found"
-        return self.chance.choice(_NAMES[:6] if parameter == "name" else _NAMES)
+        if parameter == "label":
+            return self.chance.choice(_LABELS)
+        return self.chance.choice(_DATASETS if parameter == "name" else _NAMES)
 
     def chains(self, role: str, count: int) -> None:
         """Calls in chains, along the links of the description."""
@@ -222,6 +215,7 @@ class Campaign:
         dataset = {"ben": "ungranted", "dan": "other"}.get(role, "own")
         job = {"dataset": dataset, "k": 2, "epsilon": "0.01", "options": {}}
         job["algorithm"] = self.chance.choice((*registry.names(), "auto"))
+        on_periods = {**job, "dataset": "monthly", "periods": self._periods()}
         named = {"name": f"n{self.requests}", "role": "analyst"}
         facts = {
             "name": f"d{self.requests}",
@@ -249,21 +243,39 @@ class Campaign:
             ("POST", "/v1/jobs", {**job, "rehearsal": True}),
             ("POST", "/v1/jobs", self._with_options(job)),
             ("POST", "/v1/jobs", {**job, "quote": "0" * 64}),
+            ("POST", "/v1/plans", on_periods),
+            ("POST", "/v1/jobs", on_periods),
             ("PUT", "/v1/jobs/latest/note", {"name": "n", "note": "why"}),
             ("POST", "/v1/requests", {"dataset": dataset, "epsilon": "52", "purpose": "p", "plan": job}),
         ]
         if role in ("ada", "ben", "dan") and self.chance.random() < 0.9:
             return work
+        period = f"/v1/datasets/monthly/periods/{self.chance.choice(_LABELS)}"
+        budget = {"epsilon": "50", "delta": "0.0001"}
         return [
             *work[:1],
+            (
+                "POST",
+                "/v1/datasets/monthly/periods",
+                {"label": f"p{self.requests}", "size": 9, "budget": budget},
+            ),
+            ("POST", f"{period}/budget", budget),
+            ("POST", f"{period}/seal", {"confirm": ["size"], "sha256": "0" * 64}),
+            ("POST", f"{period}/correction", {}),
+            ("POST", "/v1/datasets/own/correction", {}),
             ("POST", "/v1/principals", named),
             ("POST", "/v1/principals/ada/keys", {"label": "x", "expires_in_days": 3}),
             ("POST", "/v1/sessions", {"remember": True}),
             ("POST", "/v1/datasets", self.chance.choice((facts, ball, sparse, ids, table))),
             ("PATCH", "/v1/datasets/draft", {"table": files.COLUMNS}),
-            ("POST", "/v1/datasets/own/budget", {"epsilon": "50", "delta": "0.0001"}),
-            ("PUT", "/v1/datasets/own/grants/ada", {"epsilon": "50", "delta": "0.0001"}),
+            ("POST", "/v1/datasets/own/budget", budget),
+            ("PUT", "/v1/datasets/own/grants/ada", budget),
         ]
+
+    def _periods(self) -> Any:
+        """Periods of a request: a list of labels, or a range with or without its ends."""
+        first, last = self.chance.choice(_LABELS), self.chance.choice(_LABELS)
+        return self.chance.choice(([first], [first, last], {"from": first, "to": last}, {"from": first}, {}))
 
     def _question(self, job: dict[str, Any]) -> dict[str, Any]:
         """A question, about the columns of the dataset and about a clustering where it needs one."""
@@ -342,9 +354,14 @@ class Campaign:
         """A damaged file, to be previewed, or to a draft that takes its format."""
         kind, content, facts = files.GOOD[self.chance.choice(list(files.GOOD))]
         sent = files.damaged(content, self.chance)
-        if self.chance.random() < 0.3:
+        if self.chance.random() < 0.4:
+            corrected = "/v1/datasets/monthly/periods/2026-01"
+            if self.chance.random() < 0.3:  # so that files meet the draft of a correction
+                self.stage.carla.post(f"{corrected}/correction")
             sites = f"/v1/datasets/own/sites/s{self.requests}"
-            verb, path = self.chance.choice((("POST", "/v1/previews"), ("PUT", sites)))
+            verb, path = self.chance.choice(
+                (("POST", "/v1/previews"), ("PUT", sites), ("PUT", f"{corrected}/data"))
+            )
             self.send("damaged files", role, verb, path, content=sent, headers={"Content-Type": kind})
             return
         name = "f" + re.sub(r"[^a-z]", "", str(sorted(facts)) + kind)[-40:]
