@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,11 @@ from core.plan import KRange, Plan, Request
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.questions.base import Question
+from service.datasets.periods.selection import PeriodRead, PeriodsRead
+from service.ledger.charging import rows_protected
+from service.operations.states import Unit
 
-__all__ = ["CASES", "PAIRS", "VARIANTS", "Case", "Pair", "Variant"]
+__all__ = ["CASES", "PAIRS", "VARIANTS", "Case", "Pair", "UnitCase", "Variant"]
 
 Rows = npt.NDArray[np.float64]
 
@@ -205,6 +208,32 @@ class Case:
         return Neighbours(source(self.domain, both), source(self.domain, (*both, *self.pair.extra)))
 
 
+#: Rows of one person in a period, and the periods that a job reads.
+_LIMIT, _PERIODS = 2, tuple(PeriodRead(f"2030-0{month}", 1, SIZE, month) for month in (1, 2, 3))
+#: What one contributor has in these periods: a record of one, all rows in one, all rows in all of them.
+_CONTRIBUTED = {Unit.RECORD: 1, Unit.PERSON_IN_PERIOD: _LIMIT, Unit.PERSON: _LIMIT * len(_PERIODS)}
+
+
+@dataclass(frozen=True)
+class UnitCase(Case):
+    """A variant on neighbours of a unit of privacy, planned as the service plans a job on periods."""
+
+    unit: Unit
+    #: Rows that the noise protects, by the rule of the service.
+    protected: Callable[[Unit, Sequence[str], int], int] = rows_protected
+
+    @classmethod
+    def of(cls, variant: Variant, unit: Unit) -> Self:
+        extra = (_CORNER,) * _CONTRIBUTED[unit]
+        return cls(variant, Pair(f"unit {unit}", "all that it protects", (_LEFT,) * 15, extra), unit)
+
+    @cached_property
+    def domain(self) -> Stored:
+        limit = 1 if self.unit is Unit.RECORD else _LIMIT
+        rows = self.protected(self.unit, [each.label for each in _PERIODS], limit)
+        return PeriodsRead(self.unit, _PERIODS, rows).domain(self.variant.domain(limit))
+
+
 _SITES = {
     "kind": "coordinates",
     "points": [[0.0, 0.0], [0.2, 0.2], [0.5, 0.5], [1.0, 1.0]],
@@ -294,4 +323,8 @@ CASES = {
     case.name: case
     for variant in VARIANTS.values()
     for case in (Case(variant, pair) for pair in PAIRS.values())
+} | {
+    case.name: case
+    for name in ("sulq pure", "sulq approximate", "summit means approximate")
+    for case in (UnitCase.of(VARIANTS[name], unit) for unit in Unit)
 }

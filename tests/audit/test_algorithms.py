@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assurance.audit.audits import Audit, sample
-from assurance.audit.cases import CASES, PAIRS, VARIANTS, Case
+from assurance.audit.cases import CASES, PAIRS, VARIANTS, Case, UnitCase
 from assurance.audit.probes import WHOLE
 from assurance.audit.twins import (
     broken_plan,
@@ -24,6 +24,7 @@ from core.plan import Plan
 from core.privacy import Budget
 from core.questions import registry as questions
 from core.statistics.sums import ResidualSums, SecondMoments
+from service.operations.states import Unit
 from tests.support.bits import inject_bytes
 
 ALPHA = 1e-9
@@ -123,6 +124,28 @@ def test_a_profile_with_noise_for_one_histogram_is_caught() -> None:
     """The sensitivity of several histograms is their number."""
     case = at_epsilon_one("profile pure")
     assert "histograms" in audit(case, 800, 100, broken_plan(case.plan, "histograms", unscaled))
+
+
+# --- units of privacy -------------------------------------------------------------------------------------
+
+
+def of_unit(unit: Unit, **changes: Any) -> UnitCase:
+    return replace(UnitCase.of(replace(VARIANTS["grid pure"], budget=Budget.of(1)), unit), **changes)
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_all_that_a_unit_protects_loses_what_is_declared(unit: Unit) -> None:
+    assert audit(of_unit(unit), runs=120, pilot=30) == {}
+
+
+def test_noise_for_the_rows_of_one_period_is_caught_where_a_person_is_in_three() -> None:
+    case = of_unit(Unit.PERSON, protected=lambda unit, periods, limit: limit)
+    assert "cells" in audit(case, runs=150, pilot=30)
+
+
+def test_noise_for_one_row_is_caught_where_a_person_has_two_in_a_period() -> None:
+    case = of_unit(Unit.PERSON_IN_PERIOD, protected=lambda unit, periods, limit: 1)
+    assert "cells" in audit(case, runs=600, pilot=80)
 
 
 # --- a wrong table ----------------------------------------------------------------------------------------
