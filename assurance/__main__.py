@@ -1,4 +1,4 @@
-"""Run a campaign: `python -m assurance audit`, `chaos`, `fuzz`, `soak` or `mutants`.
+"""Run a campaign: `python -m assurance audit`, `chaos`, `fuzz`, `soak`, `mutants` or `months`.
 
 Each campaign is a module with a function `main`, which takes the options and returns the exit code.
 """
@@ -14,6 +14,7 @@ CAMPAIGNS = {
     "fuzz": "assurance.fuzz.campaign",
     "soak": "assurance.chaos.soak",
     "mutants": "assurance.mutants.campaign",
+    "months": "assurance.months",
 }
 
 
