@@ -34,7 +34,8 @@ _ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=100_00
 _NUMBERS = Annotated[list[float], Field(max_length=1_000_000, fail_fast=True)]
 _ZERO = {"epsilon": "0", "delta": "0"}
 _TOTAL = {"epsilon": "3", "delta": "0.000001"}
-_BUDGET = {"declared": _TOTAL, "total": _TOTAL, "spent": _ZERO, "reserved": _ZERO, "remaining": _TOTAL}
+#: An example of a balance.
+BALANCE = {"declared": _TOTAL, "total": _TOTAL, "spent": _ZERO, "reserved": _ZERO, "remaining": _TOTAL}
 _BOUNDS = {"box": {"low": [0.0, 0.0], "high": [10.0, 4.0]}}
 _DATASET = {
     "name": "flowers",
@@ -70,8 +71,8 @@ _DATASET = {
     "created_at": "2030-01-01T09:00:00.000Z",
     "revised": [],
     "warnings": [],
-    "budget": _BUDGET,
-    "cap": _BUDGET,
+    "budget": BALANCE,
+    "cap": BALANCE,
     "kinds": ["cluster"],
     "grant": None,
     "upload": None,
@@ -176,7 +177,7 @@ class AmountFacts(Answer):
         return {name: value for name, value in serialise(self).items() if value is not None}
 
 
-class BudgetFacts(Answer, json_schema_extra=example(_BUDGET)):
+class BudgetFacts(Answer, json_schema_extra=example(BALANCE)):
     """Balance of an account. Under `zcdp` amounts are rho and the delta kept for approximate parts."""
 
     declared: AmountFacts
@@ -381,7 +382,7 @@ class DatasetPage(Page[DatasetFacts], json_schema_extra=page_example(_DATASET)):
 
 _GRANT = {
     "analyst": "ada",
-    "cap": _BUDGET,
+    "cap": BALANCE,
     "kinds": ["cluster", "profile"],
     "created_at": "2030-01-01T09:00:00.000Z",
     "revoked_at": None,

@@ -255,24 +255,12 @@ def _exhausted(
 def _periods_with_room(planned: PlannedJob, refusal: ledger.Overdrawn) -> dict[str, Any]:
     """Return which period lacks room, and the largest range among those asked for that has room."""
     assert planned.periods is not None  # an account of a period is charged
-    short = {key.period for key in refusal.short}
-    runs: list[list[str]] = [[]]
-    for label in planned.periods.labels:
-        if label in short:
-            runs.append([])
-        else:
-            runs[-1].append(label)
-    largest = max(runs, key=len)
-    found: dict[str, Any] = {"period": refusal.account.period, "largest_range": None}
-    if not largest:
-        return {**found, "sentence": ", and none of the periods asked for has room for this one"}
-    ends = {"from": largest[0], "to": largest[-1]}
-    words = largest[0] if len(largest) == 1 else f"{largest[0]} to {largest[-1]}"
-    return {
-        **found,
-        "largest_range": ends,
-        "sentence": f"; the largest range with room for this one is {words}",
-    }
+    lacking = {key.period for key in refusal.short}
+    largest = selection.largest_range(planned.periods.labels, lacking)
+    sentence = ", and none of the periods asked for has room for this one"
+    if largest is not None:
+        sentence = f"; the largest range with room for this one is {selection.in_words(largest)}"
+    return {"period": refusal.account.period, "largest_range": largest, "sentence": sentence}
 
 
 def _digest(body: PlanBody) -> str:

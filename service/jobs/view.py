@@ -13,13 +13,13 @@ from core.questions import registry as questions
 from service import ledger
 from service.datasets import view as dataset_view
 from service.datasets.access import Right, domain_of
-from service.datasets.periods import selection
+from service.datasets.periods import accounts, selection
 from service.jobs.accuracy import accuracy
 from service.jobs.planned import PlannedJob
 from service.jobs.release import VisibleJob
 from service.jobs.wire import JobFacts
 from service.ledger import accountants
-from service.ledger.charging import account_keys
+from service.ledger.charging import AccountKey, account_keys
 from service.ledger.units import Cost
 
 _LEAST_DELTA = "An automatic delta is never less than a tenth of the default: give a smaller one, or 0. "
@@ -97,10 +97,10 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
     """Describe a planned job: its cost, what would remain, and whether it fits now."""
     right, plan, cost = planned.right, planned.plan, planned.cost
     balances = ledger.balances(session, right.dataset.id, right.grant_id)
+    paying = {key: balances[key] for key in account_keys(selection.charged(planned.periods), right.grant_id)}
     rooms: dict[str, Cost] = {}
-    for key in account_keys(selection.charged(planned.periods), right.grant_id):
-        name, room = "budget" if key.grant is None else "cap", balances[key].remaining
-        rooms[name] = room.at_most(rooms.get(name, room))
+    for key, balance in paying.items():
+        rooms[_kind(key)] = balance.remaining.at_most(rooms.get(_kind(key), balance.remaining))
     fits = all(cost.fits(room) for room in rooms.values())
     amount = right.accountant.amount
     return {
@@ -111,7 +111,8 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
         "planned_seconds": planned.planned_ms / 1000,
         "fits": fits,
         "remaining_after": {name: amount(room - cost) for name, room in rooms.items()} if fits else None,
-        "shortfall": None if fits else _shortfall(session, planned, rooms),
+        "accounts": _tightest(session, right, paying),
+        "shortfall": None if fits else _shortfall(session, planned, paying),
         "forecast": dict(plan.forecast),
         "accuracy": accuracy(plan, earlier),
         "earlier": earlier,
@@ -120,19 +121,50 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
     }
 
 
-def _shortfall(session: Session, planned: PlannedJob, rooms: Mapping[str, Cost]) -> dict[str, Any]:
+def _kind(key: AccountKey) -> str:
+    """Return what callers call an account: their cap, or a budget."""
+    return "budget" if key.grant is None else "cap"
+
+
+def _tightest(
+    session: Session, right: Right, paying: Mapping[AccountKey, ledger.Balance]
+) -> dict[str, dict[str, Any]]:
+    """Describe the balances with the least left that a job is charged to: of budgets, and of caps."""
+    found = {}
+    for kind in dict.fromkeys(map(_kind, paying)):
+        of_kind = {key: balance for key, balance in paying.items() if _kind(key) == kind}
+        key = min(of_kind, key=lambda key: (of_kind[key].remaining.loss, of_kind[key].remaining.delta))
+        balance = accounts.described(session, right.dataset, right.grant, key, of_kind[key])
+        found[kind] = {"period": key.period or None, **balance}
+    return found
+
+
+def _shortfall(
+    session: Session, planned: PlannedJob, paying: Mapping[AccountKey, ledger.Balance]
+) -> dict[str, Any]:
     """Say which account has too little left for a job, what to do about it, and what would fit instead."""
     cost, accountant = planned.cost, planned.right.accountant
+    rooms = {key: balance.remaining for key, balance in paying.items()}
     least = Cost(min(room.loss for room in rooms.values()), min(room.delta for room in rooms.values()))
     short = "loss" if cost.loss > least.loss else "delta"
     tightest = min(rooms, key=lambda name: getattr(rooms[name], short))
-    whose = "your cap" if tightest == "cap" else "the dataset's budget"
+    whose = (
+        "your cap"
+        if tightest.grant is not None
+        else "the budget"
+        if tightest.period
+        else "the dataset's budget"
+    )
+    where = f" in {tightest.period}" if tightest.period else ""
+    lacking = {key.period for key, room in rooms.items() if not cost.fits(room)}
+    largest = selection.largest_range(planned.periods.labels, lacking) if planned.periods and where else None
     smaller = Cost(min(cost.loss, least.loss), min(cost.delta, least.delta))
     automatic = planned.body.delta is None and cost.delta > least.delta
     return {
-        "sentence": f"This does not fit: it costs {accountant.in_words(cost)}, and {whose} has "
+        "sentence": f"This does not fit: it costs {accountant.in_words(cost)}, and {whose}{where} has "
         f"{accountant.in_words(rooms[tightest])} left.",
         "next": (_LEAST_DELTA if automatic else "") + "Ask for less, or request more.",
         "offer": accountant.amount(smaller) if accountant.charges_as_asked and smaller.loss > 0 else None,
         "request": planned.cap_to_request(session),
+        "largest_range": largest,
     }

@@ -14,7 +14,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from service.datasets.periods.wire import PeriodChoice, PeriodName
-from service.datasets.wire import AmountFacts
+from service.datasets.wire import BALANCE, AmountFacts, BudgetFacts
 from service.http.wire import (
     VISIBLE_PATTERN,
     Amount,
@@ -293,6 +293,7 @@ _PLANNED = {
         "budget": {"epsilon": "2.5", "delta": "0"},
         "cap": {"epsilon": "0.5", "delta": "0"},
     },
+    "accounts": {"budget": {**BALANCE, "period": None}, "cap": {**BALANCE, "period": None}},
     "shortfall": None,
     "periods": None,
     "version": 1,
@@ -348,6 +349,13 @@ class AccuracyFacts(Answer):
     basis: str = Field(description="what the figures rest on")
 
 
+class PeriodEnds(Answer, json_schema_extra=example({"from": "2026-01", "to": "2026-03"})):
+    """The first and the last period of a range."""
+
+    first: str = Field(alias="from")
+    last: str = Field(alias="to")
+
+
 class Shortfall(Answer):
     """Why a job does not fit, in words."""
 
@@ -357,6 +365,15 @@ class Shortfall(Answer):
     request: AmountFacts | None = Field(
         default=None, description="to an analyst: the cap to request, in which the job would fit"
     )
+    largest_range: PeriodEnds | None = Field(
+        default=None, description="the largest range of the periods asked for in which it would fit"
+    )
+
+
+class PaidFrom(BudgetFacts):
+    """The balance of an account that a job is charged to."""
+
+    period: str | None = Field(description="of the account; null: the dataset as a whole")
 
 
 class Quote(Answer, json_schema_extra=example(_PLANNED)):
@@ -369,6 +386,9 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
     planned_seconds: float = Field(description="time from a worker's claim of the job to its result")
     fits: bool
     remaining_after: dict[str, AmountFacts] | None
+    accounts: dict[str, PaidFrom] = Field(
+        description="`budget` and, to an analyst, `cap`: those with the least left that the job is charged to"
+    )
     shortfall: Shortfall | None = Field(description="of a job that does not fit: what is short, what to do")
     forecast: dict[str, Any] = Field(description="from public numbers alone: it counts noise only")
     accuracy: AccuracyFacts = Field(description="the forecast in words, ready to show")

@@ -32,7 +32,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.Amount, datasets.AmountFacts),
     (wire.AuditEntry, people.AuditEntry),
     (wire.ColumnReport, datasets.ColumnReport),
-    (wire.CorrectionFacts, periods.CorrectionFacts),
+    (wire.CorrectionFacts, datasets.CorrectionFacts),
     (wire.DatasetFacts, datasets.DatasetFacts),
     (wire.DoubtReport, datasets.DoubtReport),
     (wire.FindingsFacts, results.FindingsFacts),

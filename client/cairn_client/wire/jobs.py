@@ -66,6 +66,8 @@ class PlanFacts:
     periods: list[dict[str, Any]] | None = None
     #: In a dataset without periods: the version of its rows.
     version: int | None = None
+    #: The balances with the least left that the job is charged to, of budgets and of your caps.
+    accounts: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         fit = "fits" if self.fits else "does not fit"

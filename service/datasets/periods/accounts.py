@@ -1,12 +1,14 @@
 """Accounts of periods: which there are, which has the least left, and what somebody lost in all."""
 
+from typing import Any
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.privacy import Budget
 from service import ledger
 from service.ledger import accountants
-from service.ledger.accountants import Amount
+from service.ledger.accountants import Accountant, Amount
 from service.ledger.charging import WHOLE, AccountKey
 from service.ledger.units import NOTHING, Cost
 from service.operations.states import Unit
@@ -27,7 +29,23 @@ def labels(session: Session, dataset: Dataset) -> tuple[str, ...]:
 
 
 def _total(dataset: Dataset, period: Period) -> Cost:
-    return accountants.get(dataset.accountant, Budget(period.epsilon_units, period.delta_units)).total
+    return _accountant(dataset, period).total
+
+
+def _accountant(dataset: Dataset, period: Period) -> Accountant:
+    return accountants.get(dataset.accountant, Budget(period.epsilon_units, period.delta_units))
+
+
+def described(
+    session: Session, dataset: Dataset, grant: Grant | None, key: AccountKey, balance: ledger.Balance
+) -> dict[str, Any]:
+    """Describe the balance of an account with the budget or the cap that it was declared with."""
+    accountant = accountants.of(dataset, grant if key.grant is not None else None)
+    if key.grant is None and key.period != WHOLE:
+        opened = (Period.dataset_id == dataset.id, Period.label == key.period, Period.sealed_at.is_not(None))
+        newest = select(Period).where(*opened).order_by(Period.version.desc()).limit(1)
+        accountant = _accountant(dataset, session.scalars(newest).one())
+    return {"declared": accountants.declared(accountant.declared), **accountant.amounts(balance)}
 
 
 def tightest(session: Session, dataset: Dataset, grant: Grant | None = None) -> ledger.Balance:

@@ -4,7 +4,7 @@ A dataset without periods is one with a single period, whose label is empty. Its
 the dataset itself, and in jobs by None; those that correct it are rows of `periods`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
@@ -171,6 +171,23 @@ def _asked(name: str, found: Sequence[Period], asked: Sequence[str] | PeriodRang
             next_step=f"Its periods are {_listed(labels)}.",
         )
     return [each for each in found if each.label in asked]
+
+
+def largest_range(labels: Sequence[str], lacking: Collection[str]) -> dict[str, str] | None:
+    """Return the ends of the longest run of periods of which none lacks room, if there is one."""
+    runs: list[list[str]] = [[]]
+    for label in labels:
+        if label in lacking:
+            runs.append([])
+        else:
+            runs[-1].append(label)
+    longest = max(runs, key=len)
+    return {"from": longest[0], "to": longest[-1]} if longest else None
+
+
+def in_words(ends: Mapping[str, str]) -> str:
+    """Return a range of periods as messages name it."""
+    return ends["from"] if ends["from"] == ends["to"] else f"{ends['from']} to {ends['to']}"
 
 
 def _listed(labels: Sequence[str]) -> str:

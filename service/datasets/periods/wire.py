@@ -4,12 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from service.datasets.wire import BudgetFacts, CorrectionFacts, UploadReport
+from service.datasets.wire import BALANCE, BudgetFacts, CorrectionFacts, UploadReport
 from service.http.wire import Answer, Body, BudgetBody, Moment, Name, Page, example, page_example
 
-_TOTAL = {"epsilon": "3", "delta": "0.000001"}
-_ZERO = {"epsilon": "0", "delta": "0"}
-_BUDGET = {"declared": _TOTAL, "total": _TOTAL, "spent": _ZERO, "reserved": _ZERO, "remaining": _TOTAL}
 _PERIOD = {
     "label": "2026-02",
     "version": 1,
@@ -17,7 +14,7 @@ _PERIOD = {
     "size": 10000,
     "created_at": "2026-03-02T09:00:00.000Z",
     "sealed_at": "2026-03-02T09:05:00.000Z",
-    "budget": _BUDGET,
+    "budget": BALANCE,
     "cap": None,
     "upload": None,
     "correction": None,

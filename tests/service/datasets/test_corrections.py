@@ -44,7 +44,7 @@ def verified(house: House) -> None:
 
 
 def test_corrected_dataset_has_other_rows_and_the_account_that_it_had(flowers: House) -> None:
-    assert flowers.submit("0.7").status_code == 202
+    assert flowers.submit("0.7", delta="0").status_code == 202
     assert flowers.work()
     for version, rows in ((2, 50), (3, 60)):
         sealed = correct(flowers, rows)
@@ -55,11 +55,11 @@ def test_corrected_dataset_has_other_rows_and_the_account_that_it_had(flowers: H
         )
         assert stored_rows(flowers) == rows
     assert sealed.json()["budget"]["spent"]["epsilon"] == "0.7"
-    assert flowers.submit("0.4").json()["type"] == "/problems/budget-exhausted"
+    assert flowers.submit("0.4", delta="0").json()["type"] == "/problems/budget-exhausted"
     seen = flowers.ada.get(FLOWERS).json()
     assert (seen["version"], seen["upload"], seen["correction"]) == (3, None, None)
     assert seen["corrected_at"] == sealed.json()["corrected_at"]
-    job = flowers.submit("0.1").json()
+    job = flowers.submit("0.1", delta="0").json()
     assert (job["version"], job["periods"]) == (3, None)
     assert flowers.work()
     found = receipt(flowers, job["id"])
@@ -74,10 +74,10 @@ def test_corrected_dataset_has_other_rows_and_the_account_that_it_had(flowers: H
 
 
 def test_queued_job_runs_on_the_version_that_is_there_when_it_is_claimed_and_says_so(flowers: House) -> None:
-    first = flowers.submit().json()
+    first = flowers.submit(delta="0").json()
     assert first["version"] == 1
     assert correct(flowers).status_code == 200
-    second = flowers.submit().json()
+    second = flowers.submit(delta="0").json()
     assert correct(flowers, 60).status_code == 200
     assert flowers.work()
     assert flowers.work()
@@ -88,7 +88,7 @@ def test_queued_job_runs_on_the_version_that_is_there_when_it_is_claimed_and_say
 
 
 def test_running_job_ends_on_the_version_that_it_began_with(flowers: House) -> None:
-    job = flowers.submit().json()
+    job = flowers.submit(delta="0").json()
     held = flowers.worker.claim()
     assert held is not None
     refused = correct(flowers).json()
@@ -115,7 +115,7 @@ def test_draft_of_a_correction_changes_nothing_and_can_be_discarded(flowers: Hou
     assert flowers.carla.delete(f"{FLOWERS}/data").status_code == 204
     assert flowers.carla.get(FLOWERS).json()["correction"] is None
     assert flowers.carla.delete(f"{FLOWERS}/data").json()["type"] == "/problems/already-sealed"
-    job = flowers.submit().json()
+    job = flowers.submit(delta="0").json()
     assert flowers.work()
     assert (job["version"], receipt(flowers, job["id"]).get("version")) == (1, None)
     assert stored_rows(flowers) == 200

@@ -107,7 +107,10 @@ function point(found, period, curator, reload) {
   );
 }
 
-const placeOf = (found, period) => (period.label ? `${path(found)}/${period.label}` : `/v1/datasets/${found.name}`);
+export const rangeInWords = (range) =>
+  range.from === range.to ? range.from : `${range.from} to ${range.to}`;
+const placeOf = (found, period) =>
+  period.label ? `${path(found)}/${period.label}` : `/v1/datasets/${found.name}`;
 const titleOf = (found, period) => period.label || found.name;
 
 // A draft is uploaded, checked and sealed as a dataset without periods is.
@@ -246,10 +249,11 @@ function discard(found, period, reload) {
   );
 }
 
-// Fields that choose the periods of a job, for a form; nothing in a dataset without periods.
+// Fields that choose the periods of a job, for a form; nothing where there are none.
+// `choose(range)` sets them.
 export async function periodFields(found) {
-  if (!found.unit) return { element: null, read: () => ({}) };
-  const sealed = (await all(path(found))).filter((each) => each.state === "sealed");
+  const sealed = found.unit ? (await all(path(found))).filter((each) => each.state === "sealed") : [];
+  if (!sealed.length) return { element: null, read: () => ({}), choose() {} };
   const labels = sealed.map(({ label }) => [label, label]);
   const from = select("first_period", labels);
   const to = select("last_period", labels);
@@ -263,5 +267,11 @@ export async function periodFields(found) {
       check: (last) => (last < from.value ? "Choose one that is not before the first." : ""),
     }),
   );
-  return { element, read: () => ({ periods: { from: from.value, to: to.value } }) };
+  return {
+    element,
+    read: () => ({ periods: { from: from.value, to: to.value } }),
+    choose(range) {
+      [from.value, to.value] = [range.from, range.to];
+    },
+  };
 }

@@ -2,19 +2,20 @@
 // dataset.
 
 import { get } from "../api.js";
+import { periodFields } from "../datasets/periods.js";
 import { h, replace } from "../dom.js";
 import { keepForms } from "../kept.js";
 import { questionForm } from "./question-form.js";
 
 // A card that stays hidden unless the service offers questions about this number of clusterings.
-function card(dataset, clusterings, heading, about) {
+function card(dataset, clusterings, heading, about, periods = null) {
   const place = h("section", { class: "card stack", id: "ask", hidden: true });
   const made = { element: place, form: null };
   get(`/v1/kinds?dataset=${dataset}`).then(
     ({ items }) => {
       const offered = items.filter((each) => each.clusterings === clusterings);
       if (!offered.length) return;
-      made.form = questionForm(dataset, offered, about);
+      made.form = questionForm(dataset, offered, about, periods);
       replace(place, heading, made.form.element);
       place.hidden = false;
       keepForms(place);
@@ -45,7 +46,8 @@ export function askMore(job, first, open) {
   };
 }
 
-// A card for questions about a whole dataset.
-export function askDataset(facts) {
-  return card(facts.name, 0, h("h2", {}, "Ask a question"), () => ({})).element;
+// A card for questions about a whole dataset, or about some of its periods.
+export async function askDataset(facts) {
+  const periods = await periodFields(facts);
+  return card(facts.name, 0, h("h2", {}, "Ask a question"), () => ({}), periods).element;
 }

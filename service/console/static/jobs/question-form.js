@@ -4,9 +4,10 @@
 import { h, replace } from "../dom.js";
 import { checkbox, decimal, field, form, guard, input, isEpsilon, radios, submit } from "../forms.js";
 import { withPowers } from "../format.js";
+import { rangeInWords } from "../datasets/periods.js";
 import { offers } from "./offers.js";
 import { optionFields, readOptions } from "./options.js";
-import { explain } from "../widgets.js";
+import { button, explain } from "../widgets.js";
 
 // Columns that lie between a lowest and a highest value.
 export function boundedColumns(facts) {
@@ -52,8 +53,9 @@ function columnBoxes({ columns, most_columns: most }, ticked) {
   return { element, chosen: () => offered.filter((_, i) => inputs[i].checked).map(({ name }) => name) };
 }
 
-// `kinds`: those that the service offers on this dataset; `about()`: what else a request says.
-export function questionForm(dataset, kinds, about) {
+// `kinds`: those that the service offers on this dataset; `about()`: what else a request says; `periods`: fields
+// that choose them, where a question reads other periods than those of a clustering.
+export function questionForm(dataset, kinds, about, periods = null) {
   const details = h("div", { class: "stack" });
   const send = submit("Ask");
   const forecast = h("p", { class: "muted", role: "status" });
@@ -69,6 +71,7 @@ export function questionForm(dataset, kinds, about) {
         kinds.map(({ name, label }) => [name, label]),
         kinds[0].name,
       ),
+      periods?.element,
       details,
       field("Epsilon", input("epsilon", { inputmode: "decimal", value: "0.1" }), {
         check: isEpsilon,
@@ -91,19 +94,30 @@ export function questionForm(dataset, kinds, about) {
       ...(boxes ? { columns: boxes.chosen() } : {}),
       ...(Object.keys(options).length ? { options } : {}),
       ...about(),
+      ...periods?.read(),
     };
   };
   const price = offers(element, send, "Ask", {
     request,
     mistaken: () => replace(forecast, "Correct the marked field to see the price."),
     working: () => replace(forecast),
-    priced: (plan) =>
+    priced: ({ shortfall, accuracy }) =>
       replace(
         forecast,
-        plan.shortfall ? withPowers(plan.shortfall.sentence) : plan.accuracy.verdict.sentence,
+        shortfall ? withPowers(shortfall.sentence) : accuracy.verdict.sentence,
+        shortfall?.largest_range && [" ", narrower(shortfall.largest_range)],
       ),
     failed: (error) => replace(forecast, explain(error)),
   });
+  const narrower = (range) =>
+    button(
+      `Read ${rangeInWords(range)} only`,
+      () => {
+        periods.choose(range);
+        changed();
+      },
+      "small",
+    );
   const draw = () => {
     const kind = kinds.find(({ name }) => name === new FormData(element).get("kind"));
     if (kind === asked) return;

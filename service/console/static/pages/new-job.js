@@ -32,11 +32,11 @@ import {
   withPowers,
 } from "../format.js";
 import { offers } from "../jobs/offers.js";
-import { periodFields } from "../datasets/periods.js";
+import { periodFields, rangeInWords } from "../datasets/periods.js";
 import { optionFields, readOptions } from "../jobs/options.js";
 import { requestAsCurl, requestAsPython } from "../jobs/snippets.js";
 import { tableChoices } from "../jobs/table-choices.js";
-import { copyButton, explain, figures, gauge, notice } from "../widgets.js";
+import { button, copyButton, explain, figures, gauge, notice } from "../widgets.js";
 import { KINDS } from "./sites.js";
 
 const LEAST = 0.01;
@@ -49,7 +49,7 @@ export async function newJob(context, name) {
       .then((list) => list.items)
       .catch(() => []),
   ]);
-  let found = first;
+  const found = first;
   const periods = await periodFields(found);
   const held = found.cap ?? found.budget;
   const most = Math.max(1, Number(held.declared.epsilon));
@@ -136,9 +136,8 @@ export async function newJob(context, name) {
       replace(elsewhere);
       quote.classList.add("busy");
     },
-    async priced(plan, body, signal) {
-      if (!plan.fits) found = await get(`/v1/datasets/${name}`, { signal });
-      drawQuote(quote, plan, found, body, useWhatRemains);
+    priced(plan, body) {
+      drawQuote(quote, plan, found, body, { useWhatRemains, useRange });
       replace(
         elsewhere,
         copyButton(() => requestAsPython(body), "Copy as Python"),
@@ -160,6 +159,10 @@ export async function newJob(context, name) {
   const useWhatRemains = (left) => {
     dial.set(left.epsilon);
     /** @type {HTMLInputElement} */ (made.querySelector("[name=delta]")).value = left.delta;
+    changed();
+  };
+  const useRange = (range) => {
+    periods.choose(range);
     changed();
   };
   made.addEventListener("input", changed);
@@ -321,11 +324,12 @@ function read(element, dataset, k, usable) {
   return body;
 }
 
-function drawQuote(place, quote, found, { rehearsal }, useWhatRemains) {
+function drawQuote(place, quote, found, { rehearsal }, uses) {
   const { plan, accuracy, shortfall } = quote;
   const { tone, sentence: verdict } = accuracy.verdict;
   const after = quote.remaining_after;
-  const where = found.unit && found.unit !== "person" ? " in the period with the least left" : "";
+  const { cap, budget } = quote.accounts;
+  const within = ({ period }) => (period ? ` in ${period}, which has the least left` : "");
   replace(
     place,
     h(
@@ -352,9 +356,10 @@ function drawQuote(place, quote, found, { rehearsal }, useWhatRemains) {
         { class: "small muted" },
         epsilonInWords(plan.privacy.epsilon, plan.privacy.delta, found.privacy_unit),
       ),
-    shortfall && tooMuch(shortfall, useWhatRemains),
-    !rehearsal && found.cap && account(`Your cap${where}`, found.cap, quote.cost),
-    !rehearsal && account(where ? `Budget${where}` : "The dataset's budget", found.budget, quote.cost),
+    shortfall && tooMuch(shortfall, uses),
+    !rehearsal && cap && account(`Your cap${within(cap)}`, cap, quote.cost),
+    !rehearsal &&
+      account(budget.period ? `Budget${within(budget)}` : "The dataset's budget", budget, quote.cost),
     !rehearsal &&
       after &&
       h(
@@ -398,22 +403,23 @@ function account(name, held, cost) {
   );
 }
 
-function tooMuch({ sentence: why, next, offer }, useWhatRemains) {
+function tooMuch({ sentence: why, next, offer, largest_range: range }, { useWhatRemains, useRange }) {
   return h(
     "div",
     { class: "notice bad stack", id: "too-much" },
     h("p", {}, withPowers(why)),
     h("p", { class: "next" }, next),
-    offer &&
-      h(
-        "div",
-        {},
-        h(
-          "button",
-          { type: "button", class: "small", on: { click: () => useWhatRemains(offer) } },
+    h(
+      "div",
+      { class: "row" },
+      offer &&
+        button(
           `Ask for what remains (${amount(offer)}, ${delta(offer.delta)})`,
+          () => useWhatRemains(offer),
+          "small",
         ),
-      ),
+      range && button(`Read ${rangeInWords(range)} only`, () => useRange(range), "small"),
+    ),
   );
 }
 

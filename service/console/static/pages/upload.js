@@ -248,7 +248,9 @@ export function lookBeforeSeal(found, reload) {
       h(
         "div",
         { class: "row" },
-        submit(found.correction ? "Seal the correction" : found.period ? "Seal the period" : "Seal the dataset"),
+        submit(
+          found.correction ? "Seal the correction" : found.period ? "Seal the period" : "Seal the dataset",
+        ),
         throwsAway && button("Throw the rows away", () => throwAway(found, reload), "quiet"),
       ),
       h(
