@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI
 from service import monitoring
 from service.datasets import budget_routes, column_routes, preview_routes
 from service.datasets import routes as dataset_routes
+from service.datasets.catalogue import routes as catalogue_routes
 from service.datasets.periods import routes as period_routes
 from service.datasets.public_rows import routes as public_rows_routes
 from service.datasets.sites import routes as site_routes
@@ -78,6 +79,7 @@ def create_app(
         request_routes.router,
         dataset_routes.router,
         budget_routes.router,
+        catalogue_routes.router,
         period_routes.router,
         site_routes.router,
         public_rows_routes.router,

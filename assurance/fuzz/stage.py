@@ -182,6 +182,9 @@ class Stage(House):
         for name in ("own", "retired", "ungranted", "other"):
             asked = by_dataset[name].post("/v1/requests", {"dataset": name, "epsilon": "51"})
             self.requests[name] = asked.json()["id"]
+        for curator, name in ((self.carla, "ungranted"), (self.carla, "retired"), (self.cleo, "other")):
+            listed = curator.put(f"/v1/datasets/{name}/listing", {"shows": ["columns"]})
+            assert listed.status_code == 200, listed.text
         assert self.carla.post("/v1/datasets/retired/retire").status_code == 200
         assert self.carla.delete("/v1/datasets/withdrawn/grants/ada").status_code == 204
         for name in ("monthly", "own", "ungranted", "other"):

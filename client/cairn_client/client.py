@@ -25,6 +25,7 @@ from cairn_client.wire import (
     AccessRequestFacts,
     AlgorithmFacts,
     AuditEntry,
+    CatalogueEntry,
     DatasetFacts,
     JobFacts,
     KindFacts,
@@ -117,6 +118,14 @@ class Client:
     def dataset(self, name: str) -> Dataset:
         """A dataset by its name. Nothing is requested yet, so NotFound is raised on first use."""
         return Dataset(self._transport, name)
+
+    def catalogue(self) -> list[CatalogueEntry]:
+        """The datasets that can be asked for, with what their owners show to people without a grant."""
+        return list(self._transport.pages(CatalogueEntry, "/v1/catalogue"))
+
+    def catalogue_entry(self, name: str) -> CatalogueEntry:
+        """What the catalogue says of one dataset."""
+        return self._transport.request(CatalogueEntry, "GET", f"/v1/catalogue/{quoted(name)}")
 
     def jobs(
         self, limit: int | None = None, *, dataset: str | None = None, search: str | None = None

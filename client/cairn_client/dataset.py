@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cairn_client.access import AccessRequests
 from cairn_client.errors import Problem
 from cairn_client.job import Job
+from cairn_client.listing import Listing
 from cairn_client.periods import PeriodChoice, Periods, periods_as_sent
 from cairn_client.progress import Show
 from cairn_client.public_rows import PublicRows
@@ -94,7 +95,7 @@ class Terms(TypedDict, total=False):
     keeps_results: bool
 
 
-class Dataset(Questions, WorkingBounds, PublicRows, Periods, AccessRequests):
+class Dataset(Questions, WorkingBounds, PublicRows, Periods, Listing, AccessRequests):
     """A dataset of the service, by its name."""
 
     def __init__(self, transport: Transport, name: str, facts: DatasetFacts | None = None):

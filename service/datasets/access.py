@@ -1,5 +1,6 @@
 """Access to datasets: who may use one, as its owner or under a grant, and who may read about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -141,6 +142,12 @@ def page(
         Right(caller, dataset, grant)
         for dataset, grant in session.execute(query, {"caller": caller.id, "now": caller.asked_at})
     ]
+
+
+def accessible(session: Session, caller: Caller, dataset_ids: Sequence[int]) -> set[int]:
+    """Return those of these datasets that are the caller's own, granted to them, or theirs to audit."""
+    query = _VISIBLE[caller.role].where(Dataset.id.in_(dataset_ids)).with_only_columns(Dataset.id)
+    return set(session.scalars(query, {"caller": caller.id, "now": caller.asked_at}))
 
 
 def require_owner(session: Session, dataset: Dataset) -> None:

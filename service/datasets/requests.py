@@ -29,6 +29,7 @@ from core.privacy import Budget
 from service import ledger
 from service.datasets import access, grants, lifecycle
 from service.datasets.access import Right
+from service.datasets.catalogue import listings
 from service.datasets.decisions import Decision
 from service.datasets.periods import stored
 from service.datasets.wire import WantedBody
@@ -86,11 +87,14 @@ def in_words(terms: Mapping[str, Any], *, of_grant: bool) -> str:
 def requestable(session: Session, name: str, caller: Caller) -> Dataset:
     """Return a dataset that the caller may ask for; NotFound for one that they must not know of.
 
-    Somebody whose grant has ended knows of it, other than somebody whose grant was withdrawn.
+    Analysts know of those in the catalogue. Somebody whose grant has ended knows of it, other than somebody
+    whose grant was withdrawn.
     """
     ended = select(Dataset).join(Grant, Grant.dataset_id == Dataset.id)
     ended = ended.where(Dataset.name == name, Grant.principal_id == caller.id, Grant.revoked_at.is_(None))
     found = session.scalars(ended).one_or_none() if caller.reaches(name) else None
+    if found is None and caller.role == Role.ANALYST:
+        found = listings.listed(session, name, caller)
     if found is None:
         return access.find(session, name, caller).dataset
     caller.reached.append(Reached(found.id))

@@ -97,6 +97,11 @@ def _seal(details: Details) -> str:
     return f"sealed {what}{_after_a_look(details)}"
 
 
+def _list(details: Details) -> str:
+    shows = ", ".join(["name", *details["shows"]])
+    return f"listed the dataset in the catalogue, which shows: {shows}"
+
+
 def _raise(details: Details) -> str:
     budget = f"epsilon {details['epsilon']}, delta {details['delta']}"
     return f"raised the budget{_period(details)} to {budget}{_agreed(details)}"
@@ -152,6 +157,8 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
     "raise-budget": _raise,
     "hand-over": "handed the dataset over from {former} to {owner}",
     "retire": "retired the dataset and deleted its rows",
+    "list-dataset": _list,
+    "unlist-dataset": "took the dataset out of the catalogue",
     "grant": _grant,
     "revoke-grant": "withdrew the grant of {analyst}",
     "request": _request("asked for"),

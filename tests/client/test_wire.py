@@ -17,6 +17,7 @@ from cairn_client.wire import Amount, DatasetFacts, JobFacts, NewKey, amount_tex
 from service import errors as service_errors
 from service.datasets import bounds_wire, preview_routes
 from service.datasets import wire as datasets
+from service.datasets.catalogue import wire as catalogue
 from service.datasets.periods import wire as periods
 from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
@@ -31,6 +32,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.AlgorithmFacts, jobs.AlgorithmFacts),
     (wire.Amount, datasets.AmountFacts),
     (wire.AuditEntry, people.AuditEntry),
+    (wire.CatalogueEntry, catalogue.CatalogueEntry),
     (wire.ColumnReport, datasets.ColumnReport),
     (wire.CorrectionFacts, datasets.CorrectionFacts),
     (wire.DatasetFacts, datasets.DatasetFacts),
@@ -43,6 +45,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.KeyFacts, people.KeyFacts),
     (wire.KindFacts, jobs.KindFacts),
     (wire.LedgerRow, datasets.LedgerRow),
+    (wire.ListingFacts, catalogue.ListingFacts),
     (wire.NewKey, people.NewKey),
     (wire.NewPrincipal, people.NewPrincipal),
     (wire.NoiseFacts, results.NoiseFacts),
@@ -56,6 +59,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.ResultFacts, results.ResultFacts),
     (wire.Retirement, datasets.Retirement),
     (wire.SessionFacts, people.SessionFacts),
+    (wire.ShownGroup, catalogue.ShownGroup),
     (wire.SiteSetFacts, sites.SiteSetFacts),
     (wire.Standing, requests.Standing),
     (wire.UploadReport, datasets.UploadReport),

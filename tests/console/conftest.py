@@ -125,6 +125,8 @@ def finished(service: Service) -> tuple[str, str, str]:
     key = service.analyst("grace")
     service.dataset("manners", rows(), COLUMNS, caps={"grace": ("2", "0.000005")}, description="For manners.")
     service.call("PUT", "/v1/datasets/manners/sites/depots", content=b"20,10,2\n50,60,8\n")
+    listing = {"title": "People with manners", "shows": ["description", "columns"]}
+    service.call("PUT", "/v1/datasets/manners/listing", json=listing)
     body = {"dataset": "manners", "k": 4, "epsilon": "1"}
     job = service.call("POST", "/v1/jobs", key=key, json=body)["id"]
     return "manners", key, job

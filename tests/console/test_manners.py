@@ -23,6 +23,7 @@ def pages_of_an_analyst(finished: tuple[str, str, str]) -> list[tuple[str, str]]
         (f"#/datasets/{name}/job", "#after"),
         (f"#/datasets/{name}/sites", "td"),
         (f"#/datasets/{name}/ledger", "td"),
+        ("#/catalogue", "article"),
         ("#/jobs", "td"),
         (f"#/jobs/{job}", "#receipt"),
         (f"#/jobs/{job}/report", "#report"),

@@ -31,6 +31,8 @@ WITH_REQUESTS = {"own", "retired", "ungranted", "other"}
 DECIDED = {"carla": {"own", "retired", "ungranted"}, "cleo": {"other"}}
 SUBMITTED = {"ada": {"own", "retired", "withdrawn", "monthly"}, "ben": {"ungranted"}, "dan": {"other"}}
 MANAGED = {"carla": {"carla", "cleo", "ada", "ben"}, "cleo": {"cleo", "dan"}, "otto": set(PEOPLE)}
+#: In the catalogue; that of a retired dataset, too, is not shown.
+LISTED = {"ungranted", "other"}
 WITH_JOBS = {"own", "retired", "withdrawn", "ungranted", "monthly", "other"}
 #: Datasets that can be seen and have no periods.
 NO_PERIODS = dict.fromkeys(("own", "retired", "withdrawn", "ungranted", "draft", "other"), 404)
@@ -52,6 +54,7 @@ ADMITTED = {
     "reader": (*CURATORS, *ANALYSTS, *AUDITORS),
     "follower": (*CURATORS, *ANALYSTS, *AUDITORS),
     "readers": (*CURATORS, *ANALYSTS, *AUDITORS),
+    "browser": (*CURATORS, *ANALYSTS, *AUDITORS),
     "overseer": (*CURATORS, *AUDITORS),
     "manager": (*CURATORS, *OPERATORS),
     "appointer": (*CURATORS, *OPERATORS),
@@ -68,8 +71,8 @@ class Rule:
     """Who may make a call, and what happens when they do."""
 
     #: A name of ADMITTED; `key` is any valid one. On a thing of the call's own: `owner`, `reader`, `planner`,
-    #: `overseer`, `requester` (datasets), `watcher` (results), `follower`, `canceller`, `ender` (jobs),
-    #: `decider`, `asker`, `party` (requests for access), `manager` (people), `holder` (sessions).
+    #: `overseer`, `requester`, `browser` (datasets), `watcher` (results), `follower`, `canceller`, `ender`
+    #: (jobs), `decider`, `asker`, `party` (requests for access), `manager` (people), `holder` (sessions).
     who: str
     #: The status of a call that is allowed; differently for some things.
     allowed: int = 200
@@ -129,6 +132,13 @@ RULES = {
         "owner", 200, {"retired": 409}, body({"epsilon": "55", "delta": "0.0001"})
     ),
     "DELETE /v1/datasets/{name}/grants/{analyst}": Rule("owner", 204, {"withdrawn": 404}),
+    "GET /v1/catalogue": Rule("readers"),
+    "GET /v1/catalogue/{name}": Rule("browser"),
+    "GET /v1/datasets/{name}/listing": Rule("overseer"),
+    "PUT /v1/datasets/{name}/listing": Rule(
+        "owner", 200, {"retired": 409, "draft": 409}, body({"shows": ["columns"]})
+    ),
+    "DELETE /v1/datasets/{name}/listing": Rule("owner", 204, {"retired": 409, "draft": 409}),
     "GET /v1/datasets/{name}/ledger": Rule("reader"),
     "POST /v1/datasets/{name}/ledger/verify": Rule("overseer"),
     "PUT /v1/datasets/{name}/working-bounds": Rule(
@@ -204,10 +214,11 @@ def expected(rule: Rule, person: str, thing: str) -> int:
         "overseer": OWNED | audited,
         "reader": OWNED | GRANTED | audited,
         "planner": OWNED | GRANTED,
-        "requester": OWNED | GRANTED,
+        "requester": OWNED | {who: GRANTED[who] | LISTED for who in ANALYSTS},
         "decider": DECIDED,
         "asker": ASKED,
         "party": DECIDED | ASKED | dict.fromkeys(AUDITORS, WITH_REQUESTS),
+        "browser": dict.fromkeys(PEOPLE, LISTED),
         "watcher": watched,
         "follower": watched | dict.fromkeys(AUDITORS, WITH_JOBS),
         "canceller": SUBMITTED,
@@ -228,7 +239,18 @@ def expected(rule: Rule, person: str, thing: str) -> int:
 
 def things(rule: Rule) -> tuple[str, ...]:
     """What a call of this kind may be about."""
-    if rule.who in ("owner", "reader", "planner", "requester", "overseer", "decider", "asker", "party"):
+    of_datasets = (
+        "owner",
+        "reader",
+        "planner",
+        "requester",
+        "overseer",
+        "decider",
+        "asker",
+        "party",
+        "browser",
+    )
+    if rule.who in of_datasets:
         return DATASETS
     if rule.who in ("watcher", "follower", "canceller", "ender"):
         return tuple(name for name in DATASETS if name != "draft")

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.datasets.catalogue.listings import GROUPS
 from service.jobs import queue
 from service.jobs.claims import Claim
 from service.workers import execution
@@ -148,7 +149,7 @@ class Observer(Watcher):
         self._sign_in_and_out()
 
     def _filled(self, path: str, job: str) -> str:
-        name = self.dataset if path.startswith("/v1/datasets") else "ben"
+        name = self.dataset if path.startswith(("/v1/datasets", "/v1/catalogue")) else "ben"
         path = path.replace("/v1/jobs/{job_id}", job)
         others = {"slug": "not-found", "sites_name": "s", "key_id": "k", "label": "may"}
         others["request_id"] = self.request
@@ -183,6 +184,7 @@ def prepare(house: House, dataset: str, rows: int, scene: Scene) -> None:
     granted = {**budget, "kinds": ["cluster", "quantiles"]}
     path = f"/v1/datasets/{dataset}"
     assert house.carla.put(f"{path}/grants/ada", granted).status_code == 200
+    assert house.carla.put(f"{path}/listing", {"shows": list(GROUPS)}).status_code == 200
     if scene.public_rows:
         content, sent = rows_of(60, len(names)), {"Content-Type": NPY}
         answer = house.carla.call(

@@ -8,6 +8,7 @@ import typer
 
 from cairn_client.client import Client, ball, box, ids, sparse
 from cairn_client.commands import drafts
+from cairn_client.commands.catalogue import catalogue, listing
 from cairn_client.commands.common import DatasetName, Group, Json, amount_option
 from cairn_client.commands.describe import TableFile, declared, describe, range_of
 from cairn_client.commands.printing import hint, print_json, print_pairs, print_table, shown
@@ -329,10 +330,12 @@ def add_to(app: typer.Typer) -> None:
     dataset.command("bounds")(bounds_command)
     dataset.command()(public_rows)
     dataset.command()(periods)
+    dataset.command()(listing)
     dataset.command()(hand_over)
     dataset.command()(retire)
     app.add_typer(dataset, name="dataset")
     app.command("datasets", help="The same as `cairn dataset list`.")(list_datasets)
+    app.command()(catalogue)
     sites = typer.Typer(cls=Group, no_args_is_help=True, help="Sets of public sites, for facility location.")
     sites.command("list")(list_sites)
     sites.command("put")(put_sites)

@@ -277,3 +277,35 @@ class SiteSetFacts:
     count: int
     width: int
     created_at: datetime
+
+
+@dataclass(frozen=True)
+class ShownGroup:
+    """Facts of a dataset that the catalogue shows together, in words."""
+
+    group: str
+    title: str
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """A listed dataset: what its owner shows to people without a grant."""
+
+    name: str
+    title: str
+    since: datetime
+    groups: list[ShownGroup]
+    #: Whether it is among `client.datasets()`, too.
+    accessible: bool
+
+
+@dataclass(frozen=True)
+class ListingFacts:
+    """What the catalogue shows of a dataset (`shows`), and every group of facts that it could show."""
+
+    title: str
+    shows: list[str]
+    #: None: it is not listed.
+    since: datetime | None
+    groups: list[ShownGroup]

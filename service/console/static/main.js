@@ -44,6 +44,12 @@ const ROUTES = [
     (name) => name,
     () => import("./pages/dataset.js").then((m) => m.dataset),
   ],
+  [
+    /^#\/catalogue$/,
+    READERS,
+    () => "Catalogue",
+    () => import("./pages/catalogue.js").then((m) => m.catalogue),
+  ],
   [/^#\/jobs$/, READERS, () => "Jobs", () => import("./pages/jobs.js").then((m) => m.jobs)],
   [
     /^#\/jobs\/([0-9a-f-]{36}|latest)$/,
@@ -107,6 +113,7 @@ function navigation() {
   if (!me) return null;
   const entries = [
     ["#/datasets", "Datasets"],
+    ["#/catalogue", "Catalogue"],
     ["#/jobs", "Jobs"],
     ["#/people", "People"],
     ["#/audit", "Audit"],

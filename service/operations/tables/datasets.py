@@ -60,6 +60,8 @@ class Dataset(Base):
     unit: Mapped[Unit | None]
     #: How delimited text is read; None if the rows were read by inference, before revision 0019.
     reading: Mapped[dict[str, Any] | None]
+    #: What the catalogue shows of it, see `datasets.catalogue.listings`; None: it is not listed.
+    listing: Mapped[dict[str, Any] | None]
     #: The bounds that new jobs are planned in, if they are narrower than the declared ones.
     working: Mapped["WorkingBounds | None"] = relationship(
         primaryjoin="and_(Dataset.id == WorkingBounds.dataset_id, WorkingBounds.ended_at.is_(None))",

@@ -3,6 +3,7 @@
 import { all, download, get, pages, patch, post, put, remove } from "../api.js";
 import { askDataset } from "../jobs/ask-more.js";
 import { columnTable } from "../datasets/columns.js";
+import { listingCard } from "../datasets/listing.js";
 import { correct, draftCard, periods, UNITS } from "../datasets/periods.js";
 import { announce, h, replace, toast } from "../dom.js";
 import {
@@ -268,6 +269,7 @@ async function overview({ reload }, found) {
   const place = h("div", { class: "stack" });
   const draft = found.state === "draft";
   const byPeriod = found.unit && found.unit !== "person";
+  const listing = found.state === "sealed" && (await get(`/v1/datasets/${found.name}/listing`));
   const look =
     draft &&
     found.upload &&
@@ -364,6 +366,7 @@ async function overview({ reload }, found) {
             button("Discard this draft", () => discard(found), "danger"),
           ),
         ),
+      listing && listingCard(found, listing, reload),
       h(
         "section",
         { class: "card stack" },

@@ -1,0 +1,1 @@
+"""The catalogue: datasets that their owners list for people without a grant."""
