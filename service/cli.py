@@ -304,23 +304,33 @@ def prune(
         int | None, typer.Option(min=1, help="Keep plans for this many days; default CAIRN_RETENTION_DAYS.")
     ] = None,
 ) -> None:
-    """Delete old plans of cancelled jobs and rehearsals; the ledger and results are kept. Run it daily."""
+    """Delete old plans of cancelled jobs and rehearsals, and old accesses from the audit log. Run it daily.
+
+    The ledger, results and acts in the audit log are kept.
+    """
     from datetime import timedelta
 
     from service.jobs import retention
+    from service.operations import audit_retention, signing
     from service.operations.clock import SystemClock
     from service.operations.database import Database
 
     settings = Settings()
-    kept = days or settings.retention_days
-    if not kept:
-        typer.echo("Nothing is deleted: set CAIRN_RETENTION_DAYS, or give --days.", err=True)
-        return
     _require_tables(settings)
     database, now = Database(settings.database_address()), SystemClock().now()
-    pruned = retention.prune(database, before=now - timedelta(days=kept), now=now)
+    if kept := days or settings.retention_days:
+        pruned = retention.prune(database, before=now - timedelta(days=kept), now=now)
+        typer.echo(f"Deleted the plans of {pruned} jobs that ended more than {kept} days ago.")
+    else:
+        typer.echo("No plans are deleted: set CAIRN_RETENTION_DAYS, or give --days.", err=True)
+    if settings.access_days:
+        _require_signing_key(settings)
+        before = now - timedelta(days=settings.access_days)
+        gone = audit_retention.delete_accesses(database, signing.open_keys(settings), before=before, now=now)
+        typer.echo(
+            f"Deleted {gone} accesses of more than {settings.access_days} days ago from the audit log."
+        )
     database.dispose()
-    typer.echo(f"Deleted the plans of {pruned} jobs that ended more than {kept} days ago.")
 
 
 @app.command()

@@ -74,6 +74,7 @@ def audit_lines(database: Database, dataset: str | None, since: datetime | None)
                 "sequence": event.sequence,
                 "previous": event.previous,
                 "hash": event.hash,
+                "salt": event.salt,
             }
             yield json.dumps(described, ensure_ascii=False)
 
@@ -114,7 +115,7 @@ def faults(
                 yield from progress.verify(part)
         gone = select(Account.dataset_id).where(Account.dataset_id.not_in(select(Dataset.id))).distinct()
         yield from (f"dataset {number} has a ledger and is missing" for number in session.scalars(gone))
-        yield from audit_chain.verify(session, audit_chain.SERVICE, audit_chain.ChainEnd())[1]
+        yield from audit_chain.verify(session, audit_chain.SERVICE, keys, audit_chain.ChainEnd())[1]
         if now is not None:
             yield from _future(session, now)
         if heads_file is not None:

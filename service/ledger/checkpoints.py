@@ -44,7 +44,7 @@ def verify_ledger(
     first_job = 0 if state is None else state["jobs"]
     jobs = _settled_jobs(session, dataset_id)
     found = verify(session, dataset_id, replay)
-    audited, audit_faults = audit_chain.verify(session, dataset_id, _audited(state))
+    audited, audit_faults = audit_chain.verify(session, dataset_id, keys, _audited(state))
     found.faults += [*distrusted, *_job_faults(session, dataset_id, first_job, found.since), *audit_faults]
     return found, {**replay.to_json(), "jobs": jobs, "audit": asdict(audited)}
 

@@ -1,5 +1,6 @@
-"""The audit log: every act of a curator or operator, and every reading, kept for good, each in a sentence."""
+"""The audit log: every act, kept for good, and every access, kept for a time, each in a sentence."""
 
+import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -174,6 +175,7 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
     "end-job": "ended the job {job}",
     "fail-job": "recorded that the job {job} failed after it was charged",
     "prune": "deleted the plans of {jobs} jobs",
+    audit_chain.DELETE_ACCESSES: "deleted who read what, signed in or was refused before {before}",
     "create-principal": "created the {role} {principal}",
     "sign-in": "signed in by {issuer}",
     "refuse-sign-in": "refused {subject}: {reason}",
@@ -187,7 +189,7 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
 }
 
 
-_WORDS = _ACTS | _ACCESS
+_WORDS = _ACTS | _ACCESS | {audit_chain.DELETED_ACCESS: "was deleted after its time"}
 
 
 class Record(StrEnum):
@@ -224,6 +226,8 @@ def record(
     """
     in_words(action, details)
     event = AuditEvent(at=at, actor=actor, action=action, dataset_id=dataset_id, details=details)
+    if action in _ACCESS:
+        event.salt = secrets.token_hex(16)
     audit_chain.add(session, event, changes_facts=changes_facts)
 
 

@@ -142,6 +142,8 @@ class Settings(BaseSettings):
     """Time after SIGTERM until a worker gives its job back; the API takes half of it at most."""
     retention_days: int = Field(default=0, ge=0)
     """Days until `prune` deletes the plans of cancelled jobs and rehearsals; 0 keeps them."""
+    access_days: int = Field(default=365, ge=0)
+    """Days until `prune` deletes from the audit log who read what, signed in or was refused; 0 keeps it."""
     health_directory: Path | None = None
     """Directory in which each worker process touches a file while it works, for `cairn-server health`."""
     default_page: int = Field(default=50, ge=1)

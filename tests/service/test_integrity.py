@@ -49,6 +49,10 @@ words below, or it is harmless for the reason given. A test edits every column o
 databases and compares what it observes with this page.
 [Decision 0020](decisions/0020-what-an-edited-database-contradicts.md) says what stands behind it.
 
+Accesses are deleted from the audit log [after a time](operations.md#who-read-what). What is left of one
+(number, moment, hashes, a digest) is covered like any event, and one that is younger than a signed act allows
+is a fault.
+
 """
 MODELS = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
 EDITED = [table for name, table in sorted(Base.metadata.tables.items()) if not MODELS[name].harmless]

@@ -26,6 +26,9 @@ class AuditEvent(Base):
     sequence: Mapped[Units | None]
     previous: Mapped[Sha256 | None]
     hash: Mapped[Sha256 | None]
+    #: Of an access: random, part of the digest by which the chain names it, so that nobody can guess what a
+    #: deleted one said. None: an act, or an access that is deleted.
+    salt: Mapped[str | None] = mapped_column(String(32))
     #: Digests of the facts that the act left behind; see `operations.facts`.
     facts: Mapped[dict[str, Any] | None]
 

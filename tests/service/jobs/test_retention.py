@@ -60,7 +60,7 @@ def test_old_plans_of_cancelled_jobs_and_rehearsals_go_and_all_else_stays(
     assert actions.count("prune") == 1
 
 
-def test_the_command_needs_a_number_of_days(small_house: House) -> None:
+def test_the_command_needs_a_number_of_days_for_plans(small_house: House) -> None:
     small_house.ready()
     settings = {"CAIRN_DATABASE_URL": small_house.settings.database_url}
     command = [sys.executable, "-m", "service.cli", "prune"]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from service.operations import audit, audit_chain
 from service.operations.audit_chain import SERVICE, ChainEnd
 from service.operations.database import Database
+from service.operations.signing import SigningKeys
 from tests.support.service import START, House
 
 COUNT = 5
+KEYS = SigningKeys(Ed25519PrivateKey.generate())
 
 
 def record(database: Database, count: int = 1) -> None:
@@ -24,7 +27,7 @@ def record(database: Database, count: int = 1) -> None:
 
 def verify(database: Database, since: ChainEnd | None = None) -> list[str]:
     with database.read() as session:
-        return audit_chain.verify(session, SERVICE, since or ChainEnd())[1]
+        return audit_chain.verify(session, SERVICE, KEYS, since or ChainEnd())[1]
 
 
 def execute(database: Database, statement: str) -> None:
@@ -37,7 +40,7 @@ def test_events_of_several_transactions_form_a_chain(database: Database) -> None
     record(database, 2)
     record(database, 3)
     with database.read() as session:
-        found, faults = audit_chain.verify(session, SERVICE, ChainEnd())
+        found, faults = audit_chain.verify(session, SERVICE, KEYS, ChainEnd())
     assert (found.events, faults) == (5, [])
 
 
@@ -65,7 +68,7 @@ def test_every_edit_of_events_is_found(database: Database, edit: str, fault: str
 def test_verification_continues_from_an_earlier_end(database: Database) -> None:
     record(database, 2)
     with database.read() as session:
-        earlier = audit_chain.verify(session, SERVICE, ChainEnd())[0]
+        earlier = audit_chain.verify(session, SERVICE, KEYS, ChainEnd())[0]
     record(database, 1)
     execute(database, "UPDATE audit_events SET actor = 'ada' WHERE sequence = 1")
     assert verify(database, earlier) == []
@@ -115,7 +118,7 @@ def test_transactions_at_the_same_time_append_without_gaps(house: House) -> None
         thread.join()
     with house.database.read() as session:
         for chain in (SERVICE, 1):
-            found, faults = audit_chain.verify(session, chain, ChainEnd())
+            found, faults = audit_chain.verify(session, chain, KEYS, ChainEnd())
             assert faults == []
             assert found.events >= 4 * COUNT
 
