@@ -265,6 +265,15 @@ class Client:
         """Disable an account. Its keys stop working; its history is kept."""
         self._transport.call("DELETE", f"/v1/principals/{quoted(name)}", repeatable=False)
 
+    def enable_principal(self, name: str) -> None:
+        """Enable an account that is disabled, or waits since its holder first signed in by a provider."""
+        self._transport.call("POST", f"/v1/principals/{quoted(name)}/enable", repeatable=True)
+
+    def link_identity(self, name: str, provider: str, subject: str) -> None:
+        """Let a person sign in to an account by a provider, at which `subject` is their `sub`."""
+        body = {"provider": provider, "subject": subject}
+        self._transport.call("POST", f"/v1/principals/{quoted(name)}/identities", body=body, repeatable=False)
+
     def issue_key(
         self,
         name: str,

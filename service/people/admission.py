@@ -5,6 +5,7 @@ linked to an identity by whoever manages it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -87,6 +88,15 @@ def link(session: Session, principal: Principal, issuer: str, subject: str, *, a
     except IntegrityError as error:
         raise InvalidRequest("this identity is linked to an account already", status=409) from error
     return identity
+
+
+def of_principals(session: Session, principals: Sequence[int]) -> dict[int, list[Identity]]:
+    """Return the identities of principals, oldest first."""
+    found: dict[int, list[Identity]] = {}
+    query = select(Identity).where(Identity.principal_id.in_(principals)).order_by(Identity.id)
+    for identity in session.scalars(query):
+        found.setdefault(identity.principal_id, []).append(identity)
+    return found
 
 
 def holder(session: Session, claims: Claims) -> tuple[Identity, Principal] | None:

@@ -67,7 +67,7 @@ def list_principals(
     paging: Paging,
     role: Annotated[Role | None, Query(description="only principals with this role")] = None,
 ) -> PrincipalPage:
-    """List principals by name; keys and sessions are shown of those you manage."""
+    """List principals by name; keys, sessions and identities are shown of those you manage."""
     query = select(Principal).where(Principal.name > (paging.after(str) or "")).order_by(Principal.name)
     if role is not None:
         query = query.where(Principal.role == role)
@@ -78,6 +78,7 @@ def list_principals(
         managed = [row.id for row in shown if principals.manages(caller, row)]
         owned = keys.of_principals(session, managed)
         signed_in = sessions.of_principals(session, managed, context.clock.now())
+        linked = admission.of_principals(session, managed)
     items = [
         {
             "name": row.name,
@@ -85,6 +86,10 @@ def list_principals(
             "created_by": names.get(row.created_by) if row.created_by is not None else None,
             "created_at": row.created_at,
             "disabled_at": row.disabled_at,
+            "waits": row.disabled_at is not None and row.disabled_at == row.created_at,
+            "identities": [
+                {"issuer": each.issuer, "subject": each.subject} for each in linked.get(row.id, [])
+            ],
             "keys": [_key(each) for each in owned.get(row.id, [])],
             "sessions": [_session(each, caller) for each in signed_in.get(row.id, [])],
         }

@@ -33,6 +33,8 @@ _PRINCIPAL = {
     "created_by": "curator",
     "created_at": "2030-01-01T09:00:00.000Z",
     "disabled_at": None,
+    "waits": False,
+    "identities": [{"issuer": "https://login.example.org", "subject": "248289761001"}],
     "keys": [_KEY_FACTS],
     "sessions": [_SESSION],
 }
@@ -109,14 +111,23 @@ class SessionPage(Page[SessionFacts], json_schema_extra=page_example(_SESSION)):
     """Your sessions, oldest first, on one page."""
 
 
+class IdentityFacts(Answer):
+    """A person's identity at a provider."""
+
+    issuer: str
+    subject: str
+
+
 class PrincipalFacts(Answer, json_schema_extra=example(_PRINCIPAL)):
-    """A person or program; keys and sessions are listed to the curator who manages them."""
+    """A person or program; keys, sessions and identities are listed to those who manage them."""
 
     name: str
     role: Role
     created_by: str | None
     created_at: Moment
     disabled_at: Moment | None
+    waits: bool = Field(description="made at a first sign-in by a provider, and not enabled yet")
+    identities: list[IdentityFacts] = Field(description="by which the person can sign in")
     keys: list[KeyFacts]
     sessions: list[SessionFacts]
 

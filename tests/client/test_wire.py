@@ -40,6 +40,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.FindingsFacts, results.FindingsFacts),
     (wire.DifferencesFacts, results.DifferencesFacts),
     (wire.GrantFacts, datasets.GrantFacts),
+    (wire.IdentityFacts, people.IdentityFacts),
     (wire.JobFacts, jobs.JobFacts),
     (wire.JobProgress, jobs.JobProgress),
     (wire.KeyFacts, people.KeyFacts),

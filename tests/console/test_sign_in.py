@@ -34,6 +34,10 @@ class Institution:
 
     def sign_in(self, page: Page, name: str) -> None:
         page.get_by_role("button", name="Sign in with University of Elsewhere").click()
+        self.enter(page, name)
+
+    def enter(self, page: Page, name: str) -> None:
+        """Fill in the provider's own pages."""
         page.get_by_placeholder("Enter any login").fill(name)
         page.get_by_placeholder("and password").fill("x")
         page.get_by_role("button", name="Sign-in").click()
@@ -71,6 +75,35 @@ def test_person_signs_in_by_the_provider_and_out_of_both(institution: Institutio
     page.get_by_role("button", name="Yes, sign me out").click()
     expect(page.get_by_role("button", name="Sign in with University of Elsewhere")).to_be_visible()
     page.context.close()
+
+
+def test_operator_enables_an_account_and_links_an_identity(institution: Institution) -> None:
+    service = institution.service
+    made = service.call("POST", "/v1/principals", json={"name": "otto", "role": "operator"})
+    lena = {"name": "lena", "role": "analyst"}
+    service.call("POST", "/v1/principals", json=lena)
+    service.call("DELETE", "/v1/principals/lena")
+    page = institution.tab()
+    page.get_by_label("Your key").fill(made["first_key"]["key"])
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("heading", name="People")).to_be_visible()
+    bar = page.get_by_role("navigation", name="Main")
+    assert bar.get_by_role("link").all_inner_texts() == ["People", "Audit", "Help"]
+    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="lena"))
+    expect(card.get_by_text("disabled")).to_be_visible()
+    card.get_by_role("button", name="Enable account").click()
+    card.get_by_role("button", name="Link an identity").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Provider")).to_contain_text("University of Elsewhere")
+    dialog.get_by_label("Subject").fill("staff-77")
+    dialog.get_by_role("button", name="Link it").click()
+    expect(card.get_by_text("University of Elsewhere as staff-77")).to_be_visible()
+    institution.idp.person("staff-77", "researchers")
+    other = institution.tab()
+    institution.sign_in(other, "staff-77")
+    expect(other.get_by_text("lena, analyst")).to_be_visible()
+    for tab in (page, other):
+        tab.context.close()
 
 
 def test_person_without_a_group_is_refused_and_loses_the_session_of_before(institution: Institution) -> None:
@@ -114,6 +147,29 @@ def test_answer_without_the_sign_in_of_this_browser_is_refused(institution: Inst
     expect(page.get_by_text("iris, analyst")).to_be_visible()  # whose session goes on
     for tab in (page, stranger):
         tab.context.close()
+
+
+def test_answer_to_another_nonce_and_another_way_back_are_refused(institution: Institution) -> None:
+    institution.idp.person("judy", "researchers")
+    page = institution.tab()
+
+    def begun(name: str, value: str) -> httpx.URL:
+        """Where a sign-in of this browser goes, with one of its parameters changed on the way."""
+        response = page.request.get(f"{institution.address}/sign-in/uni", max_redirects=0)
+        return httpx.URL(response.headers["location"]).copy_set_param(name, value)
+
+    elsewhere = page.goto(str(begun("redirect_uri", f"{institution.address}/elsewhere")))
+    assert elsewhere is not None
+    assert elsewhere.status == 400
+    expect(page.get_by_text("redirect_uri did not match")).to_be_visible()
+
+    page.goto(str(begun("nonce", "of-another-sign-in")))
+    institution.enter(page, "judy")
+    expect(page.get_by_role("heading", name="Sign-in refused")).to_be_visible()
+    expect(page.get_by_text("its nonce is not valid here")).to_be_visible()
+    page.goto(f"{institution.address}/")
+    expect(page.get_by_role("button", name="Sign in with University of Elsewhere")).to_be_visible()
+    page.context.close()
 
 
 def test_code_is_taken_once_and_of_our_provider_alone(institution: Institution) -> None:

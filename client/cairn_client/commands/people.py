@@ -20,8 +20,12 @@ def list_principals(as_json: Json = False) -> None:
         found = signed_in.principals()
     if print_json(found, as_json):
         return
-    rows = [[p.name, p.role, p.created_by, _day(p.created_at), len(p.keys), p.disabled_at] for p in found]
-    print_table(["name", "role", "created by", "created", "keys", "disabled"], rows, "There are no accounts.")
+    rows = [
+        [p.name, p.role, p.created_by, _day(p.created_at), len(p.keys), p.disabled_at, p.waits or None]
+        for p in found
+    ]
+    headings = ["name", "role", "created by", "created", "keys", "disabled", "waits"]
+    print_table(headings, rows, "There are no accounts.")
 
 
 def add(
@@ -45,6 +49,24 @@ def disable(name: Name) -> None:
     with Client() as signed_in:
         signed_in.disable_principal(name)
     typer.echo(f"The account {name} is disabled.")
+
+
+def enable(name: Name) -> None:
+    """Enable an account that is disabled, or that waits since its holder first signed in by a provider."""
+    with Client() as signed_in:
+        signed_in.enable_principal(name)
+    typer.echo(f"The account {name} is enabled.")
+
+
+def link(
+    name: Name,
+    provider: Annotated[str, typer.Option(help="Name of the provider.")],
+    subject: Annotated[str, typer.Option(help="The person's `sub` at the provider.")],
+) -> None:
+    """Let a person sign in to an account by a provider of your institution."""
+    with Client() as signed_in:
+        signed_in.link_identity(name, provider, subject)
+    typer.echo(f"{name} can sign in by {provider}.")
 
 
 def list_keys(
@@ -167,6 +189,8 @@ def add_to(app: typer.Typer) -> None:
     principals.command("list")(list_principals)
     principals.command()(add)
     principals.command()(disable)
+    principals.command()(enable)
+    principals.command()(link)
     app.add_typer(principals, name="principals")
     keys = typer.Typer(cls=Group, no_args_is_help=True, help="Keys of accounts, for curators and operators.")
     keys.command("list")(list_keys)

@@ -41,6 +41,7 @@ from cairn_client.wire.jobs import (
 )
 from cairn_client.wire.people import (
     AuditEntry,
+    IdentityFacts,
     KeyFacts,
     NewKey,
     NewPrincipal,
@@ -65,6 +66,7 @@ __all__ = [
     "DoubtReport",
     "FindingsFacts",
     "GrantFacts",
+    "IdentityFacts",
     "JobFacts",
     "JobProgress",
     "KeyFacts",

@@ -48,8 +48,16 @@ class SessionFacts:
 
 
 @dataclass(frozen=True)
+class IdentityFacts:
+    """A person's identity at a provider."""
+
+    issuer: str
+    subject: str
+
+
+@dataclass(frozen=True)
 class PrincipalFacts:
-    """An account of a person or program; its keys and sessions are listed for its managers."""
+    """An account; its keys, sessions and identities at providers are listed for its managers."""
 
     name: str
     role: str
@@ -58,6 +66,9 @@ class PrincipalFacts:
     disabled_at: datetime | None
     keys: list[KeyFacts]
     sessions: list[SessionFacts] = field(default_factory=list)
+    #: Made at a first sign-in by a provider, and not enabled yet.
+    waits: bool = False
+    identities: list[IdentityFacts] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

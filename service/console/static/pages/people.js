@@ -1,14 +1,17 @@
 // People and their keys, for curators and operators.
 
-import { all, post, remove } from "../api.js";
+import { all, get, post, remove } from "../api.js";
 import { h, toast } from "../dom.js";
-import { checkbox, field, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
+import { checkbox, field, filled, form, input, isName, isWhole, optional, select, submit } from "../forms.js";
 import { moment } from "../format.js";
 import { sessionLines } from "./sessions.js";
 import { button, confirm, dialog, showKey, tag } from "../widgets.js";
 
 export async function people({ me, reload }) {
-  const found = await all("/v1/principals");
+  const [found, providers] = await Promise.all([
+    all("/v1/principals"),
+    get("/.well-known/cairn-providers.json").then(({ items }) => items),
+  ]);
   const content = h(
     "div",
     { class: "stack loose" },
@@ -30,13 +33,13 @@ export async function people({ me, reload }) {
     h(
       "ul",
       { class: "cards plain" },
-      found.map((each) => h("li", {}, card(each, me, reload))),
+      found.map((each) => h("li", {}, card(each, providers, me, reload))),
     ),
   );
   return { title: "People", content };
 }
 
-function card(person, me, reload) {
+function card(person, providers, me, reload) {
   const ended = Boolean(person.disabled_at);
   const keys = person.keys.filter((key) => !key.revoked_at);
   return h(
@@ -46,7 +49,9 @@ function card(person, me, reload) {
       "div",
       { class: "row apart" },
       h("h2", {}, person.name),
-      ended ? tag("ended", "bad") : tag(person.role, person.role === "curator" ? "good" : ""),
+      ended
+        ? tag(person.waits ? "waits" : "disabled", person.waits ? "warn" : "bad")
+        : tag(person.role, person.role === "curator" ? "good" : ""),
     ),
     h(
       "p",
@@ -82,11 +87,30 @@ function card(person, me, reload) {
       h("h3", {}, "Sessions"),
       h("ul", { class: "plain stack tight" }, sessionLines(person.sessions, reload)),
     ],
+    person.identities.length > 0 && [
+      h("h3", {}, "Signs in by"),
+      h(
+        "ul",
+        { class: "plain" },
+        person.identities.map(({ issuer, subject }) =>
+          h("li", {}, titleOf(providers, issuer), " as ", h("code", {}, subject)),
+        ),
+      ),
+    ],
+    person.waits &&
+      h("p", { class: "muted" }, "Signed in by a provider for the first time, and waits to be let in."),
+    ended &&
+      h(
+        "div",
+        { class: "row" },
+        button("Enable account", () => enable(person, reload), "small"),
+      ),
     !ended &&
       h(
         "div",
         { class: "row" },
         button("Another key", () => another(person, reload), "small"),
+        providers.length > 0 && button("Link an identity", () => link(person, providers, reload), "small"),
         person.name !== me.name && button("Disable account", () => end(person, reload), "small danger"),
       ),
   );
@@ -175,6 +199,51 @@ function another(person, reload) {
       },
     ),
   ]);
+}
+
+const titleOf = (providers, issuer) => providers.find((each) => each.issuer === issuer)?.title ?? issuer;
+
+function link(person, providers, reload) {
+  dialog(`Link an identity to ${person.name}`, (close) => [
+    form(
+      {},
+      [
+        h("p", {}, "Whoever has this identity can then sign in to the account."),
+        field(
+          "Provider",
+          select(
+            "provider",
+            providers.map(({ name, title }) => [name, title]),
+          ),
+        ),
+        field("Subject", input("subject", { maxlength: "255" }), {
+          hint: "The person's “sub” at the provider: an id that never changes, not a name.",
+          check: filled("Enter the subject."),
+        }),
+        h(
+          "div",
+          { class: "row end" },
+          h("button", { type: "button", on: { click: close } }, "Cancel"),
+          submit("Link it"),
+        ),
+      ],
+      async (data) => {
+        await post(`/v1/principals/${person.name}/identities`, {
+          provider: data.get("provider"),
+          subject: data.get("subject").trim(),
+        });
+        close();
+        toast(`${person.name} can sign in by it.`);
+        await reload();
+      },
+    ),
+  ]);
+}
+
+async function enable(person, reload) {
+  await post(`/v1/principals/${person.name}/enable`);
+  toast(`${person.name} can sign in.`);
+  await reload();
 }
 
 function revoke(person, key, reload) {
