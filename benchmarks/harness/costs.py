@@ -64,6 +64,41 @@ class Cost:
     held_seconds: float = 0.0
 
 
+async def answer(app: FastAPI, call: Call, key: str) -> tuple[int, int]:
+    """Make a request to an app in this process; return the status, and how many bytes the answer has."""
+    headers = {"host": "localhost", "accept": call.accept, "authorization": f"Bearer {key}"}
+    if call.body:
+        headers |= {"content-type": call.content_type, "content-length": str(len(call.body))}
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": call.verb.upper(),
+        "scheme": "http",
+        "path": call.path,
+        "raw_path": call.path.encode(),
+        "query_string": urlencode(call.query).encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("localhost", 80),
+    }
+    messages = iter([{"type": "http.request", "body": call.body, "more_body": False}])
+    status = sent = 0
+
+    async def receive() -> Any:
+        found = next(messages, None)
+        if found is None:
+            await asyncio.Event().wait()
+        return found
+
+    async def send(message: Any) -> None:
+        nonlocal status, sent
+        status = message.get("status", status)
+        sent += len(message.get("body", b""))
+
+    await app(scope, receive, send)
+    return status, sent
+
+
 class Meter:
     """Makes requests to an app on an event loop of its own, one at a time."""
 
@@ -80,7 +115,7 @@ class Meter:
     def request(self, call: Call, key: str) -> Cost:
         """Make a request and return what it cost in processor time."""
         processes, threads = time.process_time(), time.thread_time()
-        status, sent = self._runner.run(self._answer(call, key))
+        status, sent = self._runner.run(answer(self.app, call, key))
         return Cost(call, status, sent, time.thread_time() - threads, time.process_time() - processes)
 
     def calls(self, call: Call, key: str) -> int:
@@ -88,7 +123,7 @@ class Meter:
         made = itertools.count()
         sys.setprofile(lambda _frame, event, _argument: next(made) if event in ("call", "c_call") else None)
         try:
-            self._runner.run(self._answer(call, key))
+            self._runner.run(answer(self.app, call, key))
         finally:
             sys.setprofile(None)
         return next(made)
@@ -97,7 +132,7 @@ class Meter:
         """Return the most bytes that a request allocates at once, in all threads."""
         tracemalloc.start()
         try:
-            self._runner.run(self._answer(call, key))
+            self._runner.run(answer(self.app, call, key))
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -107,46 +142,13 @@ class Meter:
         return self._runner.run(self._longest_pause(call, key))
 
     async def _longest_pause(self, call: Call, key: str) -> float:
-        longest, answer = 0.0, asyncio.create_task(self._answer(call, key))
-        while not answer.done():
+        longest, answering = 0.0, asyncio.create_task(answer(self.app, call, key))
+        while not answering.done():
             begun = time.perf_counter()
             await asyncio.sleep(_TURN_SECONDS)
             longest = max(longest, time.perf_counter() - begun - _TURN_SECONDS)
-        await answer
+        await answering
         return longest
-
-    async def _answer(self, call: Call, key: str) -> tuple[int, int]:
-        headers = {"host": "localhost", "accept": call.accept, "authorization": f"Bearer {key}"}
-        if call.body:
-            headers |= {"content-type": call.content_type, "content-length": str(len(call.body))}
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": call.verb.upper(),
-            "scheme": "http",
-            "path": call.path,
-            "raw_path": call.path.encode(),
-            "query_string": urlencode(call.query).encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-            "client": ("127.0.0.1", 1),
-            "server": ("localhost", 80),
-        }
-        messages = iter([{"type": "http.request", "body": call.body, "more_body": False}])
-        status = sent = 0
-
-        async def receive() -> Any:
-            found = next(messages, None)
-            if found is None:
-                await asyncio.Event().wait()
-            return found
-
-        async def send(message: Any) -> None:
-            nonlocal status, sent
-            status = message.get("status", status)
-            sent += len(message.get("body", b""))
-
-        await self.app(scope, receive, send)
-        return status, sent
 
 
 def described_calls(app: FastAPI, settings: Settings, values: Mapping[str, Any]) -> Iterator[Call]:
