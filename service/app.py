@@ -19,7 +19,7 @@ from service.http.context import Context
 from service.http.head import HeadAsGet
 from service.http.limits import RequestLimits
 from service.http.route_limits import LimitsOfRoutes
-from service.jobs import bounds_routes, request_routes
+from service.jobs import bounds_routes, ended_grants, request_routes
 from service.jobs import routes as job_routes
 from service.jobs.results import routes as result_routes
 from service.operations import tracing
@@ -51,7 +51,11 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         _ = context.signing_keys  # a process without them should not start
-        async with monitoring.storing_requests(context), context.audit_batches.writing():
+        async with (
+            monitoring.storing_requests(context),
+            context.audit_batches.writing(),
+            ended_grants.withdrawing(context),
+        ):
             yield
         context.helper.close()
         if database is None:

@@ -7,7 +7,10 @@ and wants jobs skips those that are locked, and the claim that holds them checks
        |                 +--gives way (a rehearsal)--> running again, later
        |                 +--lease runs out--> running again (at most 3 attempts in all), else failed
        |                 +--end--> failed, at the curator's order
-       +--cancel, withdraw, cannot run--> cancelled | failed, with the reservation void
+       +--cancel, withdraw, grant ends, cannot run--> cancelled | failed, with the reservation void
+
+What is allowed is decided when a job is reserved and again when it is claimed. A grant that ends later stops
+nothing; a person whom a provider no longer lets in submits nothing more, and the jobs of before go on.
 """
 
 import uuid

@@ -141,6 +141,7 @@ _ACCESS: dict[str, str | Callable[[Details], str]] = {
     "start-session": "signed in with the key {key}",
     "refuse": _refuse,
     "refuse-more": "was refused {times} more times within a minute",
+    "refuse-unknown": "was refused {times} times within a minute, without a valid key, session or token",
 }
 #: Acts in words: a text with the names of its details in braces, or a function of them.
 _ACTS: dict[str, str | Callable[[Details], str]] = {

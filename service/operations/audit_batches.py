@@ -36,6 +36,8 @@ _MOST_WAITING = 20_000
 #: Refusals of one person that are events of their own, in a minute and process; the others are counted.
 REFUSALS_A_MINUTE = 20
 _MINUTE = timedelta(minutes=1)
+#: Who sent requests without a valid key, session or token; no name of a person.
+_NOBODY = "(unknown)"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class AuditBatches:
         self._lock = threading.Lock()
         self._waiting: list[AccessEvent] = []
         self._refusals: Counter[str] = Counter()
+        self._unknown = 0
         self._counted_since = clock.now()
         self._enough = asyncio.Event()
         self._stopping = False
@@ -83,15 +86,21 @@ class AuditBatches:
         if self._refusals[event.actor] <= REFUSALS_A_MINUTE:
             self.add(event)
 
+    def count_unknown(self) -> None:
+        """Count a request of somebody unknown: nobody without a key fills the audit log."""
+        self._unknown += 1
+
     def end_minute(self) -> None:
-        """Keep, for each person who was refused more often, an event that says how often."""
+        """Keep an event for each person who was refused more often, and one for those who are unknown."""
         now = self._clock.now()
         for actor, times in self._refusals.items():
             if times > REFUSALS_A_MINUTE:
                 more = {"times": times - REFUSALS_A_MINUTE}
                 self.add(AccessEvent("refuse-more", actor, now, details=more))
+        if self._unknown:
+            self.add(AccessEvent("refuse-unknown", _NOBODY, now, details={"times": self._unknown}))
         self._refusals.clear()
-        self._counted_since = now
+        self._unknown, self._counted_since = 0, now
 
     def write(self) -> None:
         """Write what waits, in transactions of a batch each; what one fails to write waits again."""

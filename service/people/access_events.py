@@ -20,7 +20,9 @@ from service.people.authentication import Caller, Reached
 #: Field of the OpenAPI description with the event of a call.
 DECLARED = "x-audit-event"
 _DONE = (200, 201)
-_REFUSED = (403, 404, 409)
+_REFUSED = (403, 404, 409, 429)
+#: Status of a request without a valid key, session or token.
+_UNKNOWN = 401
 #: Where refusals are recorded.
 _GUARDED = ("/v1/datasets", "/v1/jobs", "/v1/plans", "/v1/requests")
 _MEDIA_TYPE = re.compile(r"[a-z]+/(?:x-)?([a-z-]+)")
@@ -44,17 +46,19 @@ class AccessEvents:
 
     def note(self, scope: Scope, head: Message) -> None:
         """Keep the event of an answer, by its head; most answers have none."""
-        caller, route = scope.get("state", {}).get("caller"), scope.get("route")
-        if caller is None or not isinstance(route, APIRoute):
+        caller = scope.get("state", {}).get("caller")
+        if caller is None:
+            if head["status"] == _UNKNOWN:
+                self._context.audit_batches.count_unknown()
             return
-        declared = (route.openapi_extra or {}).get(DECLARED)
+        declared = (getattr(scope.get("route"), "openapi_extra", None) or {}).get(DECLARED)
         if head["status"] in _DONE and declared and declared.get("only") in (None, caller.role):
             details = {**_asked(scope, declared["parameters"]), **_form(head)}
             for reached in dict.fromkeys(caller.reached) or [Reached()]:
                 event = self._event(declared["action"], caller, reached, scope, details)
                 self._context.audit_batches.add(event)
-        elif head["status"] in _REFUSED and route.path.startswith(_GUARDED):
-            details = {"call": route.name.replace("_", " "), "status": head["status"]}
+        elif head["status"] in _REFUSED and (call := _guarded(scope)):
+            details = {"call": call, "status": head["status"]}
             reached = next(reversed(caller.reached), None) or _named(scope)
             event = self._event("refuse", caller, reached, scope, details)
             self._context.audit_batches.add_refusal(event)
@@ -72,6 +76,15 @@ class AccessEvents:
             caller.key_id,
             {**details, **_origin(caller, scope)},
         )
+
+
+def _guarded(scope: Scope) -> str | None:
+    """Return the call of a request whose refusal is recorded; of one that no route has seen, its area."""
+    route = scope.get("route")
+    if isinstance(route, APIRoute):
+        return route.name.replace("_", " ") if route.path.startswith(_GUARDED) else None
+    area = next((each for each in _GUARDED if scope["path"].startswith(each)), None)
+    return area and f"{scope['method']} {area}"
 
 
 def _asked(scope: Scope, parameters: list[str]) -> dict[str, str]:

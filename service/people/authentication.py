@@ -165,6 +165,8 @@ def _holder_of(context: Context, provider: Provider, claims: tokens.Claims, now:
                 return Caller(principal.id, principal.name, principal.role, asked_at=now)
             if reason is not None and identity.refused_at is not None:
                 raise SignInRefused(reason)  # which was recorded the first time
+            if identity.refused_at is not None and claims.issued_at < identity.refused_at:
+                raise _no_token("you were refused since this token was made; ask the provider for a new one")
     with context.database.write() as session:
         admitted = admission.admit(session, provider, claims, at=now)
         if not isinstance(admitted, admission.Refusal):
@@ -186,6 +188,7 @@ def _no_token(words: str) -> Unauthorized:
 def _within_limits(caller: Caller, connection: HTTPConnection) -> Caller:
     """Return the caller; Forbidden for a request that their key may not make."""
     if caller.read_only and connection.scope["method"] not in _READING:
+        connection.state.caller = caller  # whose refusal is recorded
         raise Forbidden(
             "this key is for reading alone", next_step="Use another key of yours to change something."
         )

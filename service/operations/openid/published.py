@@ -22,7 +22,9 @@ from service.operations.openid.providers import Provider, is_loopback
 
 log = structlog.get_logger()
 
-#: Longest time that a provider may take to answer.
+#: Longest time that a connection to a provider may take.
+_CONNECT_SECONDS = 3.0
+#: Longest time that a provider may take to answer, from the connection on.
 _SECONDS = 5.0
 #: Longest document that is read.
 _MOST_BYTES = 1 << 20
@@ -110,14 +112,15 @@ class Published:
 def fetch(provider: Provider, address: str, **sent: Any) -> dict[str, Any]:
     """Get a JSON document of a provider, or post a form to it; Unavailable unless it answers with JSON."""
     try:
-        with httpx.Client(timeout=_SECONDS, follow_redirects=False) as client:
+        limits = httpx.Timeout(_SECONDS, connect=_CONNECT_SECONDS)
+        with httpx.Client(timeout=limits, follow_redirects=False) as client:
             with client.stream("POST" if sent else "GET", address, **sent) as response:
                 if response.status_code not in (_REFUSALS if sent else ()):
                     response.raise_for_status()
-                content = b""
+                content, due = b"", time.monotonic() + _SECONDS
                 for piece in response.iter_bytes():
                     content += piece
-                    if len(content) > _MOST_BYTES:
+                    if len(content) > _MOST_BYTES or time.monotonic() > due:
                         raise unavailable(provider)
             found = httpx.Response(200, content=content).json()
     except (httpx.HTTPError, ValueError) as error:

@@ -69,7 +69,9 @@ def verify(
         registry = jwt.JWTClaimsRegistry(now=int(now.timestamp()), leeway=_LEEWAY_SECONDS, **wanted)
         registry.validate(decoded.claims)
     except (JoseError, ValueError, TypeError) as error:
-        raise TokenRefused(f"it is not valid here ({type(error).__name__})") from error
+        claim = getattr(error, "claim", None)
+        words = f"its {claim} is" if claim else "it is"
+        raise TokenRefused(f"{words} not valid here ({type(error).__name__})") from error
     claims = decoded.claims
     if claims.get("azp", audience) != audience and nonce is not None:
         raise TokenRefused("it was made for another client")

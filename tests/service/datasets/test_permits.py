@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from service.jobs.ended_grants import withdraw_jobs
 from service.operations.clock import rfc3339
 from tests.support.service import START, House
 
@@ -49,6 +52,23 @@ def test_grant_that_has_ended_is_as_if_withdrawn(house: House) -> None:
     for refused in (house.submit(), house.ada.get("/v1/datasets/flowers")):
         assert refused.status_code == 404
     assert house.ada.get("/v1/datasets").json()["items"] == []
+
+
+@pytest.mark.both_databases
+def test_queued_jobs_of_an_ended_grant_are_void_without_a_worker(house: House) -> None:
+    house.ready()
+    assert permit(house).status_code == 200
+    job = house.submit().json()["id"]
+    assert house.submit(rehearsal=True).status_code == 202
+    own = house.submit(who=house.carla, delta="0").json()["id"]
+    house.clock.move(3600 - 1)
+    assert withdraw_jobs(house.database, house.clock.now()) == 0
+    house.clock.move(1)
+    assert withdraw_jobs(house.database, house.clock.now()) == 2
+    assert house.carla.get(f"/v1/jobs/{job}").json()["state"] == "cancelled"
+    assert house.carla.get(f"/v1/jobs/{own}").json()["state"] == "queued"
+    assert reserved(house) == "0.1"
+    assert house.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
 
 
 def test_queued_job_is_void_at_the_end_of_its_grant(house: House) -> None:

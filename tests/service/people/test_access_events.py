@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,6 +173,27 @@ def test_nobody_floods_the_log_with_refusals(small_house: House) -> None:
     refused = "was refused: get dataset (404)"
     more = "was refused 7 more times within a minute"
     assert sorted(found) == sorted([*[refused] * REFUSALS_A_MINUTE, more, refused])  # in two chains
+
+
+def test_refusals_that_no_route_has_seen_are_events(sqlite_url: str, tmp_path: Path) -> None:
+    """Of a key for reading, and of somebody who asks too much; those of unknown callers are counted."""
+    limits: dict[str, Any] = {"caller_rate": 0.001, "caller_burst": 60}
+    with closing(House(sqlite_url, tmp_path, **limits)) as house:
+        body = {"read_only": True}
+        reading = Person(house.client, "ada", house.carla.post("/v1/principals/ada/keys", body).json()["key"])
+        assert reading.post("/v1/jobs", {}).status_code == 403
+        assert house.ben.get("/v1/jobs", params={"limit": 500}).status_code == 200
+        assert house.ben.get("/v1/jobs").status_code == 429
+        for _ in range(3):
+            assert Person(house.client, "", "cairn_00000000_x").get("/v1/datasets").status_code == 401
+        house.app.state.context.audit_batches.end_minute()
+        iris = Person(house.client, "iris", first_key(house, "iris", "auditor"))
+        found = [f"{each['actor']} {each['words']}" for each in accesses(house, iris, limit=20)]
+    assert found == [
+        "ada was refused: POST /v1/jobs (403)",
+        "ben was refused: GET /v1/jobs (429)",
+        "(unknown) was refused 3 times within a minute, without a valid key, session or token",
+    ]
 
 
 @pytest.mark.both_databases

@@ -240,6 +240,34 @@ def test_sign_in_says_that_the_provider_is_down(
         assert house.ada.get("/v1/whoami").status_code == 200
 
 
+def test_jobs_of_a_person_who_is_removed_run_as_they_were_allowed(
+    institution: Institution, idp: IdentityProvider
+) -> None:
+    """One is claimed, and one queued: both are charged once, and their results are kept."""
+    assert institution.whoami(idp.token()).status_code == 200
+    institution.ready(planned_release=False)
+    institution.grant("odo")
+    odo = Person(institution.client, "odo", idp.token())
+    jobs = [institution.submit("0.1", who=odo, delta=delta).json()["id"] for delta in ("0", "0.0000001")]
+    claim = institution.worker.claim()
+    assert claim is not None
+    institution.clock.move(1)
+    removed = Person(institution.client, "odo", idp.token(groups=["former-staff"]))
+    assert institution.submit("0.1", who=removed).status_code == 403
+    assert institution.submit("0.1", who=odo).status_code == 401  # with the token of before
+    assert institution.worker.carry_out(claim)
+    assert institution.work()
+    assert not institution.work()
+    for job in jobs:
+        assert institution.carla.get(f"/v1/jobs/{job}/result").status_code == 200
+    kinds = [each["kind"] for each in institution.carla.get("/v1/datasets/flowers/ledger").json()["items"]]
+    assert (kinds.count("reserve"), kinds.count("charge"), kinds.count("void")) == (2, 2, 0)
+    assert institution.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+    institution.clock.move(60)
+    again = Person(institution.client, "odo", idp.token())
+    assert [again.get(f"/v1/jobs/{job}/result").status_code for job in jobs] == [200, 200]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
