@@ -35,3 +35,12 @@ def test_uploads_of_tables_are_measured_beside_numbers(tmp_path: Path) -> None:
     lines = run(tmp_path, "table_ingest", "--rows", "2000")
     assert [line["columns"].split()[0] for line in lines] == ["eight", "four"]
     assert float(lines[1]["ratio_of_processor"]) > 0
+
+
+def test_readings_are_measured_with_and_without_their_record(tmp_path: Path) -> None:
+    options = ("reads", "--readings", "60", "--turns", "2", "--results", str(tmp_path))
+    answer = CliRunner().invoke(commands(), options, catch_exceptions=False)
+    assert "60 readings have 60 events, and the chain of the audit log holds." in answer.output
+    with (tmp_path / "reads.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["readings"] for line in lines] == ["60", "60"]
