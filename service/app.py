@@ -12,6 +12,7 @@ from service.datasets import budget_routes, column_routes, preview_routes
 from service.datasets import routes as dataset_routes
 from service.datasets.catalogue import routes as catalogue_routes
 from service.datasets.periods import routes as period_routes
+from service.datasets.populations import routes as population_routes
 from service.datasets.public_rows import routes as public_rows_routes
 from service.datasets.sites import routes as site_routes
 from service.http import documentation, pages, problems, public_keys
@@ -85,6 +86,7 @@ def create_app(
         budget_routes.router,
         catalogue_routes.router,
         period_routes.router,
+        population_routes.router,
         site_routes.router,
         public_rows_routes.router,
         preview_routes.router,

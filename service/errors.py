@@ -141,6 +141,18 @@ class AlreadyDecided(ServiceError, status=409, title="Request is decided already
     next_step = "Read what became of it; nothing was changed by this call."
 
 
+class PopulationExhausted(ServiceError, status=409, title="Budget of the population exhausted"):
+    """The job costs one person more than is left of the total of all datasets that speak of these people."""
+
+    next_step = "Ask for less, or for fewer periods, or ask the curator to raise the population's total."
+
+
+class CannotJoin(ServiceError, status=409, title="Dataset cannot join the population"):
+    """The dataset is in a population already, does not tell people apart, or its jobs have cost too much."""
+
+    next_step = "A dataset of other people needs a population of its own."
+
+
 class DeltaNotOffered(ServiceError, status=422, title="No delta on offer"):
     """The dataset (or your cap) offers no delta, so only pure differential privacy is possible."""
 

@@ -20,9 +20,21 @@ from service.operations.csv_cells import escaped
 from service.operations.database import Database
 from service.operations.progress import Progress
 from service.operations.signing import SigningKeys
-from service.operations.tables import Account, AuditEvent, Dataset, LedgerEntry
+from service.operations.tables import Account, AuditEvent, Dataset, LedgerEntry, Population
 
-_COLUMNS = ("sequence", "at", "kind", "actor", "job", "loss_units", "delta_units", "previous", "hash")
+_COLUMNS = (
+    "sequence",
+    "at",
+    "kind",
+    "actor",
+    "job",
+    "loss_units",
+    "delta_units",
+    "previous",
+    "hash",
+    "person_loss_units",
+    "person_delta_units",
+)
 #: Rows in memory at a time.
 _ROWS = 1000
 
@@ -52,7 +64,9 @@ def _entries(session: Session, dataset_id: int) -> Iterator[tuple[object, ...]]:
     query = select(*columns).where(LedgerEntry.dataset_id == dataset_id).order_by(LedgerEntry.sequence)
     for row in session.connection().execute(query).yield_per(_ROWS):
         amounts = (row.loss_units, row.delta_units)
-        yield row.sequence, rfc3339(row.at), row.kind, row.actor, row.job_id, *amounts, row.previous, row.hash
+        of_person = (row.person_loss_units, row.person_delta_units)
+        about = (row.sequence, rfc3339(row.at), row.kind, row.actor, row.job_id)
+        yield *about, *amounts, row.previous, row.hash, *of_person
 
 
 def audit_lines(database: Database, dataset: str | None, since: datetime | None) -> Iterator[str]:
@@ -113,6 +127,9 @@ def faults(
             jobs = verification.jobs(database, dataset_id, name, keys, now)
             for part in (jobs, *integrity.payloads(database, dataset_id, name)):
                 yield from progress.verify(part)
+        for population in session.scalars(select(Population).order_by(Population.name)):
+            found_there = integrity.population_faults(session, population)
+            yield from (f"population {population.name}: {fault}" for fault in found_there)
         gone = select(Account.dataset_id).where(Account.dataset_id.not_in(select(Dataset.id))).distinct()
         yield from (f"dataset {number} has a ledger and is missing" for number in session.scalars(gone))
         yield from audit_chain.verify(session, audit_chain.SERVICE, keys, audit_chain.ChainEnd())[1]

@@ -69,7 +69,7 @@ def _run(database: Database, dataset_id: int, start: Barrier, outcome: _Outcome,
     try:
         with database.write() as session:
             accounts = ledger.lock(session, dataset_id, periods=periods)
-            ledger.reserve(session, accounts, job, _COST, {}, actor="racer", at=_AT)
+            ledger.reserve(session, accounts, job, ledger.Price(_COST), {}, actor="racer", at=_AT)
     except ledger.Overdrawn:
         outcome.refused.append(periods)
         return

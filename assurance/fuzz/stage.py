@@ -134,6 +134,16 @@ class Stage(House):
         self.carla.put("/v1/datasets/draft/grants/ada", {"epsilon": "5", "delta": "0.00001"})
         assert self.check(rows(), "draft").status_code == 200
         self._monthly()
+        self._populations()
+
+    def _populations(self) -> None:
+        """Two of carla's; cleo's dataset is in the one that cleo may use."""
+        budget = {"epsilon": "50", "delta": "0.0001"}
+        for name, curators in (("alone", []), ("shared", ["cleo"])):
+            body = {"name": name, "accountant": "sum", "budget": budget, "curators": curators}
+            assert self.carla.post("/v1/populations", body).status_code == 201
+        joined = {"dataset": "other", "one_row_per_person": True}
+        assert self.cleo.post("/v1/populations/shared/datasets", joined).status_code == 200
 
     def _monthly(self) -> None:
         """A dataset with a sealed period and a draft of the next."""

@@ -16,12 +16,13 @@ LEDGER = {
         ),
         ("(present.reserved + present.spent).fits(total)", "present.spent.fits(total)"),
         (
-            "_require_room({key: balance(account) for key, account in paying.items()}, cost)",
-            "_require_room({AccountKey(): balance(accounts.dataset)}, cost)",
+            "_require_room({key: balance(account) for key, account in paying.items()}, price)",
+            "_require_room({AccountKey(): balance(accounts.dataset)}, price)",
         ),
         (
-            "for account in paying.values():\n        account.loss_reserved += cost.loss",
-            "for account in [accounts.dataset]:\n        account.loss_reserved += cost.loss",
+            "for key, account in paying.items():\n        cost = price.of(key)\n        account.loss_res",
+            "for key, account in [(AccountKey(), accounts.dataset)]:\n        cost = price.of(key)\n"
+            "        account.loss_res",
         ),
         ("account.delta_reserved += cost.delta", "account.delta_reserved += 0"),
         ("least_delta = min(", "least_delta = max("),
@@ -37,6 +38,8 @@ LEDGER = {
         ("    account.loss_total, account.delta_total = total.loss, total.delta\n    append(", "    ("),
     ),
     "service/ledger/charging.py": (
+        ("if population is not None:\n        keys", "if population is not None and grant:\n        keys"),
+        ("return len(set(periods)) if unit and unit.has_accounts_of_periods else 1", "return 1"),
         ("tuple(sorted(set(periods))) if", "tuple(sorted(set(periods)))[:1] if"),
         ("rows_per_person * len(set(periods)) if", "rows_per_person if"),
     ),

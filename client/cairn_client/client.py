@@ -18,6 +18,7 @@ from cairn_client.errors import NotFound
 from cairn_client.formatting import shorten
 from cairn_client.job import Job
 from cairn_client.login import Login, find_login
+from cairn_client.populations import Populations
 from cairn_client.provider_login import renew
 from cairn_client.transport import Transport, quoted
 from cairn_client.uploading import body_of, file_options, first_lines
@@ -64,7 +65,7 @@ def ids(count: int) -> Bounds:
     return {"ids": {"count": count}}
 
 
-class Client:
+class Client(Populations):
     """A connection to a service with one key.
 
     An address or key that is not given is taken from the environment (`CAIRN_URL`, `CAIRN_KEY`), then from

@@ -14,6 +14,8 @@
         +-- NotSealed  AlreadySealed  Retired
         +-- BudgetExhausted  CapExhausted      carry requested, spent, reserved, remaining, largest
         +-- SecondNeeded  AlreadyDecided
+        +-- PopulationExhausted               carries requested, remaining
+        +-- CannotJoin
         +-- DeltaNotOffered  EpsilonTooSmall  IdempotencyMismatch  QuoteMismatch
         +-- BadFormat  BadRows  DigestMismatch  TooLarge
         +-- UnknownAlgorithm  WorkLimit
@@ -195,6 +197,19 @@ class SecondNeeded(Problem):
 
 class AlreadyDecided(Problem):
     """The request for access was granted, declined or withdrawn already, or waits for somebody else."""
+
+
+class PopulationExhausted(Problem):
+    """The job costs one person more than is left of the population that the dataset is in."""
+
+    #: What the job costs one person, in the population's currency.
+    requested = _StatedAmount()
+    #: The amount that is left of the population.
+    remaining = _StatedAmount()
+
+
+class CannotJoin(Problem):
+    """The dataset is in a population already, does not tell people apart, or its jobs have cost too much."""
 
 
 class DeltaNotOffered(Problem):

@@ -84,9 +84,9 @@ class Right:
 
     @property
     def offers_delta(self) -> bool:
-        """Whether dataset and grant were declared with a delta."""
-        declared = (self.dataset, self.grant) if self.grant else (self.dataset,)
-        return all(each.delta_units > 0 for each in declared)
+        """Whether dataset, grant and population were declared with a delta."""
+        declared = (self.dataset, self.grant, self.dataset.population)
+        return all(each is None or each.delta_units > 0 for each in declared)
 
     def allows(self, kind: str) -> bool:
         """Return True if jobs of this kind may be submitted; the owner may submit every kind."""

@@ -55,6 +55,9 @@ _COLUMNS = (
     "hash",
     "purpose",
     "permit",
+    "person_epsilon",
+    "person_rho",
+    "person_delta",
 )
 
 
@@ -210,6 +213,8 @@ def verify_ledger(
         dataset = access.find(session, name, caller).dataset
         found, state = checkpoints.verify_ledger(session, dataset.id, keys, whole=whole)
         found.faults += integrity.faults(session, dataset.id, keys)
+        if dataset.population is not None:
+            found.faults += integrity.population_faults(session, dataset.population)
     if found.ok and found.entries > found.since:
         with context.database.write() as session:
             checkpoints.sign(session, dataset.id, keys, state, at=context.clock.now())
@@ -246,12 +251,22 @@ def _entry(
         "job": entry.job_id,
         "periods": entry.periods,
         "amount": accountants.of(dataset).amount(Cost(entry.loss_units, entry.delta_units)),
+        "of_person": _of_person(dataset, entry),
         "purpose": grant.purpose if grant else None,
         "permit": grant.permit if grant else None,
         "actor": entry.actor if whole else None,
         "previous": entry.previous if whole else None,
         "hash": entry.hash if whole else None,
     }
+
+
+def _of_person(dataset: Dataset, entry: LedgerEntry) -> accountants.Amount | None:
+    cost = entries.of_person(entry)
+    return (
+        None
+        if cost is None or dataset.population is None
+        else accountants.of(dataset.population).amount(cost)
+    )
 
 
 def _as_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -261,7 +276,8 @@ def _as_csv(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     writer.writerow(_COLUMNS)
     for row in rows:
         periods = " ".join(row["periods"] or ())
-        cells = {**row, **row["amount"], "periods": periods, "at": rfc3339(row["at"])}
+        of_person = {f"person_{name}": text for name, text in (row["of_person"] or {}).items()}
+        cells = {**row, **row["amount"], **of_person, "periods": periods, "at": rfc3339(row["at"])}
         writer.writerow(escaped(cells.get(name) for name in _COLUMNS))
         if text.tell() > _CSV_PIECE:
             yield text.getvalue()

@@ -10,11 +10,21 @@ from sqlalchemy.orm import Session
 from service import ledger
 from service.datasets.ingest import store
 from service.datasets.periods import accounts
-from service.ledger import accountants
+from service.ledger import accountants, verification
+from service.ledger.charging import WHOLE
 from service.operations.database import Database
 from service.operations.progress import Part, Step
 from service.operations.signing import SigningKeys
-from service.operations.tables import Account, Dataset, DatasetChunk, Grant, Period, PublicRowSet, SiteSet
+from service.operations.tables import (
+    Account,
+    Dataset,
+    DatasetChunk,
+    Grant,
+    Period,
+    Population,
+    PublicRowSet,
+    SiteSet,
+)
 
 #: What is stored in bytes, with their digest.
 Model = type[DatasetChunk | SiteSet | PublicRowSet]
@@ -37,11 +47,23 @@ def faults(session: Session, dataset_id: int, keys: SigningKeys) -> Iterator[str
         cap = accountants.of(dataset, grant).total
         if any(present.get((label, grant.id)) != cap for label in totals):
             yield f"the cap of grant {grant.id} is not the one that was declared"
+    own = (Account.dataset_id == dataset_id, Account.grant_id.is_(None), Account.period == WHOLE)
+    if session.scalar(select(Account.population_id).where(*own)) != dataset.population_id:
+        yield "the account of the dataset is of another population than the dataset"
     # Rows from before revision 0028 have no digest.
     bound = {0: dataset.rows_digest, **{period.id: period.rows_digest for period in periods}}
     for period_id, digest in bound.items():
         if digest not in (None, store.rows_digest(session, dataset_id, period_id, keys)):
             yield "the rows are not those that were uploaded: chunks were changed, added or removed"
+
+
+def population_faults(session: Session, population: Population) -> Iterator[str]:
+    """Yield what contradicts the total of a population, or the entries of its datasets."""
+    if population.accountant not in accountants.names():
+        yield f"the population names an accountant that does not exist: {population.accountant}"
+        return
+    total = accountants.of(population).total
+    yield from verification.population_faults(session, population.id, total)
 
 
 def payloads(database: Database, dataset_id: int, name: str) -> Iterator[Part]:

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from core.data import Domain, Ids, Sparse, Stored, Table
 from core.privacy.budget import EPSILON_UNIT, units_text
+from service import ledger
 from service.datasets import reading
 from service.datasets.access import Right, domain_of
 from service.datasets.doubts import doubts
@@ -46,6 +47,7 @@ def facts(session: Session, right: Right) -> dict[str, Any]:
         "unit": dataset.unit,
         **_versions(session, right),
         "lost_in_all": accounts.lost_in_all(session, dataset),
+        "population": _population(session, dataset),
         "accountant": dataset.accountant,
         "planned_release": dataset.planned_release,
         "release_ticks": dataset.planned_release,
@@ -82,6 +84,22 @@ def correction(right: Right, draft: Period | None) -> dict[str, Any] | None:
     if draft is None or not right.is_owner:
         return None
     return {"version": draft.version, "upload": report_on(right.dataset, draft)}
+
+
+def _population(session: Session, dataset: Dataset) -> dict[str, Any] | None:
+    """Describe the population by what is left: when jobs on its other datasets are claimed does not show."""
+    found = dataset.population
+    if found is None:
+        return None
+    accountant, balance = accountants.of(found), ledger.of_population(session, found.id)
+    return {
+        "name": found.name,
+        "accountant": found.accountant,
+        "declared": accountants.declared(accountant.declared),
+        "total": accountant.amount(balance.total),
+        "remaining": accountant.amount(balance.remaining),
+        "one_row_per_person": dataset.one_row_per_person,
+    }
 
 
 def _working(dataset: Dataset) -> dict[str, Any] | None:

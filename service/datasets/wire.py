@@ -60,6 +60,7 @@ _DATASET = {
     "corrected_at": None,
     "correction": None,
     "lost_in_all": None,
+    "population": None,
     "accountant": "sum",
     "planned_release": True,
     "release_ticks": True,
@@ -318,6 +319,19 @@ class GrantTerms(Answer, json_schema_extra=example(_TERMS)):
     keeps_results: bool = Field(description="whether results can be read after the end")
 
 
+class PopulationOfDataset(Answer):
+    """The population that a dataset is in, and what is left of it for all its datasets together."""
+
+    name: str
+    accountant: AccountantName
+    declared: AmountFacts
+    total: AmountFacts
+    remaining: AmountFacts
+    one_row_per_person: bool = Field(
+        description="declared in place of an id column: nobody has two rows, or two in one period"
+    )
+
+
 class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     """Public facts of a dataset, its budget, the caller's cap, and (to its owner) the upload's report."""
 
@@ -352,6 +366,9 @@ class DatasetFacts(Answer, json_schema_extra=example(_DATASET)):
     )
     lost_in_all: AmountFacts | None = Field(
         description="with the unit `person-in-period`: what somebody with rows in all periods has lost so far"
+    )
+    population: PopulationOfDataset | None = Field(
+        description="the people whose rows these are, if they may be in other datasets too"
     )
     accountant: AccountantName
     planned_release: bool
@@ -452,6 +469,7 @@ _ROW = {
     "job": "6f1cbb0e-8a1c-4f0e-9d0a-5f0f6f0b1c2d",
     "periods": None,
     "amount": {"epsilon": "0.5", "delta": "0"},
+    "of_person": None,
     "actor": "ada",
     "previous": "0" * 64,
     "hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -464,7 +482,7 @@ class LedgerRow(Answer, json_schema_extra=example(_ROW)):
     """A ledger entry; an analyst sees their own, without the chain's hashes."""
 
     sequence: int
-    kind: Literal["open", "raise", "cap", "reserve", "charge", "void"]
+    kind: Literal["open", "raise", "cap", "reserve", "charge", "void", "join"]
     at: Moment
     analyst: str | None
     job: str | None
@@ -472,6 +490,9 @@ class LedgerRow(Answer, json_schema_extra=example(_ROW)):
         description="periods whose accounts it changes; null: the whole dataset, or every cap of a grant"
     )
     amount: AmountFacts
+    of_person: AmountFacts | None = Field(
+        description="what the dataset's population is charged: the loss of one person; null: nothing"
+    )
     actor: str | None
     previous: str | None
     hash: str | None

@@ -39,7 +39,7 @@ def withdraw(
     jobs = [job for job in queued if job.kind not in kept]
     for job in jobs:
         if not job.rehearsal:
-            accounts = ledger.lock(session, dataset_id, job.grant_id, job.charged_periods)
+            accounts = ledger.lock_paying(session, dataset_id, job.grant_id, job.charged_periods)
             ledger.void(session, accounts, job.id, actor=actor, at=at)
         job.end(JobState.CANCELLED, EndReason.WITHDRAWN, at)
     metrics.ended(session, dataset_id, JobState.CANCELLED, times=len(jobs))

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy.orm import Session
 
@@ -15,14 +15,17 @@ from service import ledger
 from service.datasets.access import Right, domain_of
 from service.datasets.periods import selection
 from service.datasets.periods.selection import PeriodsRead
+from service.datasets.populations import prices
+from service.datasets.populations.prices import OfPerson
 from service.errors import QuoteMismatch, WorkLimit
 from service.jobs.limits import Limits
-from service.jobs.wire import PlanBody
-from service.ledger import accountants
+from service.jobs.wire import JobBody, PlanBody
+from service.ledger import Price, accountants
 from service.ledger.accountants import Amount
 from service.ledger.charging import AccountKey
 from service.ledger.units import NOTHING, Cost
 from service.operations import timing
+from service.operations.tables import Population
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,28 @@ class PlannedJob:
     operations: int
     #: The periods that it reads; None: a dataset without periods, in its first version.
     periods: PeriodsRead | None = None
+    #: What it costs one person of the population; None for a rehearsal, and outside populations.
+    of_person: OfPerson | None = None
+
+    @property
+    def price(self) -> Price:
+        """What the accounts are charged."""
+        if self.of_person is None:
+            return Price(self.cost)
+        return Price(self.cost, self.of_person.cost, self.of_person.is_alike(self.right.dataset))
+
+    def for_population(self, session: Session, population_id: int | None) -> Self:
+        """Return the job as the population prices it that the dataset turns out to be in.
+
+        QuoteMismatch for a quote of before the dataset joined.
+        """
+        if population_id is None or self.of_person is not None:
+            return self  # a dataset joins one population, and never leaves it
+        population = session.get_one(Population, population_id)
+        priced = replace(self, of_person=prices.price(population, self.plan, self.periods))
+        if isinstance(self.body, JobBody):
+            priced.require_quoted(self.body.quote)
+        return priced
 
     @cached_property
     def quote(self) -> str:
@@ -57,6 +82,9 @@ class PlannedJob:
         }
         if self.periods is not None:
             bound["periods"] = self.periods.facts()
+        if self.of_person is not None:
+            population, cost = self.of_person.population, self.of_person.cost
+            bound["population"] = [population.id, population.accountant, cost.loss, cost.delta]
         return hashlib.sha256(json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def cap_to_request(self, session: Session) -> Amount | None:
@@ -91,6 +119,7 @@ def price(
 ) -> PlannedJob:
     """Return a job with its cost and planned time; WorkLimit if it takes too long or releases too much."""
     _require_few_values(plan, limits)
+    population = None if body.rehearsal else right.dataset.population
     return PlannedJob(
         right,
         body,
@@ -99,6 +128,7 @@ def price(
         _planned_ms(session, right, body, plan, limits),
         _operations(body, plan, limits),
         periods,
+        None if population is None else prices.price(population, plan, periods),
     )
 
 

@@ -18,9 +18,12 @@ from core.plan import CLUSTER, KRange, Plan, Request, Work
 from core.privacy import DELTA_UNIT, Budget, default_delta, units_text
 from core.privacy.budget import EPSILON_UNIT
 from core.questions.base import Question
+from service import ledger
 from service.datasets import access, lifecycle, working_bounds
 from service.datasets.access import Right
+from service.datasets.periods import selection
 from service.datasets.periods.selection import PeriodsRead
+from service.datasets.populations import prices
 from service.datasets.public_rows import attached
 from service.datasets.sites import site_sets
 from service.errors import DeltaNotOffered, EpsilonTooSmall, KindNotGranted
@@ -91,6 +94,15 @@ def require_kind(right: Right, kind: str) -> None:
         )
 
 
+def delta_left(session: Session, right: Right, periods: PeriodsRead | None) -> int:
+    """Return the delta, in units, that one more job on these periods may ask for."""
+    left = LARGEST_UNITS
+    if right.accountant.charges_as_asked:
+        charged = selection.charged(periods)
+        left = ledger.delta_left(session, right.dataset.id, right.grant_id, charged)
+    return min(left, prices.delta_left(session, right.dataset, periods))
+
+
 def make_plan(right: Right, body: PlanBody, inputs: PublicInputs, work: Work, *, delta_left: int) -> Plan:
     """Plan a request; refuses what would take too much work. Needs no database."""
     require_kind(right, body.kind)
@@ -157,8 +169,7 @@ def _budget(right: Right, body: PlanBody, size: int, delta_left: int) -> Budget:
         pure = body.algorithm != "auto" and registry.get(body.algorithm).guarantee == "pure"
         if not right.offers_delta or pure:
             return Budget.of(body.epsilon)
-        left = delta_left if right.accountant.charges_as_asked else LARGEST_UNITS
-        return Budget.of(body.epsilon, units_text(_automatic_delta(size, left), DELTA_UNIT))
+        return Budget.of(body.epsilon, units_text(_automatic_delta(size, delta_left), DELTA_UNIT))
     budget = Budget.of(body.epsilon, body.delta)
     if not budget.is_pure and not right.offers_delta:
         raise DeltaNotOffered(

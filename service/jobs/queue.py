@@ -326,4 +326,4 @@ def _void(session: Session, job: Job, *, actor: str, now: datetime) -> None:
 
 def _accounts(session: Session, job: Job) -> ledger.Accounts:
     """Lock the accounts that a job is paid from."""
-    return ledger.lock(session, job.dataset_id, job.grant_id, job.charged_periods)
+    return ledger.lock_paying(session, job.dataset_id, job.grant_id, job.charged_periods)

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from core.algorithms import registry
 from core.options import options_schema
-from service import ledger
 from service.datasets import access
 from service.datasets.periods import selection
 from service.errors import NotCancellable
@@ -117,7 +116,7 @@ def make_plan(body: PlanBody, caller: User, context: Services) -> Quote:
     with context.database.read() as session:
         right = access.find(session, body.dataset, caller)
         periods = selection.choose(session, right.dataset, body.periods)
-        delta_left = ledger.delta_left(session, right.dataset.id, right.grant_id, selection.charged(periods))
+        delta_left = plans.delta_left(session, right, periods)
         inputs = plans.inputs_of(session, right, body, periods, context.clock.now())
     limits = Limits.of(context.settings, context.plan_bytes())
     plan = plans.make_plan(right, body, inputs, limits.work, delta_left=delta_left)
@@ -136,6 +135,7 @@ def make_plan(body: PlanBody, caller: User, context: Services) -> Quote:
             *_PLANNING,
             "budget-exhausted",
             "cap-exhausted",
+            "population-exhausted",
             "idempotency-mismatch",
             "quote-mismatch",
             "too-many-queued",

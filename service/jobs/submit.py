@@ -23,6 +23,7 @@ from service.errors import (
     BudgetExhausted,
     CapExhausted,
     IdempotencyMismatch,
+    PopulationExhausted,
     RateLimited,
     ServiceError,
     TooManyQueued,
@@ -86,12 +87,9 @@ def submit(
     """Reserve the cost of a job and enqueue it, or raise the problem that prevents it."""
     with database.read() as session:
         right = access.find(session, body.dataset, caller)
-        # Before an earlier job is looked for: what that one reserved must not change the plan.
-        dataset_id = right.dataset.id
         periods = selection.choose(session, right.dataset, body.periods)
-        charged = selection.charged(periods)
-        automatic = body.delta is None
-        delta_left = ledger.delta_left(session, dataset_id, right.grant_id, charged) if automatic else 0
+        # Before an earlier job is looked for: what that one reserved must not change the plan.
+        delta_left = plans.delta_left(session, right, periods) if body.delta is None else 0
         earlier = _earlier(session, caller, body, key)
         if earlier is not None:
             return Submission(earlier, right.dataset, replayed=True)
@@ -134,7 +132,8 @@ def reserve_and_enqueue(
     paid_for = bindings.paid_for(job, right.dataset)
     # The accounts come last, because every submission to the dataset waits for their lock.
     charged = selection.charged(planned.periods)
-    accounts = ledger.lock(session, right.dataset.id, right.grant_id, charged)
+    lock = ledger.lock if body.rehearsal else ledger.lock_paying
+    accounts = lock(session, right.dataset.id, right.grant_id, charged)
     if not access.is_open(session, right.dataset.id, right.grant_id, body.kind, now):
         changed = access.find(session, body.dataset, right.caller)
         access.require_owner(session, changed.dataset)
@@ -144,8 +143,11 @@ def reserve_and_enqueue(
         site_sets.store_unnamed(session, right.dataset, planned.plan.sites, at=now)
     session.add(job)
     if not body.rehearsal:
+        planned = planned.for_population(session, accounts.population_id)
         try:
-            ledger.reserve(session, accounts, job.id, planned.cost, paid_for, actor=right.caller.name, at=now)
+            ledger.reserve(
+                session, accounts, job.id, planned.price, paid_for, actor=right.caller.name, at=now
+            )
         except ledger.Overdrawn as refusal:
             raise _exhausted(planned, refusal, planned.cap_to_request(session)) from refusal
     session.flush()
@@ -229,6 +231,8 @@ def _exhausted(
     planned: PlannedJob, refusal: ledger.Overdrawn, cap_to_request: accountants.Amount | None
 ) -> ServiceError:
     right, body = planned.right, planned.body
+    if refusal.account.population is not None:
+        return _population_exhausted(planned, refusal)
     of_dataset = refusal.account.grant is None
     accountant = right.accountant if of_dataset else accountants.of(right.dataset, right.grant)
     label = refusal.account.period
@@ -238,17 +242,47 @@ def _exhausted(
     kind, whose = (BudgetExhausted, "") if of_dataset else (CapExhausted, "your cap on ")
     automatic = body.delta is None and refusal.requested.delta > refusal.largest.delta
     why = ", chosen automatically and never less than a tenth of the default" if automatic else ""
-    cap_is_tighter = of_dataset and refusal.tightest.grant is not None
-    less = "Your cap has less left than that. " if cap_is_tighter else ""
+    largest = accountant.in_words(refusal.largest)
     return kind(
         f"{whose}{lacking} has {accountant.in_words(refusal.balance.remaining)} left, and "
-        f"this asks for {accountant.in_words(refusal.requested)}{why}. {less}The largest job that you can "
-        f"submit now costs {accountant.in_words(refusal.largest)}{fields.pop('sentence', '')}",
+        f"this asks for {accountant.in_words(refusal.requested)}{why}. {_tighter(planned, refusal)}The "
+        f"largest job that you can submit now costs {largest}{fields.pop('sentence', '')}",
         requested=accountant.amount(refusal.requested),
         largest=accountant.amount(refusal.largest),
         request=cap_to_request,
         **present,
         **fields,
+    )
+
+
+def _tighter(planned: PlannedJob, refusal: ledger.Overdrawn) -> str:
+    """Say which account limits the largest job, if it is not the one that lacks room."""
+    if refusal.account.grant is None and refusal.tightest.grant is not None:
+        return "Your cap has less left than that. "
+    of_person = planned.of_person
+    if of_person is None:
+        return ""
+    if refusal.tightest.population is not None:
+        return f"The population {of_person.population.name} has less left than that. "
+    if not of_person.is_alike(planned.right.dataset):
+        return f"If the population {of_person.population.name} has room for it: "
+    return ""
+
+
+def _population_exhausted(planned: PlannedJob, refusal: ledger.Overdrawn) -> PopulationExhausted:
+    """Say what is left of the population, in its own currency; what used it is on other datasets, too."""
+    assert planned.of_person is not None  # its account was asked
+    population, accountant = planned.of_person.population, planned.of_person.accountant
+    several = f", with rows in {planned.of_person.parts} periods," if planned.of_person.parts > 1 else ""
+    return PopulationExhausted(
+        f"the people of {planned.right.dataset.name} are in the population {population.name}, which has "
+        f"{accountant.in_words(refusal.balance.remaining)} left for all its datasets, and this job costs one "
+        f"of them{several} {accountant.in_words(refusal.requested)}",
+        population=population.name,
+        accountant=population.accountant,
+        requested=accountant.amount(refusal.requested),
+        total=accountant.amount(refusal.balance.total),
+        remaining=accountant.amount(refusal.balance.remaining),
     )
 
 

@@ -14,6 +14,7 @@ from service import ledger
 from service.datasets import view as dataset_view
 from service.datasets.access import Right, domain_of
 from service.datasets.periods import accounts, selection
+from service.errors import PopulationExhausted
 from service.jobs.accuracy import accuracy
 from service.jobs.planned import PlannedJob
 from service.jobs.release import VisibleJob
@@ -99,9 +100,16 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
     balances = ledger.balances(session, right.dataset.id, right.grant_id)
     paying = {key: balances[key] for key in account_keys(selection.charged(planned.periods), right.grant_id)}
     rooms: dict[str, Cost] = {}
+    in_population = _in_population(session, planned)
+    if planned.price.alike:
+        assert planned.of_person is not None
+        number = planned.of_person.population.id
+        paying[AccountKey(population=number)] = ledger.of_population(session, number)
     for key, balance in paying.items():
         rooms[_kind(key)] = balance.remaining.at_most(rooms.get(_kind(key), balance.remaining))
-    fits = all(cost.fits(room) for room in rooms.values())
+    fits = all(cost.fits(room) for room in rooms.values()) and (
+        in_population is None or in_population["fits"]
+    )
     amount = right.accountant.amount
     return {
         "plan": {**plan.to_json(), "domain": plan.described.to_json()},
@@ -112,7 +120,8 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
         "fits": fits,
         "remaining_after": {name: amount(room - cost) for name, room in rooms.items()} if fits else None,
         "accounts": _tightest(session, right, paying),
-        "shortfall": None if fits else _shortfall(session, planned, paying),
+        "shortfall": None if fits else _shortfall(session, planned, paying, in_population),
+        "population": in_population,
         "forecast": dict(plan.forecast),
         "accuracy": accuracy(plan, earlier),
         "earlier": earlier,
@@ -122,7 +131,9 @@ def quote(session: Session, planned: PlannedJob, earlier: dict[str, Any] | None)
 
 
 def _kind(key: AccountKey) -> str:
-    """Return what callers call an account: their cap, or a budget."""
+    """Return what callers call an account: their cap, a budget, or the population."""
+    if key.population is not None:
+        return "population"
     return "budget" if key.grant is None else "cap"
 
 
@@ -131,38 +142,67 @@ def _tightest(
 ) -> dict[str, dict[str, Any]]:
     """Describe the balances with the least left that a job is charged to: of budgets, and of caps."""
     found = {}
-    for kind in dict.fromkeys(map(_kind, paying)):
-        of_kind = {key: balance for key, balance in paying.items() if _kind(key) == kind}
+    own = {key: balance for key, balance in paying.items() if key.population is None}
+    for kind in dict.fromkeys(map(_kind, own)):
+        of_kind = {key: balance for key, balance in own.items() if _kind(key) == kind}
         key = min(of_kind, key=lambda key: (of_kind[key].remaining.loss, of_kind[key].remaining.delta))
         balance = accounts.described(session, right.dataset, right.grant, key, of_kind[key])
         found[kind] = {"period": key.period or None, **balance}
     return found
 
 
+def _in_population(session: Session, planned: PlannedJob) -> dict[str, Any] | None:
+    """Describe what a job costs one person of the dataset's population, and what is left there."""
+    found = planned.of_person
+    if found is None:
+        return None
+    room, accountant = ledger.of_population(session, found.population.id).remaining, found.accountant
+    fits = found.cost.fits(room)
+    return {
+        "name": found.population.name,
+        "cost": accountant.amount(found.cost),
+        "remaining": accountant.amount(room),
+        "fits": fits,
+        "sentence": f"It costs one person of the population {found.population.name} "
+        f"{accountant.in_words(found.cost)}, of {accountant.in_words(room)} left for all its datasets.",
+    }
+
+
+def _whose(planned: PlannedJob, key: AccountKey) -> str:
+    """Return what the account with the least left is called in a sentence."""
+    if key.population is not None and planned.of_person is not None:
+        return f"the population {planned.of_person.population.name}"
+    if key.grant is not None:
+        return "your cap"
+    return "the budget" if key.period else "the dataset's budget"
+
+
 def _shortfall(
-    session: Session, planned: PlannedJob, paying: Mapping[AccountKey, ledger.Balance]
+    session: Session,
+    planned: PlannedJob,
+    paying: Mapping[AccountKey, ledger.Balance],
+    in_population: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Say which account has too little left for a job, what to do about it, and what would fit instead."""
     cost, accountant = planned.cost, planned.right.accountant
     rooms = {key: balance.remaining for key, balance in paying.items()}
+    if in_population is not None and all(cost.fits(room) for room in rooms.values()):
+        return {
+            "sentence": f"This does not fit. {in_population['sentence']}",
+            "next": PopulationExhausted.next_step,
+            "offer": None,
+        }
     least = Cost(min(room.loss for room in rooms.values()), min(room.delta for room in rooms.values()))
     short = "loss" if cost.loss > least.loss else "delta"
     tightest = min(rooms, key=lambda name: getattr(rooms[name], short))
-    whose = (
-        "your cap"
-        if tightest.grant is not None
-        else "the budget"
-        if tightest.period
-        else "the dataset's budget"
-    )
     where = f" in {tightest.period}" if tightest.period else ""
     lacking = {key.period for key, room in rooms.items() if not cost.fits(room)}
     largest = selection.largest_range(planned.periods.labels, lacking) if planned.periods and where else None
     smaller = Cost(min(cost.loss, least.loss), min(cost.delta, least.delta))
     automatic = planned.body.delta is None and cost.delta > least.delta
     return {
-        "sentence": f"This does not fit: it costs {accountant.in_words(cost)}, and {whose}{where} has "
-        f"{accountant.in_words(rooms[tightest])} left.",
+        "sentence": f"This does not fit: it costs {accountant.in_words(cost)}, and "
+        f"{_whose(planned, tightest)}{where} has {accountant.in_words(rooms[tightest])} left.",
         "next": (_LEAST_DELTA if automatic else "") + "Ask for less, or request more.",
         "offer": accountant.amount(smaller) if accountant.charges_as_asked and smaller.loss > 0 else None,
         "request": planned.cap_to_request(session),

@@ -297,6 +297,7 @@ _PLANNED = {
     "shortfall": None,
     "periods": None,
     "version": 1,
+    "population": None,
     "forecast": {"size_noise": 12.1},
     "accuracy": {
         "figures": [
@@ -376,6 +377,16 @@ class PaidFrom(BudgetFacts):
     period: str | None = Field(description="of the account; null: the dataset as a whole")
 
 
+class OfPerson(Answer):
+    """What a job costs one person of the population that the dataset is in, and what is left there."""
+
+    name: str = Field(description="of the population")
+    cost: AmountFacts = Field(description="in the population's currency")
+    remaining: AmountFacts
+    fits: bool
+    sentence: str
+
+
 class Quote(Answer, json_schema_extra=example(_PLANNED)):
     """A plan with its cost, what would remain, and a forecast of its accuracy."""
 
@@ -402,6 +413,9 @@ class Quote(Answer, json_schema_extra=example(_PLANNED)):
         default=None,
         description="of a dataset without periods: the present version of its rows, one more after each "
         "correction",
+    )
+    population: OfPerson | None = Field(
+        description="what it costs one person of the dataset's population; null: it is in none"
     )
     warnings: list[str]
 

@@ -1,15 +1,16 @@
-"""Accounts of datasets, periods and grants: lock, reserve, charge, void, and the entry for each change.
+"""Accounts of populations, datasets, periods and grants: lock, reserve, charge, void, and their entries.
 
 Every function runs inside the caller's write transaction. Locks are taken in one order, the dataset's
-account, those of periods, those of a grant, so no two transactions can wait for each other. The dataset's
-account row carries the chain's head, so holding its lock also puts the entries in order.
+account, those of periods, those of a grant, that of the population, so no two transactions can wait for each
+other. The dataset's account row carries the chain's head, so holding its lock also puts the entries in order.
+It names the population, too: nothing else of a dataset has to be read under its lock.
 
     (nothing) --reserve--> reserved --charge--> charged
                                +-----void-----> void
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,9 +18,9 @@ from typing import Any
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
-from service.ledger.charging import WHOLE, AccountKey, account_keys
-from service.ledger.entries import GENESIS, Event, append, charged_in
-from service.ledger.units import Cost
+from service.ledger.charging import WHOLE, AccountKey, Price, account_keys
+from service.ledger.entries import GENESIS, Event, append, charged_in, of_person
+from service.ledger.units import LARGEST_UNITS, NOTHING, Cost
 from service.operations import canonical
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
@@ -38,6 +39,9 @@ _LOCK = (
     .with_for_update()
     .execution_options(populate_existing=True)
 )
+_OF_POPULATION = (Account.dataset_id.is_(None), Account.population_id == bindparam("population"))
+_POPULATION = select(Account).where(*_OF_POPULATION)
+_LOCK_POPULATION = _POPULATION.with_for_update().execution_options(populate_existing=True)
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,28 @@ class Accounts:
     found: dict[AccountKey, Account]
 
     @property
+    def population_id(self) -> int | None:
+        """The population that the dataset's jobs are charged to as well."""
+        return self.dataset.population_id
+
+    @property
     def paying(self) -> dict[AccountKey, Account]:
-        """The accounts that a job is paid from; KeyError if one was never opened."""
-        return {key: self.found[key] for key in account_keys(self.periods, self.grant_id)}
+        """The accounts that a job is paid from; KeyError if one was never opened, or is not locked."""
+        keys = account_keys(self.periods, self.grant_id, self.population_id)
+        return {key: self.found[key] for key in keys}
+
+
+@dataclass(frozen=True)
+class History:
+    """What the jobs of a dataset cost one person, as a population counts it, before the dataset joins."""
+
+    spent: Cost
+    #: By job that waits.
+    reserved: Mapping[str, Cost]
+
+    @property
+    def total(self) -> Cost:
+        return total_of([self.spent, *self.reserved.values()])
 
 
 def balance(account: Account) -> Balance:
@@ -108,6 +131,14 @@ def balance(account: Account) -> Balance:
         reserved=Cost(account.loss_reserved, account.delta_reserved),
         spent=Cost(account.loss_spent, account.delta_spent),
     )
+
+
+def total_of(costs: Iterable[Cost]) -> Cost:
+    """Return the sum of costs, or the largest amount that there is."""
+    loss = delta = 0
+    for cost in costs:
+        loss, delta = loss + cost.loss, delta + cost.delta
+    return Cost(min(loss, LARGEST_UNITS), min(delta, LARGEST_UNITS))
 
 
 def find(session: Session, dataset_id: int, grant_id: int | None = None, period: str = WHOLE) -> Account:
@@ -127,6 +158,11 @@ def balances(session: Session, dataset_id: int, grant_id: int | None = None) -> 
     return {AccountKey(each.period, each.grant_id): balance(each) for each in session.scalars(query)}
 
 
+def of_population(session: Session, population_id: int) -> Balance:
+    """Return the balance of a population, without a lock."""
+    return balance(session.scalars(_POPULATION, {"population": population_id}).one())
+
+
 def delta_left(
     session: Session, dataset_id: int, grant_id: int | None, periods: Sequence[str] = (WHOLE,)
 ) -> int:
@@ -138,11 +174,79 @@ def delta_left(
 def lock(
     session: Session, dataset_id: int, grant_id: int | None = None, periods: Sequence[str] = (WHOLE,)
 ) -> Accounts:
-    """Lock the dataset's account, then those of periods, then a grant's; every writer takes this order."""
+    """Lock the dataset's account, then those of periods, then a grant's; every writer takes this order.
+
+    `lock_paying` does, where a job is reserved or settled.
+    """
     asked = {"dataset": dataset_id, "grant": grant_id, "periods": list(periods)}
     rows = session.scalars(_LOCK, asked).all()
     found = {AccountKey(row.period, row.grant_id): row for row in rows}
     return Accounts(found[AccountKey()], tuple(periods), grant_id, found)
+
+
+def lock_paying(
+    session: Session, dataset_id: int, grant_id: int | None = None, periods: Sequence[str] = (WHOLE,)
+) -> Accounts:
+    """Lock every account that a job is paid from; that of the population, which is the last, among them.
+
+    Which one that is says the dataset's account, once it is locked: datasets join at any time.
+    """
+    accounts = lock(session, dataset_id, grant_id, periods)
+    if accounts.population_id is not None:
+        key = AccountKey(population=accounts.population_id)
+        accounts.found[key] = _lock_population(session, accounts.population_id)
+    return accounts
+
+
+def _lock_population(session: Session, population_id: int) -> Account:
+    return session.scalars(_LOCK_POPULATION, {"population": population_id}).one()
+
+
+def open_population(session: Session, population_id: int, total: Cost) -> None:
+    """Open the account of a new population; entries of datasets say what it is charged."""
+    session.add(_new_account(None, AccountKey(population=population_id), total))
+    session.flush()
+
+
+def raise_population(session: Session, population_id: int, total: Cost) -> None:
+    """Set a larger total of a population; Overdrawn when it is smaller than before."""
+    account = _lock_population(session, population_id)
+    if total.loss < account.loss_total or total.delta < account.delta_total:
+        raise Overdrawn(AccountKey(population=population_id), total, balance(account))
+    account.loss_total, account.delta_total = total.loss, total.delta
+    session.flush()
+
+
+def join(
+    session: Session, accounts: Accounts, population_id: int, history: History, *, actor: str, at: datetime
+) -> None:
+    """Let a dataset join a population with its history; Overdrawn if that does not fit.
+
+    `accounts` hold the dataset's lock, so that the history is all there is.
+    """
+    account = _lock_population(session, population_id)
+    present = balance(account)
+    if not history.total.fits(present.remaining):
+        raise Overdrawn(AccountKey(population=population_id), history.total, present)
+    reserved = total_of(history.reserved.values())
+    account.loss_spent += history.spent.loss
+    account.delta_spent += history.spent.delta
+    account.loss_reserved += reserved.loss
+    account.delta_reserved += reserved.delta
+    accounts.dataset.population_id = population_id
+    waiting = {job: [cost.loss, cost.delta] for job, cost in history.reserved.items()}
+    payload = canonical.text({"reserved": waiting})
+    event = Event(
+        EntryKind.JOIN, NOTHING, actor, at, payload=payload,
+        population_id=population_id, of_person=history.spent,
+    )  # fmt: skip
+    append(session, accounts.dataset, event)
+    session.flush()
+
+
+def reserved_at_join(entry: Any) -> dict[str, Cost]:
+    """Return what the jobs that waited when a dataset joined a population cost one person there."""
+    return {job: Cost(*amount) for job, amount in json.loads(entry.payload)["reserved"].items()}
 
 
 def open_account(session: Session, dataset_id: int, total: Cost, *, actor: str, at: datetime) -> Account:
@@ -174,7 +278,9 @@ def open_period(
 
 def raise_total(session: Session, accounts: Accounts, total: Cost, *, actor: str, at: datetime) -> None:
     """Set a larger total of the one account that was locked; Overdrawn when it is smaller than before."""
-    ((key, account),) = accounts.paying.items()
+    (label,) = accounts.periods
+    key = AccountKey(label)
+    account = accounts.found[key]
     if total.loss < account.loss_total or total.delta < account.delta_total:
         raise Overdrawn(key, total, balance(account))
     account.loss_total, account.delta_total = total.loss, total.delta
@@ -213,36 +319,41 @@ def reserve(
     session: Session,
     accounts: Accounts,
     job_id: str,
-    cost: Cost,
+    price: Price,
     paid_for: Mapping[str, Any] | None = None,
     *,
     actor: str,
     at: datetime,
 ) -> None:
-    """Reserve a job's cost in full in every account that pays it, or raise Overdrawn and change nothing.
+    """Reserve a job's price in full in every account that pays it, or raise Overdrawn and change nothing.
 
     `paid_for`: what the cost is for; part of the reservation's entry, and of the charge's.
     """
     paying = accounts.paying
-    _require_room({key: balance(account) for key, account in paying.items()}, cost)
-    for account in paying.values():
+    _require_room({key: balance(account) for key, account in paying.items()}, price)
+    for key, account in paying.items():
+        cost = price.of(key)
         account.loss_reserved += cost.loss
         account.delta_reserved += cost.delta
     payload = canonical.text(paid_for) if paid_for else None
-    append(session, accounts.dataset, _event(EntryKind.RESERVE, accounts, job_id, cost, actor, at, payload))
+    append(session, accounts.dataset, _event(EntryKind.RESERVE, accounts, job_id, price, actor, at, payload))
     session.flush()
 
 
-def _require_room(balances: dict[AccountKey, Balance], cost: Cost) -> None:
-    """Raise Overdrawn, for the first account that has no room, unless the cost fits into all of them."""
+def _require_room(balances: dict[AccountKey, Balance], price: Price) -> None:
+    """Raise Overdrawn, for the first account that has no room, unless the price fits into all of them."""
     rooms = {key: balance.remaining for key, balance in balances.items()}
-    short = [key for key, room in rooms.items() if not cost.fits(room)]
+    short = [key for key, room in rooms.items() if not price.of(key).fits(room)]
     if short:
-        least_loss = min(rooms, key=lambda key: rooms[key].loss)
-        least_delta = min(rooms, key=lambda key: rooms[key].delta)
-        largest = Cost(rooms[least_loss].loss, rooms[least_delta].delta)
-        tightest = least_loss if cost.loss > largest.loss else least_delta
-        raise Overdrawn(short[0], cost, balances[short[0]], largest=largest, tightest=tightest, short=short)
+        alike = {key: room for key, room in rooms.items() if key.population is None or price.alike}
+        least_loss = min(alike, key=lambda key: alike[key].loss)
+        least_delta = min(alike, key=lambda key: alike[key].delta)
+        largest = Cost(alike[least_loss].loss, alike[least_delta].delta)
+        tightest = least_loss if price.cost.loss > largest.loss else least_delta
+        first = short[0]
+        raise Overdrawn(
+            first, price.of(first), balances[first], largest=largest, tightest=tightest, short=short
+        )
 
 
 def charge(
@@ -284,8 +395,9 @@ def _settle(
     payer = (accounts.grant_id, accounts.periods)
     if [row.kind for row in rows] != [EntryKind.RESERVE] or _payer(rows[0]) != payer:
         raise NotReserved(job_id)
-    cost = Cost(rows[0].loss_units, rows[0].delta_units)
-    for account in accounts.paying.values():
+    price = Price(Cost(rows[0].loss_units, rows[0].delta_units), _of_person(session, accounts, rows[0]))
+    for key, account in accounts.paying.items():
+        cost = price.of(key)
         account.loss_reserved -= cost.loss
         account.delta_reserved -= cost.delta
         if kind is EntryKind.CHARGE:
@@ -294,9 +406,21 @@ def _settle(
     payload = rows[0].payload
     if also and payload is not None:
         payload = canonical.text({**json.loads(payload), **also})
-    append(session, accounts.dataset, _event(kind, accounts, job_id, cost, actor, at, payload))
+    append(session, accounts.dataset, _event(kind, accounts, job_id, price, actor, at, payload))
     session.flush()
-    return cost
+    return price.cost
+
+
+def _of_person(session: Session, accounts: Accounts, reservation: LedgerEntry) -> Cost | None:
+    """Return what a reserved job costs the population, since it was reserved or since the dataset joined."""
+    if accounts.population_id is None or reservation.population_id is not None:
+        return of_person(reservation)
+    joined = select(LedgerEntry).where(
+        LedgerEntry.population_id == accounts.population_id,
+        LedgerEntry.dataset_id == accounts.dataset.dataset_id,
+        LedgerEntry.kind == EntryKind.JOIN,
+    )
+    return reserved_at_join(session.scalars(joined).one())[reservation.job_id or ""]
 
 
 def _payer(entry: LedgerEntry) -> tuple[int | None, tuple[str, ...]]:
@@ -308,18 +432,30 @@ def _event(
     kind: EntryKind,
     accounts: Accounts,
     job_id: str,
-    cost: Cost,
+    price: Price,
     actor: str,
     at: datetime,
     payload: str | None,
 ) -> Event:
     """Return what happened to a job, in all accounts that pay it."""
-    return Event(kind, cost, actor, at, accounts.grant_id, job_id, accounts.periods, payload)
+    return Event(
+        kind,
+        price.cost,
+        actor,
+        at,
+        accounts.grant_id,
+        job_id,
+        accounts.periods,
+        accounts.population_id,
+        price.of_person,
+        payload,
+    )
 
 
-def _new_account(dataset_id: int, key: AccountKey, total: Cost) -> Account:
+def _new_account(dataset_id: int | None, key: AccountKey, total: Cost) -> Account:
     return Account(
         dataset_id=dataset_id,
+        population_id=key.population,
         period=key.period,
         grant_id=key.grant,
         loss_total=total.loss,

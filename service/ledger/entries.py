@@ -33,6 +33,8 @@ _HASHED = (
     "at",
     "previous",
 )
+#: Columns that it covers as well, where an entry changes the account of a population.
+_OF_POPULATION = ("population_id", "person_loss_units", "person_delta_units")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ class Event:
     job_id: str | None = None
     #: Labels of the periods whose accounts it changes.
     periods: tuple[str, ...] = (WHOLE,)
+    #: The population whose account it changes as well, and what that one is charged.
+    population_id: int | None = None
+    of_person: Cost | None = None
     #: What else the hash of the entry covers: canonical JSON.
     payload: str | None = None
 
@@ -76,6 +81,9 @@ def append(session: Session, account: Account, event: Event) -> None:
         delta_units=event.cost.delta,
         at=event.at,
         periods=None if event.periods == (WHOLE,) else list(event.periods),
+        population_id=event.population_id,
+        person_loss_units=event.of_person and event.of_person.loss,
+        person_delta_units=event.of_person and event.of_person.delta,
         previous=account.head,
         payload=event.payload,
     )
@@ -91,6 +99,13 @@ def charged_in(entry: Any) -> tuple[str, ...]:
     return (WHOLE,) if entry.periods is None else tuple(entry.periods)
 
 
+def of_person(entry: Any) -> Cost | None:
+    """Return what an entry says that one person of the population loses; None if it concerns none."""
+    if entry.population_id is None:
+        return None
+    return Cost(entry.person_loss_units, entry.person_delta_units)
+
+
 def hash_of(entry: Any) -> str:
     """Return the hash of an entry's columns, the previous entry's hash among them.
 
@@ -101,6 +116,9 @@ def hash_of(entry: Any) -> str:
         content += [entry.format, entry.periods, entry.payload]
     elif entry.periods is not None:
         content.append(entry.periods)
+    of_population = [getattr(entry, name) for name in _OF_POPULATION]
+    if any(each is not None for each in of_population):
+        content += of_population
     text = json.dumps(
         [each.isoformat() if isinstance(each, datetime) else each for each in content], separators=(",", ":")
     )

@@ -40,7 +40,7 @@ class Head:
 def present(session: Session, at: datetime, dataset_id: int | None = None) -> list[Head]:
     """Return the heads of all chains, or of those of one dataset."""
     ledgers = select(Account.dataset_id, Account.entries, Account.head).where(
-        Account.grant_id.is_(None), Account.period == WHOLE
+        Account.dataset_id.is_not(None), Account.grant_id.is_(None), Account.period == WHOLE
     )
     audits = select(AuditChain.id, AuditChain.events, AuditChain.head)
     if dataset_id is not None:
@@ -48,9 +48,9 @@ def present(session: Session, at: datetime, dataset_id: int | None = None) -> li
         audits = audits.where(AuditChain.id == dataset_id)
     moment = rfc3339(at)
     return [
-        Head(chain, *row, moment)
+        Head(chain, dataset or SERVICE, number, head, moment)
         for chain, query in ((LEDGER, ledgers), (AUDIT, audits))
-        for row in session.execute(query)
+        for dataset, number, head in session.execute(query)
     ]
 
 

@@ -5,17 +5,17 @@ This detects entries that were altered, removed or added, and amounts that chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.ledger.accounts import Balance, balance
+from service.ledger.accounts import Balance, balance, reserved_at_join, total_of
 from service.ledger.charging import WHOLE, AccountKey, account_keys
-from service.ledger.entries import GENESIS, charged_in, hash_of
+from service.ledger.entries import GENESIS, charged_in, hash_of, of_person
 from service.ledger.units import NOTHING, Cost
 from service.operations.states import EntryKind
 from service.operations.tables import Account, LedgerEntry
@@ -73,6 +73,8 @@ class _Reservation:
     grant: int | None
     periods: tuple[str, ...]
     cost: Cost
+    #: What the population is charged; None before the dataset joins one.
+    of_person: Cost | None = None
 
     @cached_property
     def accounts(self) -> tuple[AccountKey, ...]:
@@ -93,6 +95,8 @@ class Replay:
         self.open: dict[str, _Reservation] = {}
         self.spent: dict[AccountKey, Cost] = {}
         self.settled: set[str] = set()
+        #: The population that the dataset is in.
+        self.population: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what a later verification can go on from; jobs that are settled are left to the database."""
@@ -103,9 +107,10 @@ class Replay:
             + [[grant, cost.loss, cost.delta, WHOLE] for grant, cost in self.caps.items()],
             "spent": [[key.grant, cost.loss, cost.delta, key.period] for key, cost in self.spent.items()],
             "open": [
-                [job, each.grant, each.cost.loss, each.cost.delta, each.periods]
+                [job, each.grant, each.cost.loss, each.cost.delta, each.periods, _plain(each.of_person)]
                 for job, each in self.open.items()
             ],
+            "population": self.population,
         }
 
     @classmethod
@@ -120,9 +125,11 @@ class Replay:
                 made.caps[grant] = Cost(loss, delta)
         for grant, loss, delta, *label in data["spent"]:
             made.spent[AccountKey(label[0] if label else WHOLE, grant)] = Cost(loss, delta)
-        for job, grant, loss, delta, *periods in data["open"]:
-            charged = tuple(periods[0]) if periods else (WHOLE,)
-            made.open[job] = _Reservation(grant, charged, Cost(loss, delta))
+        for job, grant, loss, delta, *later in data["open"]:
+            charged = tuple(later[0]) if later else (WHOLE,)
+            of_population = Cost(*later[1]) if later[1:] and later[1] else None
+            made.open[job] = _Reservation(grant, charged, Cost(loss, delta), of_population)
+        made.population = data.get("population")
         return made
 
     def apply(self, entry: Any) -> None:
@@ -134,7 +141,12 @@ class Replay:
         if entry.kind in (EntryKind.OPEN, EntryKind.RAISE):
             self.totals |= dict.fromkeys(periods, cost)
             return
-        job, reservation = entry.job_id or "", _Reservation(entry.grant_id, periods, cost)
+        if entry.kind == EntryKind.JOIN:
+            self._join(entry)
+            return
+        if entry.population_id != self.population:
+            self.faults.append(f"entry {entry.sequence} is charged to another population than the dataset's")
+        job, reservation = entry.job_id or "", _Reservation(entry.grant_id, periods, cost, of_person(entry))
         if entry.kind == EntryKind.RESERVE:
             if job in self.open or job in self.settled:
                 self.faults.append(f"entry {entry.sequence} reserves a job a second time")
@@ -147,7 +159,17 @@ class Replay:
             for key in reservation.accounts:
                 self.spent[key] = self.spent.get(key, NOTHING) + cost
 
+    def _join(self, entry: Any) -> None:
+        """Let the dataset join a population; the jobs that wait cost it what the entry says."""
+        waiting = reserved_at_join(entry)
+        if self.population is not None or waiting.keys() != self.open.keys():
+            self.faults.append(f"entry {entry.sequence} joins a population twice, or with other jobs waiting")
+        self.population = entry.population_id
+        self.open = {job: replace(each, of_person=waiting.get(job)) for job, each in self.open.items()}
+
     def compare(self, account: Account) -> None:
+        if account.carries_chain and account.population_id != self.population:
+            self.faults.append("the account of the dataset is of another population than its entries say")
         key = AccountKey(account.period, account.grant_id)
         reserved = sum((each.cost for each in self.open.values() if key in each.accounts), NOTHING)
         total = self.totals.get(key.period) if key.grant is None else self.caps.get(key.grant)
@@ -166,3 +188,46 @@ def _stream(session: Session, dataset_id: int, after: int) -> Iterator[Any]:
     query = select(*columns).where(LedgerEntry.dataset_id == dataset_id, LedgerEntry.sequence > after)
     rows = session.connection().execute(query.order_by(LedgerEntry.sequence))
     yield from rows.yield_per(1000)
+
+
+def _plain(cost: Cost | None) -> list[int] | None:
+    return None if cost is None else [cost.loss, cost.delta]
+
+
+def charged_to_population(session: Session, population_id: int) -> dict[int, Balance]:
+    """Return what the jobs of each dataset cost a population, by its entries; totals are left out."""
+    columns = (LedgerEntry.dataset_id, LedgerEntry.kind)
+    amounts = (func.sum(LedgerEntry.person_loss_units), func.sum(LedgerEntry.person_delta_units))
+    of_population = LedgerEntry.population_id == population_id
+    sums: dict[int, dict[EntryKind, Cost]] = {}
+    for dataset, kind, loss, delta in session.execute(
+        select(*columns, *amounts).where(of_population).group_by(*columns)
+    ):
+        sums.setdefault(dataset, {})[kind] = Cost(int(loss or 0), int(delta or 0))
+    waiting = {
+        entry.dataset_id: total_of(reserved_at_join(entry).values())
+        for entry in session.scalars(
+            select(LedgerEntry).where(of_population, LedgerEntry.kind == EntryKind.JOIN)
+        )
+    }
+    return {dataset: _charged(found, waiting.get(dataset, NOTHING)) for dataset, found in sums.items()}
+
+
+def _charged(sums: dict[EntryKind, Cost], waiting: Cost) -> Balance:
+    reserve, charge, void, joined = (
+        sums.get(kind, NOTHING)
+        for kind in (EntryKind.RESERVE, EntryKind.CHARGE, EntryKind.VOID, EntryKind.JOIN)
+    )
+    return Balance(NOTHING, reserve + waiting - charge - void, charge + joined)
+
+
+def population_faults(session: Session, population_id: int, total: Cost) -> Iterable[str]:
+    """Yield what contradicts a population's account: its total as declared, or what entries add up to."""
+    accounts = session.scalars(
+        select(Account).where(Account.dataset_id.is_(None), Account.population_id == population_id)
+    )
+    held = [balance(each) for each in accounts]
+    charged = charged_to_population(session, population_id).values()
+    reserved, spent = (total_of(getattr(each, what) for each in charged) for what in ("reserved", "spent"))
+    if held != [Balance(total, reserved, spent)]:
+        yield "the account of the population differs from what the entries of its datasets add up to"

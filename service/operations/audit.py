@@ -108,6 +108,16 @@ def _raise(details: Details) -> str:
     return f"raised the budget{_period(details)} to {budget}{_agreed(details)}"
 
 
+def _join(details: Details) -> str:
+    declared = ", declared to have one row for each person" if details.get("one_row_per_person") else ""
+    return f"let the dataset join the population {details['population']}{declared}"
+
+
+def _edit_population(details: Details) -> str:
+    others = ", ".join(details["curators"]) or "nobody"
+    return f"changed the population {details['population']}; other curators who may use it: {others}"
+
+
 def _for_k(details: Details) -> str:
     return f" for k = {details['k']}" if "k" in details else ""
 
@@ -157,6 +167,12 @@ _ACTS: dict[str, str | Callable[[Details], str]] = {
     "correct": lambda details: f"began a correction of {_rows(details)}",
     "discard-period": _discard_version,
     "raise-budget": _raise,
+    "join-population": _join,
+    "create-population": "created the population {population} with epsilon {epsilon}, delta {delta}",
+    "edit-population": _edit_population,
+    "raise-population": (
+        "raised the budget of the population {population} to epsilon {epsilon}, delta {delta}"
+    ),
     "hand-over": "handed the dataset over from {former} to {owner}",
     "retire": "retired the dataset and deleted its rows",
     "list-dataset": _list,

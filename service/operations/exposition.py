@@ -83,7 +83,7 @@ class _Snapshot:
         )
         shares: dict[str, float] = {}
         for account in self._session.scalars(select(Account).where(Account.grant_id.is_(None))):
-            if name := self._datasets.get(account.dataset_id):
+            if name := self._datasets.get(account.dataset_id or 0):
                 share = (account.loss_spent + account.loss_reserved) / max(1, account.loss_total)
                 shares[name] = max(share, shares.get(name, 0.0))
         for name, share in shares.items():

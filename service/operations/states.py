@@ -31,6 +31,8 @@ class EntryKind(StrEnum):
     RESERVE = "reserve"
     CHARGE = "charge"
     VOID = "void"
+    #: The dataset joins a population, with what its jobs have cost one person so far.
+    JOIN = "join"
 
 
 class JobState(StrEnum):

@@ -259,6 +259,8 @@ User = Annotated[Caller, Depends(_only(Role.CURATOR, Role.ANALYST))]
 Reader = Annotated[Caller, Depends(_only(Role.CURATOR, Role.ANALYST, Role.AUDITOR))]
 #: Somebody who may check the books of a dataset.
 Overseer = Annotated[Caller, Depends(_only(Role.CURATOR, Role.AUDITOR))]
+#: One of them with a key that is not limited to datasets.
+FreeOverseer = Annotated[Caller, Depends(_only(Role.CURATOR, Role.AUDITOR, all_datasets=True))]
 #: Somebody who may manage people.
 Manager = Annotated[Caller, Depends(_only(Role.CURATOR, Role.OPERATOR, all_datasets=True))]
 #: Somebody who may read the audit log.

@@ -19,6 +19,7 @@ from service.datasets import bounds_wire, preview_routes
 from service.datasets import wire as datasets
 from service.datasets.catalogue import wire as catalogue
 from service.datasets.periods import wire as periods
+from service.datasets.populations import wire as populations
 from service.datasets.public_rows import wire as public_rows
 from service.datasets.sites import wire as sites
 from service.jobs import request_wire as requests
@@ -47,6 +48,7 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.KindFacts, jobs.KindFacts),
     (wire.LedgerRow, datasets.LedgerRow),
     (wire.ListingFacts, catalogue.ListingFacts),
+    (wire.MemberFacts, populations.MemberFacts),
     (wire.NewKey, people.NewKey),
     (wire.NewPrincipal, people.NewPrincipal),
     (wire.NoiseFacts, results.NoiseFacts),
@@ -54,6 +56,10 @@ PAIRS: list[tuple[type, type[BaseModel]]] = [
     (wire.PeriodFacts, periods.PeriodFacts),
     (wire.PlanFacts, jobs.Quote),
     (wire.PlanSummary, requests.PlanSummary),
+    (wire.OfPerson, jobs.OfPerson),
+    (wire.OtherMembers, populations.OtherMembers),
+    (wire.PopulationFacts, populations.PopulationFacts),
+    (wire.PopulationOfDataset, datasets.PopulationOfDataset),
     (wire.PreviewFacts, preview_routes.PreviewFacts),
     (wire.PrincipalFacts, people.PrincipalFacts),
     (wire.PublicRowSetFacts, public_rows.PublicRowSetFacts),

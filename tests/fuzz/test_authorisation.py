@@ -36,6 +36,8 @@ LISTED = {"ungranted", "other"}
 WITH_JOBS = {"own", "retired", "withdrawn", "ungranted", "monthly", "other"}
 #: Datasets that can be seen and have no periods.
 NO_PERIODS = dict.fromkeys(("own", "retired", "withdrawn", "ungranted", "draft", "other"), 404)
+#: Populations: carla's own, one of hers that cleo may use, and none.
+POPULATIONS = ("alone", "shared", "missing")
 #: Who may make a call at all; the others are told that it is not theirs, whatever it is about.
 ADMITTED = {
     "anybody": PEOPLE,
@@ -53,6 +55,10 @@ ADMITTED = {
     "canceller": (*CURATORS, *ANALYSTS),
     "reader": (*CURATORS, *ANALYSTS, *AUDITORS),
     "follower": (*CURATORS, *ANALYSTS, *AUDITORS),
+    "population owner": CURATORS,
+    "joiner": CURATORS,
+    "population reader": (*CURATORS, *AUDITORS),
+    "population readers": (*CURATORS, *AUDITORS),
     "readers": (*CURATORS, *ANALYSTS, *AUDITORS),
     "browser": (*CURATORS, *ANALYSTS, *AUDITORS),
     "overseer": (*CURATORS, *AUDITORS),
@@ -73,6 +79,7 @@ class Rule:
     #: A name of ADMITTED; `key` is any valid one. On a thing of the call's own: `owner`, `reader`, `planner`,
     #: `overseer`, `requester`, `browser` (datasets), `watcher` (results), `follower`, `canceller`, `ender`
     #: (jobs), `decider`, `asker`, `party` (requests for access), `manager` (people), `holder` (sessions).
+    #: `joiner`, `population owner`, `population reader` (populations).
     who: str
     #: The status of a call that is allowed; differently for some things.
     allowed: int = 200
@@ -165,6 +172,16 @@ RULES = {
     "POST /v1/datasets/{name}/periods/{label}/seal": Rule("owner", 200, NO_PERIODS, body({})),
     "POST /v1/datasets/{name}/periods/{label}/correction": Rule("owner", 201, NO_PERIODS),
     "POST /v1/datasets/{name}/periods/{label}/budget": Rule("owner", 200, NO_PERIODS, body(BUDGET)),
+    "POST /v1/populations": Rule(
+        "curator", 201, send=body({"name": "new", "accountant": "sum", "budget": BUDGET})
+    ),
+    "GET /v1/populations": Rule("population readers"),
+    "GET /v1/populations/{population}": Rule("population reader"),
+    "PATCH /v1/populations/{population}": Rule("population owner", send=body({"description": "x"})),
+    "POST /v1/populations/{population}/budget": Rule("population owner", send=body(BUDGET)),
+    "POST /v1/populations/{population}/datasets": Rule(
+        "joiner", 200, {"shared": 200}, body({"dataset": "own", "one_row_per_person": True})
+    ),
     "PUT /v1/datasets/{name}/sites/{sites_name}": Rule(
         "owner", 200, {"retired": 409}, {"content": b"1,1\n2,2\n"}
     ),
@@ -209,7 +226,14 @@ def expected(rule: Rule, person: str, thing: str) -> int:
     fine = rule.on.get(thing, rule.allowed)
     audited = {who: set(DATASETS) - {"missing"} for who in AUDITORS}
     watched = SUBMITTED | {who: OWNED[who] - {"draft"} for who in CURATORS}
+    people = {"carla": {"alone", "shared"}}
+    sees = people | {"cleo": {"shared"}} | {who: {"alone", "shared"} for who in AUDITORS}
+    if rule.who == "population owner" and thing in sees.get(person, set()) - people.get(person, set()):
+        return 403
     holds: dict[str, Mapping[str, set[str]]] = {
+        "population owner": people,
+        "population reader": sees,
+        "joiner": people,
         "owner": OWNED,
         "overseer": OWNED | audited,
         "reader": OWNED | GRANTED | audited,
@@ -254,6 +278,8 @@ def things(rule: Rule) -> tuple[str, ...]:
         return DATASETS
     if rule.who in ("watcher", "follower", "canceller", "ender"):
         return tuple(name for name in DATASETS if name != "draft")
+    if rule.who in ("population owner", "population reader", "joiner"):
+        return POPULATIONS
     return (*PEOPLE, "missing") if rule.who in ("manager", "holder") else ("-",)
 
 
@@ -268,6 +294,7 @@ def ask(
         jobs = stage.finished
     path = path.format(
         name=thing,
+        population=thing,
         job_id=jobs.get(thing, MISSING_JOB),
         slug="not-found",
         analyst={"other": "dan", "ungranted": "ben"}.get(thing, "ada"),
@@ -478,6 +505,7 @@ def test_other_methods_open_nothing(stage: Stage, method: str) -> None:
     for call in RULES if stage.database.is_sqlite else list(RULES)[:1]:
         path = call.split(" ")[1].format(
             name="own",
+            population="shared",
             job_id=stage.finished["own"],
             slug="x",
             analyst="ada",

@@ -75,6 +75,10 @@ def fill(house: House) -> None:
     for verb, what, body in changes:
         answer = carla.call(verb, f"{path}/{what}", **body)
         assert answer.status_code in (200, 204), answer.text
+    people = {"name": "north", "accountant": "sum", "budget": {"epsilon": "9", "delta": "0.00001"}}
+    assert carla.post("/v1/populations", people).status_code == 201
+    joined = {"dataset": "flowers", "one_row_per_person": True}
+    assert carla.post("/v1/populations/north/datasets", joined).status_code == 200
     several = {"k": {"from": 2, "to": 3}, "algorithm": "auto", "key": "first", "delta": "0.0000001"}
     assert house.create("stays", unit="record").status_code == 201
     assert carla.post(f"{PERIODS}", {"label": "2026-01"}).status_code == 201

@@ -90,7 +90,8 @@ NOT_RECORDED = """
     GET /v1/principals, GET /v1/sessions, GET /v1/datasets/{name}/grants, GET /v1/datasets/{name}/sites,
     GET /v1/jobs, GET /v1/jobs/{job_id}, GET /v1/jobs/{job_id}/axes, GET /v1/requests,
     GET /v1/requests/{request_id}, GET /v1/catalogue, GET /v1/catalogue/{name},
-    GET /v1/datasets/{name}/listing
+    GET /v1/datasets/{name}/listing, GET /v1/populations,
+    GET /v1/populations/{population}
 """
 
 

@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
 _CODES: list[tuple[tuple[type[BaseException], ...], ExitCode]] = [
     ((errors.NotSignedIn, errors.Unauthorized, errors.Forbidden), ExitCode.NOT_SIGNED_IN),
     ((errors.NotFound,), ExitCode.NOT_FOUND),
-    ((errors.BudgetExhausted,), ExitCode.BUDGET),
+    ((errors.BudgetExhausted, errors.PopulationExhausted), ExitCode.BUDGET),
     (
         (
             errors.Unreachable,

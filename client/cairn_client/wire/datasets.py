@@ -113,6 +113,19 @@ class CorrectionFacts:
 
 
 @dataclass(frozen=True)
+class PopulationOfDataset:
+    """The population that a dataset is in, and what is left of it for all its datasets together."""
+
+    name: str
+    accountant: str
+    declared: Amount
+    total: Amount
+    remaining: Amount
+    #: Declared in place of an id column: nobody has two rows, or two in one period.
+    one_row_per_person: bool
+
+
+@dataclass(frozen=True)
 class DatasetFacts:
     """Public facts of a dataset, its budget and your cap; for its owner, the upload report."""
 
@@ -166,6 +179,46 @@ class DatasetFacts:
     correction: CorrectionFacts | None = None
     #: With the unit `person-in-period`: what somebody with rows in all periods has lost so far.
     lost_in_all: Amount | None = None
+    #: The people whose rows these are, if they may be in other datasets too.
+    population: PopulationOfDataset | None = None
+
+
+@dataclass(frozen=True)
+class MemberFacts:
+    """A dataset of a population, and what its jobs have cost one person, in the population's currency."""
+
+    name: str
+    owner: str
+    state: str
+    joined_at: datetime
+    one_row_per_person: bool
+    spent: Amount
+    reserved: Amount
+
+
+@dataclass(frozen=True)
+class OtherMembers:
+    """The datasets of other curators in a population, together."""
+
+    datasets: int
+    spent: Amount
+    reserved: Amount
+
+
+@dataclass(frozen=True)
+class PopulationFacts:
+    """A population: its balance, and what each of its datasets has used; those of others have no names."""
+
+    name: str
+    owner: str
+    description: str
+    accountant: str
+    budget: Account
+    #: Other curators who may let their datasets join.
+    curators: list[str]
+    created_at: datetime
+    datasets: list[MemberFacts]
+    others: OtherMembers | None = None
 
 
 @dataclass(frozen=True)
@@ -243,6 +296,8 @@ class LedgerRow:
     #: What the grant is for, and by which permit, as it says now.
     purpose: str | None = None
     permit: str | None = None
+    #: What the dataset's population is charged: the loss of one person.
+    of_person: Amount | None = None
 
 
 @dataclass(frozen=True)

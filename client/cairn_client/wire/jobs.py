@@ -43,7 +43,19 @@ class KindFacts:
     columns: list[dict[str, Any]] | None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
+class OfPerson:
+    """What a job costs one person of the dataset's population, in the population's currency."""
+
+    #: Of the population.
+    name: str
+    cost: Amount
+    remaining: Amount
+    fits: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
 class PlanFacts:
     """A plan: what is measured, what it costs, what would be left, and a forecast of its accuracy."""
 
@@ -68,6 +80,8 @@ class PlanFacts:
     version: int | None = None
     #: The balances with the least left that the job is charged to, of budgets and of your caps.
     accounts: dict[str, Any] = field(default_factory=dict)
+    #: What it costs one person of the dataset's population, and what is left there.
+    population: OfPerson | None = None
 
     def __repr__(self) -> str:
         fit = "fits" if self.fits else "does not fit"
@@ -81,6 +95,7 @@ class PlanFacts:
             ("Cost", self.cost),
             ("Fits", "yes" if self.fits else shortfall.get("sentence", "no")),
             *((f"Would remain of the {name}", amount) for name, amount in after.items()),
+            *([("Population", self.population.sentence)] if self.population else []),
             ("Result after", f"{self.planned_seconds:g} s"),
             ("Forecast", self.verdict),
             *(("Warning", each) for each in self.warnings),

@@ -4,11 +4,22 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from core.errors import InvalidBudget
 from core.privacy import Budget
-from service.ledger.accountants.base import Accountant, Amount, declared
+from service.ledger.accountants.base import Accountant, Amount, Guarantee, StoredGuarantee, declared
 from service.ledger.accountants.plain_sum import Sum
 from service.ledger.accountants.zcdp import Zcdp
 
-__all__ = ["Accountant", "AccountantName", "Amount", "all_kinds", "declared", "get", "names", "of"]
+__all__ = [
+    "Accountant",
+    "AccountantName",
+    "Amount",
+    "Guarantee",
+    "StoredGuarantee",
+    "all_kinds",
+    "declared",
+    "get",
+    "names",
+    "of",
+]
 
 _ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Sum, Zcdp)}
 
@@ -31,7 +42,7 @@ class _Declared(Protocol):
 
 
 class _Dataset(_Declared, Protocol):
-    """A dataset, which names its accountant."""
+    """A dataset or a population, which names its accountant."""
 
     @property
     def accountant(self) -> str: ...
@@ -58,6 +69,6 @@ def get(name: str, budget: Budget) -> Accountant:
 
 
 def of(dataset: _Dataset, grant: _Declared | None = None) -> Accountant:
-    """Return a dataset's accountant, for the dataset's account or for that of a grant."""
+    """Return the accountant of a dataset or a population, for its account or for that of a grant."""
     declared = grant or dataset
     return get(dataset.accountant, Budget(declared.epsilon_units, declared.delta_units))

@@ -3,14 +3,13 @@
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, Self
 
 from core.errors import InvalidBudget
-from core.plan import Plan
-from core.privacy import DELTA_UNIT, EPSILON_UNIT, Budget
-from core.privacy.budget import LARGEST_EPSILON
+from core.privacy import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Budget
+from core.privacy.budget import LARGEST_EPSILON, to_units
 from service.ledger.accounts import Balance
 from service.ledger.units import Cost
 
@@ -20,6 +19,43 @@ _ROUNDING = 1 + 1e-12
 _STEP = EPSILON_UNIT // 10**6
 #: An amount by name, as exact decimals: what answers and receipts show.
 Amount = dict[str, str]
+
+
+class Guarantee(Protocol):
+    """What a plan keeps, stated for every accountant: all of it holds of the same mechanism."""
+
+    @property
+    def epsilon_units(self) -> int: ...
+
+    @property
+    def delta_units(self) -> int: ...
+
+    @property
+    def rho_units(self) -> int:
+        """The loss in zCDP, except on events of the probability that follows."""
+
+    @property
+    def approximate_delta_units(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class StoredGuarantee:
+    """The guarantee of a plan, as it is stored with a job."""
+
+    epsilon_units: int
+    delta_units: int
+    rho_units: int
+    approximate_delta_units: int
+
+    @classmethod
+    def of(cls, privacy: Mapping[str, Any]) -> Self:
+        """Read what the plan says under `privacy`; KeyError if it lacks something."""
+        return cls(
+            to_units(privacy["epsilon"], EPSILON_UNIT, "epsilon"),
+            to_units(privacy["delta"], DELTA_UNIT, "delta"),
+            to_units(privacy["rho"], RHO_UNIT, "rho"),
+            to_units(privacy["approximate_delta"], DELTA_UNIT, "approximate_delta"),
+        )
 
 
 @dataclass(frozen=True)
@@ -86,12 +122,17 @@ class Accountant(ABC):
         """The largest amount whose spending keeps the declared budget."""
 
     @abstractmethod
-    def cost(self, plan: Plan) -> Cost:
+    def cost(self, plan: Guarantee) -> Cost:
         """The cost of a whole plan."""
 
     @abstractmethod
     def group(self, costs: Sequence[Cost]) -> Cost:
         """Return the loss of somebody whose rows lie behind several accounts, which were charged these."""
+
+    def of_person(self, plan: Guarantee, parts: int) -> Cost:
+        """Return what a plan costs a person of whom it reads so many parts, and whose noise protects one."""
+        cost = self.cost(plan)
+        return cost if parts == 1 else self.group([cost] * parts)
 
     @abstractmethod
     def amount(self, cost: Cost) -> Amount:

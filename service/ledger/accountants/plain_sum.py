@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from core.plan import Plan
 from core.privacy import DELTA_UNIT, EPSILON_UNIT, units_text
-from service.ledger.accountants.base import Accountant, Amount, group_delta
+from service.ledger.accountants.base import Accountant, Amount, Guarantee, group_delta
 from service.ledger.units import LARGEST_UNITS, Cost
 
 
@@ -19,7 +18,7 @@ class Sum(Accountant):
     def capacity(self) -> Cost:
         return Cost(self.declared.epsilon_units, self.declared.delta_units)
 
-    def cost(self, plan: Plan) -> Cost:
+    def cost(self, plan: Guarantee) -> Cost:
         return Cost(plan.epsilon_units, plan.delta_units)
 
     def group(self, costs: Sequence[Cost]) -> Cost:

@@ -1,12 +1,12 @@
 """The accountant `zcdp`: adds rho, and keeps half of delta for the approximate parts of plans."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
-from core.plan import Plan
 from core.privacy import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Budget, rho_to_epsilon, units_text, zcdp_rho
-from service.ledger.accountants.base import Accountant, Amount, group_delta
+from service.ledger.accountants.base import Accountant, Amount, Guarantee, group_delta
 from service.ledger.units import LARGEST_UNITS, Cost
 
 #: Units of epsilon in the last decimal of an equivalent epsilon, which is computed and rounded up.
@@ -36,16 +36,20 @@ class Zcdp(Accountant):
         rho = zcdp_rho(Budget(self.declared.epsilon_units, self._converting_delta))
         return Cost(math.floor(rho * RHO_UNIT), self.declared.delta_units - self._converting_delta)
 
-    def cost(self, plan: Plan) -> Cost:
+    def cost(self, plan: Guarantee) -> Cost:
         return Cost(plan.rho_units, plan.approximate_delta_units)
 
     def group(self, costs: Sequence[Cost]) -> Cost:
         """Square the sum of the roots of rho; an approximate part has at most the epsilon sqrt(2 rho)."""
         losses = [cost.loss for cost in costs]
-        pairs = sum(math.isqrt(4 * one * other) + 1 for one, other in combinations(losses, 2) if one * other)
+        alike = Counter(losses)
+        squares = sum(loss * times**2 for loss, times in alike.items())
+        pairs = sum(
+            _root_up(4 * one * other) * alike[one] * alike[other] for one, other in combinations(alike, 2)
+        )
         roots = [math.sqrt(loss / RHO_UNIT) for loss in losses]
         others = math.sqrt(2) * (sum(roots) - min(roots, default=0.0))
-        return Cost(min(sum(losses) + pairs, LARGEST_UNITS), group_delta(costs, others))
+        return Cost(min(squares + pairs, LARGEST_UNITS), group_delta(costs, others))
 
     def amount(self, cost: Cost) -> Amount:
         return {
@@ -69,3 +73,8 @@ class Zcdp(Accountant):
         epsilon = rho_to_epsilon(rho_units / RHO_UNIT, self._converting_delta / DELTA_UNIT)
         steps = math.ceil(epsilon * (EPSILON_UNIT // _EQUIVALENT_STEP))
         return units_text(steps * _EQUIVALENT_STEP, EPSILON_UNIT)
+
+
+def _root_up(square: int) -> int:
+    """Return the square root, rounded up."""
+    return math.isqrt(square - 1) + 1 if square else 0

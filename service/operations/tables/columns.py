@@ -104,6 +104,7 @@ RowNumber = Annotated[
     int, mapped_column(Key, primary_key=True, info={"harmless": "nothing refers to the row by its number"})
 ]
 DatasetId = Annotated[int, mapped_column(Key, ForeignKey("datasets.id"))]
+PopulationId = Annotated[int, mapped_column(Key, ForeignKey("populations.id"))]
 PrincipalId = Annotated[int, mapped_column(Key, ForeignKey("principals.id"))]
 GrantId = Annotated[int, mapped_column(Key, ForeignKey("grants.id"))]
 #: An amount, or another whole number of 64 bits.

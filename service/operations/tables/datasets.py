@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint, text, true
+from sqlalchemy import CheckConstraint, Index, String, Text, UniqueConstraint, false, text, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from service.operations.states import DatasetState, RequestState, Unit
@@ -12,6 +12,7 @@ from service.operations.tables.columns import (
     DatasetId,
     Id,
     Name,
+    PopulationId,
     PrincipalId,
     RowNumber,
     Sha256,
@@ -58,10 +59,16 @@ class Dataset(Base):
     from_rows: Mapped[dict[str, Any] | None]
     #: The unit of privacy of a dataset with periods, see `ledger.charging`; None: a dataset without periods.
     unit: Mapped[Unit | None]
+    #: The population whose people the rows are of; it never leaves it.
+    population_id: Mapped[PopulationId | None]
+    #: What its owner declared to join without an id column: no period has two rows of one person.
+    one_row_per_person: Mapped[bool] = mapped_column(server_default=false())
     #: How delimited text is read; None if the rows were read by inference, before revision 0019.
     reading: Mapped[dict[str, Any] | None]
     #: What the catalogue shows of it, see `datasets.catalogue.listings`; None: it is not listed.
     listing: Mapped[dict[str, Any] | None]
+    #: Its population, if it has joined one.
+    population: Mapped["Population | None"] = relationship(lazy="joined", viewonly=True)
     #: The bounds that new jobs are planned in, if they are narrower than the declared ones.
     working: Mapped["WorkingBounds | None"] = relationship(
         primaryjoin="and_(Dataset.id == WorkingBounds.dataset_id, WorkingBounds.ended_at.is_(None))",
@@ -82,6 +89,24 @@ class Dataset(Base):
     def has_accounts_of_periods(self) -> bool:
         """Whether each of its periods has an account; else there is one for all its rows."""
         return self.unit is not None and self.unit.has_accounts_of_periods
+
+
+class Population(Base):
+    """People who may be in several datasets, with a total of their own."""
+
+    __tablename__ = "populations"
+    audited = True
+
+    id: Mapped[Id]
+    name: Mapped[Name] = mapped_column(unique=True)
+    owner_id: Mapped[PrincipalId] = mapped_column(index=True)
+    description: Mapped[str] = mapped_column(Text)
+    accountant: Mapped[str] = mapped_column(String(16))
+    epsilon_units: Mapped[Units]
+    delta_units: Mapped[Units]
+    #: Names of other curators who may let their datasets join.
+    curators: Mapped[list[Any]]
+    created_at: Mapped[datetime]
 
 
 class WorkingBounds(Base):

@@ -12,6 +12,7 @@ from service.operations.tables.columns import (
     DatasetId,
     GrantId,
     Name,
+    PopulationId,
     RowNumber,
     Sha256,
     Units,
@@ -22,7 +23,7 @@ from service.operations.tables.columns import (
 
 
 class Account(Base):
-    """Reserved, spent and total of a dataset, of a period or of a grant; the database refuses to overspend.
+    """Reserved, spent and total of a population, dataset, period or grant; the database refuses to overspend.
 
     The dataset's account also carries the head of the ledger's chain, so that cutting off the newest
     entries is noticed, and its row lock puts the entries in order. Its entries are also counted by kind.
@@ -31,7 +32,10 @@ class Account(Base):
     __tablename__ = "accounts"
 
     id: Mapped[RowNumber]
-    dataset_id: Mapped[DatasetId]
+    #: None: the account of a population.
+    dataset_id: Mapped[DatasetId | None]
+    #: The population whose account it is; of a dataset's own account, the one that its jobs are charged to.
+    population_id: Mapped[PopulationId | None]
     #: Label of the period; empty: of the dataset as a whole.
     period: Mapped[Name] = mapped_column(server_default=text("''"))
     grant_id: Mapped[GrantId | None]
@@ -50,14 +54,16 @@ class Account(Base):
         CheckConstraint("delta_reserved >= 0 AND delta_spent >= 0", name="delta_not_negative"),
         CheckConstraint("loss_reserved + loss_spent <= loss_total", name="loss_within_total"),
         CheckConstraint("delta_reserved + delta_spent <= delta_total", name="delta_within_total"),
+        CheckConstraint("dataset_id IS NOT NULL OR population_id IS NOT NULL", name="of_something"),
         UniqueConstraint("grant_id", "period"),
+        indexed_where("uq_accounts_population", "population_id", condition="dataset_id IS NULL"),
         indexed_where("uq_accounts_period", "dataset_id", "period", condition="grant_id IS NULL"),
     )
 
     @property
     def carries_chain(self) -> bool:
         """Whether it is the dataset's own account."""
-        return self.grant_id is None and not self.period
+        return self.dataset_id is not None and self.grant_id is None and not self.period
 
 
 class LedgerEntry(Base):
@@ -79,7 +85,12 @@ class LedgerEntry(Base):
     at: Mapped[datetime]
     #: Labels of the periods whose accounts it changes; None: the account of the dataset as a whole.
     periods: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
-    #: What a job paid for, as canonical JSON; None where there is no job, and in entries of format 1.
+    #: The population whose account it changes as well, and by how much: what the job costs one person.
+    population_id: Mapped[PopulationId | None]
+    person_loss_units: Mapped[Units | None]
+    person_delta_units: Mapped[Units | None]
+    #: What a job paid for, or what a dataset that joins a population has reserved, as canonical JSON; None in
+    #: other entries, and in those of format 1.
     payload: Mapped[str | None] = mapped_column(Text)
     previous: Mapped[Sha256]
     hash: Mapped[Sha256]
@@ -89,6 +100,12 @@ class LedgerEntry(Base):
         Index("ix_ledger_entries_grant_sequence", "grant_id", "sequence"),
         one_of("kind", EntryKind),
         CheckConstraint("loss_units >= 0 AND delta_units >= 0", name="not_negative"),
+        indexed_where(
+            "ix_ledger_entries_population",
+            "population_id",
+            condition="population_id IS NOT NULL",
+            unique=False,
+        ),
         # A job is reserved once and settled once: charged or void, never both, never twice.
         indexed_where("uq_ledger_entries_reserved", "job_id", condition="kind = 'reserve'"),
         indexed_where("uq_ledger_entries_settled", "job_id", condition="kind IN ('charge', 'void')"),

@@ -61,7 +61,9 @@ def books(database: Database) -> Database:
 
 def reserve(books: Database, job: str, amount: Cost, grant: int = 1) -> None:
     with books.write() as session:
-        ledger.reserve(session, ledger.lock(session, 1, grant), job, amount, actor="p2", at=AT)
+        ledger.reserve(
+            session, ledger.lock_paying(session, 1, grant), job, ledger.Price(amount), actor="p2", at=AT
+        )
 
 
 def settle(books: Database, how: str, job: str, grant: int = 1) -> Cost:
@@ -222,7 +224,9 @@ def test_concurrent_reservations_never_overspend(books: Database) -> None:
 def test_failed_transaction_leaves_the_session_usable(books: Database) -> None:
     def fail_midway() -> None:
         with books.write() as session:
-            ledger.reserve(session, ledger.lock(session, 1, 1), "a", cost("1"), actor="p2", at=AT)
+            ledger.reserve(
+                session, ledger.lock(session, 1, 1), "a", ledger.Price(cost("1")), actor="p2", at=AT
+            )
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -246,7 +250,7 @@ BOTH = ("2026-01", "2026-02")
 def reserve_in(monthly: Database, job: str, amount: str, periods: tuple[str, ...], grant: int | None) -> None:
     with monthly.write() as session:
         accounts = ledger.lock(session, 1, grant, periods)
-        ledger.reserve(session, accounts, job, cost(amount), actor="p2", at=AT)
+        ledger.reserve(session, accounts, job, ledger.Price(cost(amount)), actor="p2", at=AT)
 
 
 def test_job_on_two_periods_is_charged_in_full_to_each_and_to_nothing_else(monthly: Database) -> None:

@@ -181,7 +181,7 @@ def test_plausible_mistakes_are_caught(rules: Rules, unit: Unit, corrected: bool
     assert any(worst(rules, unit, (pair, pair) if corrected else (pair,)) > BOUND for pair in pairs)
 
 
-def _renyi(count_: int, other: int, loss: float, order: int) -> float:
+def renyi(count_: int, other: int, loss: float, order: int) -> float:
     """The Renyi divergence of a noisy count, clamped far out, for losses in nats."""
     alpha = math.exp(-loss)
     values = range(-400, 401)
@@ -195,7 +195,7 @@ def test_rho_of_a_person_in_several_periods_is_no_sum() -> None:
     """A job on all three periods at rho = loss^2 / 2 in each; a person has one row in every period."""
     loss, order = 0.2, 2
     rho = Cost(round(loss**2 / 2 * 10**12), 0)
-    found = _renyi(0, 3, loss, order)
+    found = renyi(0, 3, loss, order)
     group = accountants.get("zcdp", Budget.of("1", "1e-6")).group([rho] * 3)
     assert found <= order * group.loss / 10**12
     assert found > order * 3 * rho.loss / 10**12, "summed rho would have been enough"
