@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from assurance.chaos import attacks, deaths, lost, periods, races, statements
+from assurance.chaos import attacks, clocks, curators, deaths, guests, lost, periods, races, statements
 from assurance.chaos.scene import Accountant
 from assurance.chaos.stage import Stage, Tally
 from core.postprocessing import kmeans
@@ -77,6 +77,35 @@ def _races(kind: str, accountant: Accountant) -> Callable[[Tally], None]:
     return run
 
 
+def _curators(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            database = Database(stage.database())
+            for fault in curators.race(database, 1000):
+                tally.check(False, f"curators: {fault}")
+            tally.add("races: curators who disable each other or themselves", 1000)
+            tally.audit(database, "curators")
+            database.dispose()
+
+    return run
+
+
+def _clocks(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            clocks.step_at_every_statement(stage, tally)
+
+    return run
+
+
+def _guests(kind: str) -> Callable[[Tally], None]:
+    def run(tally: Tally) -> None:
+        with Stage(kind) as stage:
+            sys.stdout.write(guests.keep_a_worker_busy(stage, tally) + "\n")
+
+    return run
+
+
 def _periods(kind: str) -> Callable[[Tally], None]:
     def run(tally: Tally) -> None:
         with Stage(kind) as stage:
@@ -97,6 +126,9 @@ PIECES: dict[str, Callable[[Tally], None]] = {
     **{f"deaths-{kind}": _deaths(kind) for kind in _DATABASES},
     **{f"lost-{kind}": _lost(kind) for kind in _DATABASES},
     **{f"attacks-{kind}": _attacks(kind) for kind in _DATABASES},
+    **{f"guests-{kind}": _guests(kind) for kind in _DATABASES},
+    **{f"clocks-{kind}": _clocks(kind) for kind in _DATABASES},
+    **{f"curators-{kind}": _curators(kind) for kind in _DATABASES},
     **{f"periods-{kind}": _periods(kind) for kind in _DATABASES},
     "outages": _postgres,
     "cuts": _cuts,
@@ -128,6 +160,7 @@ def _sample(kind: str) -> Callable[[Tally], None]:
             first = _DATABASES.index(kind)  # other statements on the other database
             statements.kill_at_every_statement(stage, tally, acts=_SAMPLED, first=first, stride=3)
             lost.kill_at_every_statement_of_a_job(stage, tally, first=20 + first, stride=29)
+            clocks.step_at_every_statement(stage, tally, first=first, stride=7, steps=clocks.STEPS[first::2])
             workers = ("claim.committed", "execute.measured", "finish.updated")
             deaths.kill_workers(stage, tally, rounds=1, points=workers)
             requests = ("submit.enqueued", "upload.chunk", "seal.updated")
