@@ -22,7 +22,7 @@ from service.datasets.ingest.chunks import StoredChunk
 from service.datasets.ingest.readers.batch import Expected
 from service.datasets.periods import selection
 from service.datasets.periods.wire import PeriodBody
-from service.datasets.wire import Bounds, Box, DatasetBody, PrivacyUnit
+from service.datasets.wire import Bounds, Box, DatasetBody
 from service.http.wire import BudgetBody, JobKind
 from service.jobs import submit
 from service.jobs.limits import Limits
@@ -116,12 +116,12 @@ class Scene:
         caps: tuple[str, ...] = (),
         seal: bool = True,
         rows: bool = False,
-        unit: PrivacyUnit | None = None,
+        periods: bool = False,
         at: datetime | None = None,
     ) -> str:
         """A dataset without release ticks; sealed, with rows, and granted with these caps, if so wished.
 
-        With a `unit` it has two sealed periods.
+        With `periods` it has two of them, sealed.
         """
         now = at or SystemClock().now()
         name = f"d-{_unique()}"
@@ -135,11 +135,11 @@ class Scene:
             planned_release=False,
             least_epsilon="0",
             jobs_per_hour=10**9,
-            unit=unit,
+            unit="record" if periods else None,
         )
         with self.database.write() as session:
             made = lifecycle.create(session, facts, owner=self.carla, at=now)
-            if unit is not None:
+            if periods:
                 for label in PERIODS:
                     self.seal(session, made, self.add_period(session, made, label, at=now), at=now)
             elif seal:

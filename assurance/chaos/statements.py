@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sqlalchemy import event, select
@@ -25,7 +25,7 @@ from service import errors
 from service.datasets import drafts, grants, lifecycle, working_bounds
 from service.datasets.decisions import Decision
 from service.datasets.public_rows import attached
-from service.datasets.wire import DraftChanges, PrivacyUnit
+from service.datasets.wire import DraftChanges
 from service.jobs import queue
 from service.jobs.claims import Claim, Outcome
 from service.operations.clock import SystemClock
@@ -227,7 +227,7 @@ def _correct(session: Session, given: Given) -> None:
 
 
 #: Name, what it does, and what it needs: a queued job, a claimed one, a draft, a draft with rows, or nothing.
-#: After a colon, whose: of periods, with the unit record or person; else of a dataset without periods.
+#: After a colon: in a dataset with periods.
 ACTS: dict[str, tuple[Act, str]] = {
     "submit": (_submit, "nothing"),
     "submit the owner's question": (_submit_own, "nothing"),
@@ -258,22 +258,21 @@ ACTS: dict[str, tuple[Act, str]] = {
     "begin a correction": (_correct, "queued"),
     "seal a correction": (_seal_version, "correction"),
     "discard a correction": (_discard_version, "correction"),
-    "submit on periods": (_submit, "nothing:record"),
-    "claim on periods": (_claim, "queued:record"),
-    "refuse to run on periods": (_refuse_to_run, "queued:record"),
-    "cancel on periods": (_cancel, "queued:record"),
-    "take over on periods": (_take_over, "claimed:record"),
-    "finish on periods": (_finish, "claimed:record"),
-    "add a period": (_add_period, "queued:record"),
-    "upload a period": (_upload_version, "period:record"),
-    "seal a period": (_seal_version, "period:record"),
-    "seal a period of persons": (_seal_version, "period:person"),
-    "discard a period": (_discard_version, "period:record"),
-    "begin a correction of a period": (_correct, "queued:record"),
-    "seal a correction of a period": (_seal_version, "correction:record"),
-    "discard a correction of a period": (_discard_version, "correction:record"),
-    "move a cap in periods": (_move_cap, "queued:record"),
-    "retire periods": (_retire, "queued:record"),
+    "submit on periods": (_submit, "nothing:periods"),
+    "claim on periods": (_claim, "queued:periods"),
+    "refuse to run on periods": (_refuse_to_run, "queued:periods"),
+    "cancel on periods": (_cancel, "queued:periods"),
+    "take over on periods": (_take_over, "claimed:periods"),
+    "finish on periods": (_finish, "claimed:periods"),
+    "add a period": (_add_period, "queued:periods"),
+    "upload a period": (_upload_version, "period:periods"),
+    "seal a period": (_seal_version, "period:periods"),
+    "discard a period": (_discard_version, "period:periods"),
+    "begin a correction of a period": (_correct, "queued:periods"),
+    "seal a correction of a period": (_seal_version, "correction:periods"),
+    "discard a correction of a period": (_discard_version, "correction:periods"),
+    "move a cap in periods": (_move_cap, "queued:periods"),
+    "retire periods": (_retire, "queued:periods"),
 }
 
 
@@ -313,16 +312,16 @@ def kill_at_every_statement(
 
 
 def _prepare(scene: Scene, accountant: Accountant, needed: str) -> Given:
-    needs, _, unit = needed.partition(":")
+    needs, _, periods = needed.partition(":")
     dataset = scene.dataset(
         accountant,
         "1",
         caps=("1",),
         seal=needs not in ("draft", "rows"),
         rows=needs == "rows",
-        unit=cast(PrivacyUnit | None, unit or None),
+        periods=bool(periods),
     )
-    given = Given(scene, dataset, PERIODS[0] if unit else "")
+    given = Given(scene, dataset, PERIODS[0] if periods else "")
     if needs in ("queued", "claimed", "correction", "period"):
         given.job = scene.queued(dataset, "0.3")
     if needs in ("correction", "period"):
