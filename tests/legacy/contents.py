@@ -1,4 +1,4 @@
-"""What a kept database holds: every kind of dataset, entry of the ledger, job and end of a job."""
+"""What kept databases hold: every kind of dataset, entry of the ledger, job and end of a job; periods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sqlalchemy import text
 
 from service.http.wire import JobKind
-from tests.support.service import House, Person, table
+from tests.support.service import DOUBTS, House, Person, table
 
 TEN = {"epsilon": "10", "delta": "0.00001"}
 
@@ -36,6 +36,41 @@ def fill(house: House) -> None:
     _ended_otherwise(house)
     _retired(house)
     _unfinished_jobs(house)
+
+
+def fill_periods(house: House) -> None:
+    """Fill an empty service with periods, versions of their rows, and jobs that read them."""
+    ids = {"id_column": "who", "rows_per_person": 2}
+    for name, unit, changes in (("flowers", "record", {}), ("visits", "person", ids)):
+        _done(house.create(name, unit=unit, budget=TEN, **changes), 201)
+        for month in (1, 2, 3):
+            _period(house, name, f"2026-{month:02}", table(60) if unit == "record" else _visits())
+        _done(house.grant("ada", name, "8", "0.00001"), 200)
+        _finish(house, dataset=name, periods=["2026-01", "2026-02"], delta="0")
+    place = "/v1/datasets/flowers/periods/2026-02"
+    _done(house.carla.post(f"{place}/correction"), 201)
+    _seal(house, place, table(70))
+    _finish(house, dataset="flowers", periods={"from": "2026-02"}, delta="0")
+    _done(house.carla.post(f"{place}/budget", {"epsilon": "12", "delta": "0.00001"}), 200)
+    _done(house.carla.post("/v1/datasets/flowers/periods/2026-01/correction"), 201)
+    _dataset(house, "corrected", table(50))
+    _done(house.carla.post("/v1/datasets/corrected/correction"), 201)
+    _done(house.upload(table(55), "corrected"), 200)
+    _finish(house, dataset="corrected")
+    _submit(house, dataset="flowers", delta="0")
+    assert house.worker.claim() is not None
+    _submit(house, dataset="flowers", key="again")
+    _submit(house, dataset="visits", delta="0")
+
+
+def _period(house: House, dataset: str, label: str, content: bytes) -> None:
+    _done(house.carla.post(f"/v1/datasets/{dataset}/periods", {"label": label}), 201)
+    _seal(house, f"/v1/datasets/{dataset}/periods/{label}", content)
+
+
+def _seal(house: House, place: str, content: bytes) -> None:
+    _done(house.carla.call("PUT", f"{place}/data", content=content), 200)
+    _done(house.carla.post(f"{place}/seal", {"confirm": list(DOUBTS)}), 200)
 
 
 def _people(house: House) -> None:

@@ -1,7 +1,8 @@
-"""Make a SQLite file and a PostgreSQL dump with a bit of everything, by the service of this tree.
+"""Make a SQLite file and a PostgreSQL dump by the service of this tree.
 
-`python -m tests.legacy.make revision-0019` writes a folder of that name. What is there stays as it is: make
-another folder when a change of tables or formats adds something that the older ones cannot hold.
+`python -m tests.legacy.make revision-0036 periods` writes a folder of that name with such contents.
+What is there stays as it is: make another folder, of what the older ones cannot hold, when a change of tables
+or formats adds something.
 """
 
 from __future__ import annotations
@@ -10,44 +11,53 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import create_engine
 
 import migrations
 from benchmarks.harness.postgres import Server
-from tests.legacy.contents import fill
+from tests.legacy.contents import fill, fill_periods
 from tests.legacy.snapshot import Stored, folders
 from tests.support.service import House
 
+Fill = Callable[[House], None]
+#: What fills an empty service, by its name.
+CONTENTS: dict[str, Fill] = {"everything": fill, "periods": fill_periods}
 
-def main(target: str) -> None:
-    if not target.startswith("revision-") or target in folders():
-        sys.exit("name a new folder, such as revision-0019: kept databases are never written anew")
+
+def main(target: str = "", contents: str = "") -> None:
+    if not target.startswith("revision-") or target in folders() or contents not in CONTENTS:
+        sys.exit(
+            "name a new folder, for kept databases are never written anew, and what it holds: "
+            f"revision-0036 {' or '.join(CONTENTS)}"
+        )
+    fill_it = CONTENTS[contents]
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/cairn.sqlite3"
-        _make(target, "sqlite", url, Path(folder), lambda: _sqlite_file(folder))
+        with _house(url, Path(folder)) as house:
+            fill_it(house)
+            Stored.write(target, "sqlite", _sqlite_file(folder), house)
     server = Server()
     try:
         name = server.create()
-        with tempfile.TemporaryDirectory() as folder:
-            dump = partial(_postgresql_dump, server, name)
-            _make(target, "postgresql", server.url(name), Path(folder), dump)
+        with tempfile.TemporaryDirectory() as folder, _house(server.url(name), Path(folder)) as house:
+            fill_it(house)
+            Stored.write(target, "postgresql", _postgresql_dump(server, name), house)
     finally:
         server.close()
 
 
-def _make(target: str, kind: str, url: str, folder: Path, dump: Callable[[], bytes]) -> None:
+@contextmanager
+def _house(url: str, folder: Path) -> Iterator[House]:
+    """A service on a new database, in chunks that are small."""
     engine = create_engine(url)
     migrations.upgrade(engine)
     engine.dispose()
-    house = House(url, folder, chunk_bytes=4096)
-    fill(house)
-    Stored.write(target, kind, dump(), house)
-    house.close()
-    sys.stdout.write(f"{kind} written\n")
+    with closing(House(url, folder, chunk_bytes=4096)) as house:
+        yield house
 
 
 def _sqlite_file(folder: str) -> bytes:
@@ -66,4 +76,4 @@ def _postgresql_dump(server: Server, name: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2] or [""])
+    main(*sys.argv[1:3])

@@ -37,6 +37,8 @@ class Stored:
         self.database = gzip.decompress(database.read_bytes())
         kept = json.loads(gzip.decompress(expected.read_bytes()))
         self.keys: dict[str, str] = kept["keys"]
+        #: With which the service signed; not kept with the first databases.
+        self.signing_key: str | None = kept.get("signing_key")
         self.moment = datetime.fromisoformat(kept["moment"])
         self.snapshot: dict[str, Any] = kept["snapshot"]
 
@@ -44,7 +46,12 @@ class Stored:
     def write(folder: str, kind: str, database: bytes, house: House) -> None:
         """Keep a database, and what the service in the house gives out from it now."""
         keys = {person.name: person.key for person in (house.carla, house.ada, house.ben)}
-        kept = {"keys": keys, "moment": house.clock.now().isoformat(), "snapshot": snapshot(house.carla)}
+        kept = {
+            "keys": keys,
+            "signing_key": Path(house.settings.signing_key_file or "").read_text(),
+            "moment": house.clock.now().isoformat(),
+            "snapshot": snapshot(house.carla),
+        }
         (_HERE / folder).mkdir(exist_ok=True)
         for name, content in zip(KINDS[kind], (database, json.dumps(kept).encode()), strict=True):
             (_HERE / folder / name).write_bytes(gzip.compress(content, mtime=0))
@@ -77,7 +84,7 @@ def _items(owner: Person, path: str) -> list[dict[str, Any]]:
 def _dataset(owner: Person, path: str) -> dict[str, Any]:
     verified = owner.post(f"{path}/ledger/verify").json()
     assert verified["ok"], verified
-    lists = {part: _items(owner, f"{path}/{part}") for part in ("grants", "sites", "ledger")}
+    lists = {part: _items(owner, f"{path}/{part}") for part in ("grants", "sites", "ledger", "periods")}
     return {"facts": owner.get(path).json(), "verified": verified, **lists}
 
 

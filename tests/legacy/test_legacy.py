@@ -14,7 +14,7 @@ from benchmarks.harness.postgres import Server
 from service import maintenance
 from service.operations import signing
 from tests.legacy.snapshot import KINDS, Stored, folders, lost, snapshot
-from tests.support.service import House
+from tests.support.service import DOUBTS, House, table
 
 #: The algorithms that had been written when the first database was kept.
 ALGORITHMS = {
@@ -23,6 +23,12 @@ ALGORITHMS = {
 }
 #: The questions that could be asked when the second database was kept.
 QUESTIONS = {"profile", "explain", "compare", "table", "quantiles", "summary"}
+
+
+#: Those that hold a bit of everything there was.
+WHOLE = ("revision-0003", "revision-0018")
+#: Holds what came later.
+PERIODS = "revision-0036"
 
 
 @pytest.fixture(params=product(folders(), KINDS), ids="-".join)
@@ -48,6 +54,8 @@ def url(stored: Stored, request: pytest.FixtureRequest, tmp_path: Path) -> Itera
 @pytest.fixture
 def legacy(stored: Stored, url: str, tmp_path: Path) -> Iterator[House]:
     """A service on that copy, migrated, at the moment the database was kept."""
+    if stored.signing_key is not None:
+        (tmp_path / "signing-key.pem").write_text(stored.signing_key)
     house = House(url, tmp_path, keys=stored.keys, rehearsal_rows=500)
     house.clock.moment = stored.moment
     migrations.upgrade(house.database.engine)
@@ -55,8 +63,9 @@ def legacy(stored: Stored, url: str, tmp_path: Path) -> Iterator[House]:
     house.close()
 
 
-def test_every_kept_database_holds_every_kind_of_dataset_job_and_entry(stored: Stored) -> None:
-    kept = stored.snapshot
+@pytest.mark.parametrize(("folder", "kind"), list(product(WHOLE, KINDS)))
+def test_a_whole_database_holds_every_kind_of_dataset_job_and_entry(folder: str, kind: str) -> None:
+    kept = Stored(folder, kind).snapshot
     datasets = [each["facts"] for each in kept["datasets"].values()]
     jobs = [each["facts"] for each in kept["jobs"].values()]
     entries = [entry for each in kept["datasets"].values() for entry in each["ledger"]]
@@ -90,12 +99,29 @@ def test_the_later_database_holds_tables_questions_and_what_else_came_with_them(
     assert {name for receipt in receipts for name in receipt["inputs"]} >= {"public_rows", "partitions"}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_database_holds_periods_versions_and_jobs_on_them(kind: str) -> None:
+    kept = Stored(PERIODS, kind).snapshot
+    datasets = {name: each["facts"] for name, each in kept["datasets"].items()}
+    assert {name: facts["unit"] for name, facts in datasets.items()} == {
+        "flowers": "record",
+        "visits": "person",
+        "corrected": None,
+    }
+    versions = [each["version"] for each in kept["datasets"]["flowers"]["periods"]]
+    assert (versions, datasets["corrected"]["version"]) == ([1, 2, 1], 2)
+    jobs = [each["facts"] for each in kept["jobs"].values()]
+    assert {job["state"] for job in jobs} == {"queued", "running", "succeeded"}
+    assert {len(job["periods"] or ()) for job in jobs} == {0, 2, 3}
+
+
 def test_ledgers_results_and_receipts_survive_to_the_letter(legacy: House, stored: Stored) -> None:
     now = snapshot(legacy.carla)
-    for each in now["datasets"].values():  # what nobody said when these files were read
+    for name, each in now["datasets"].items():  # what nobody said when the first of these files were read
         warnings = each["facts"]["warnings"]
         new = [words for words in warnings if words.startswith("the file was read by an earlier version")]
-        assert len(new) == (each["facts"]["state"] != "draft")
+        inferred = "reading" not in stored.snapshot["datasets"][name]["facts"]
+        assert len(new) == (inferred and each["facts"]["state"] != "draft")
         each["facts"]["warnings"] = [words for words in warnings if words not in new]
     for job, each in now["jobs"].items():  # answers have all digits as JSON; lines show those above the noise
         if each["facts"]["request"].get("kind", "cluster") != "cluster" and "csv" in each:
@@ -127,6 +153,23 @@ def test_unfinished_and_new_jobs_run(legacy: House, stored: Stored) -> None:
         charged = before[job]["state"] == "running" or facts["state"] == "succeeded"
         assert facts["state"] in ("succeeded", "failed")
         assert facts["rehearsal"] or settled[job] == ("charge" if charged else "void")
+    _correct(legacy)
+    assert legacy.carla.post("/v1/datasets/flowers/ledger/verify").json()["ok"]
+
+
+def _correct(house: House) -> None:
+    """Replace rows of `flowers`, and run a job on them."""
+    unit = house.carla.get("/v1/datasets/flowers").json()["unit"]
+    place = "/v1/datasets/flowers" if unit is None else "/v1/datasets/flowers/periods/2026-01"
+    assert house.carla.post(f"{place}/correction").status_code == 201
+    assert house.carla.call("PUT", f"{place}/data", content=table(90)).status_code == 200
+    sealed = house.carla.post(f"{place}/seal", {"confirm": list(DOUBTS)}).json()
+    assert (sealed["version"], sealed["upload"]["rows"]) == (2, 90)
+    job = _submit(house, "flowers")
+    assert house.work()
+    receipt = house.ada.get(f"/v1/jobs/{job}/receipt").json()
+    assert receipt.get("version", 2) == 2
+    assert all(each["version"] == 2 for each in (receipt.get("periods") or ())[:1])
 
 
 def _sealed(stored: Stored) -> list[str]:
@@ -144,7 +187,7 @@ def _submit(house: House, name: str) -> str:
 
 
 def test_what_an_earlier_version_left_verifies_but_for_lost_signing_keys(legacy: House) -> None:
-    """The files of the keys that signed are not kept with the databases."""
+    """The files of the keys that signed are not kept with the first databases."""
     keys = signing.open_keys(legacy.settings)
     unsigned = ("is not signed by a key of this service", "the checkpoint is not signed by this service")
     found = [
